@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.placement.layout_preferences import multiplies, preferred
+from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
 from dcarray.comm.planning.placement.library_calls import planners
 from dcarray.comm.planning.program.steps import Local, Program, Reduce
 from dcarray.comm.transport.protocol import Counts
@@ -65,11 +65,11 @@ def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout
         When the text is none of a region.
     """
     what = parse(region)
-    rows = not multiplies(what)
+    rows = not has_matrix_products(what)
     usual: dict[str, Layout | None] = {
         a.name: Layout.chosen(a.shape, ranks, rows=rows) for a in what.arrays if a.name in spread
     }
-    found = preferred(what, usual, usual.keys(), ranks)
+    found = preferred_layouts(what, usual, usual.keys(), ranks)
     return {name: layout for name, layout in found.items() if layout is not None}
 
 

@@ -15,13 +15,22 @@ from dcarray.comm.exchange.redistribute import Side, move
 from dcarray.comm.layout.axes import BlockAxis, CyclicAxis
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, read
-from dcarray.comm.planning.analysis.halo_state import Valid, around
+from dcarray.comm.planning.analysis.halo_state import ValidHalos, boxes_around
 from dcarray.comm.planning.analysis.iteration_domain import domain_of
-from dcarray.comm.planning.analysis.normalise import begun, kept_axes, mapped
-from dcarray.comm.planning.passes.redundancy import Group
-from dcarray.comm.planning.placement.draft import Placed
+from dcarray.comm.planning.analysis.normalise import kept_axes, remap_points, start_values
+from dcarray.comm.planning.passes.redundancy import ExchangeGroup
+from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.planning.placement.ghost_zone_cost import Widths
-from dcarray.comm.planning.program.steps import Exchanges, Frame, Item, Local, Memory, Program, Reduce, Step
+from dcarray.comm.planning.program.steps import (
+    ArrayExchange,
+    Exchanges,
+    Frame,
+    Local,
+    Memory,
+    Program,
+    Reduce,
+    Step,
+)
 from dcarray.ir.analysis.effects import touched, writes
 from dcarray.ir.nodes import Array, Call, Compute, Index, Load, Region, Stmt, Window
 from dcarray.ir.renaming import rewindow
@@ -29,13 +38,13 @@ from dcarray.ir.renaming import rewindow
 __all__ = ["localise"]
 
 
-def localise(placed: Placed, ranks: int, rank: int, valid: Mapping[str, Valid]) -> Program:
+def localise(placed: PlacedRegion, ranks: int, rank: int, valid: Mapping[str, ValidHalos]) -> Program:
     """One rank's program of a placed region; `valid` are the halos that are up to date at its end."""
     return _Localiser(placed, ranks, rank).program(valid)
 
 
 class _Localiser:
-    def __init__(self, placed: Placed, ranks: int, rank: int) -> None:
+    def __init__(self, placed: PlacedRegion, ranks: int, rank: int) -> None:
         self.placed, self.ranks, self.rank = placed, ranks, rank
         self.arrays = {a.name: a for a in placed.region.arrays}
         self.layouts: dict[str, Layout | None] = {}
@@ -50,15 +59,15 @@ class _Localiser:
         self.steps: list[Step | list[Stmt]] = []
         #: How far beyond this rank's own elements the next statement is computed.
         self.beyond: Widths | None = None
-        self.group: Group | None = None  # of the last step, if others may join it
+        self.group: ExchangeGroup | None = None  # of the last step, if others may join it
 
-    def program(self, valid: Mapping[str, Valid]) -> Program:
+    def program(self, valid: Mapping[str, ValidHalos]) -> Program:
         for stmt in self.placed.region.body:
-            self.stmt(stmt)
+            self.add(stmt)
         return Program(
             rank=self.rank,
             size=self.ranks,
-            steps=self.grouped(),
+            steps=self.with_temporaries(),
             memory=self.memory,
             given={name: name for name in self.placed.given},
             after=self.placed.after,
@@ -67,34 +76,34 @@ class _Localiser:
             region=self.placed.region,
         )
 
-    def stmt(self, stmt: Stmt) -> None:
+    def add(self, stmt: Stmt) -> None:
         if isinstance(stmt, Compute):
-            self.local(self.compute(stmt))
+            self.add_local(self.compute(stmt))
             self.beyond = None
         elif not isinstance(stmt, Call):
-            self.local(stmt)
+            self.add_local(stmt)
         elif stmt.op == "comm.beyond":
             self.beyond = dict(stmt.attrs)["widths"]
         elif stmt.op == "comm.halo":
-            self.exchange(stmt, self.halo(stmt))
+            self.add_exchange(stmt, self.halo(stmt))
         elif stmt.op == "comm.frame":
             self.group = None
             self.steps.append(self.frame(stmt))
         elif stmt.op == "comm.redistribute":
             (source,), (target,) = stmt.reads, stmt.writes
             if self.layouts[source.array] is None and self.layouts[target.array] is None:
-                self.local(Compute(target, Load(source, self.arrays[source.array].dtype), loc=stmt.loc))
+                self.add_local(Compute(target, Load(source, self.arrays[source.array].dtype), loc=stmt.loc))
             else:
-                self.exchange(stmt, self.moved(stmt))
+                self.add_exchange(stmt, self.redistribution(stmt))
         elif stmt.op == "comm.reduce":
-            self.reduce(stmt)
+            self.add_reduction(stmt)
         elif stmt.writes and stmt.writes[0].array in self.placed.forms:
-            self.library(stmt)
+            self.add_library_call(stmt)
         else:
-            self.local(stmt)
+            self.add_local(stmt)
 
     # ---- steps -----------------------------------------------------------------------------------
-    def local(self, stmt: Stmt | None) -> None:
+    def add_local(self, stmt: Stmt | None) -> None:
         """A statement on local arrays, in one region with those before it.
 
         None comes between exchanges, too: all ranks have the same ones.
@@ -107,17 +116,17 @@ class _Localiser:
         if stmt is not None:
             group.append(stmt)
 
-    def exchange(self, call: Call, item: Item) -> None:
+    def add_exchange(self, call: Call, item: ArrayExchange) -> None:
         """An exchange, together with those before it where neither needs the other."""
         last = self.steps[-1] if self.steps else None
-        if self.group is not None and isinstance(last, Exchanges) and self.group.takes(call):
+        if self.group is not None and isinstance(last, Exchanges) and self.group.try_add(call):
             self.steps[-1] = Exchanges((*last.items, item))
             return
-        self.group = Group()
-        self.group.takes(call)
+        self.group = ExchangeGroup()
+        self.group.try_add(call)
         self.steps.append(Exchanges((item,)))
 
-    def grouped(self) -> tuple[Step, ...]:
+    def with_temporaries(self) -> tuple[Step, ...]:
         """The steps, in which what only one of them knows is its own temporary."""
         uses: dict[str, int] = {}
         for step in self.steps:
@@ -126,14 +135,14 @@ class _Localiser:
                 uses[name] = uses.get(name, 0) + 1
         kept = {*self.placed.given, *self.placed.after.values()}
         return tuple(
-            self.region(step, {n for n in _names(step) if uses[n] == 1 and n not in kept})
+            self.local_region(step, {n for n in _names(step) if uses[n] == 1 and n not in kept})
             if isinstance(step, list)
             else step
             for step in self.steps
             if step
         )
 
-    def region(self, body: Sequence[Stmt], own: set[str]) -> Local:
+    def local_region(self, body: Sequence[Stmt], own: set[str]) -> Local:
         written = {w.array for stmt in body for w in writes(stmt)}
         names = _names(body)
         bases = {self.arrays[n].base for n in names}
@@ -150,7 +159,7 @@ class _Localiser:
         return Local(Region((), tuple(arrays), tuple(body)))
 
     # ---- communication ---------------------------------------------------------------------------
-    def halo(self, call: Call) -> Item:
+    def halo(self, call: Call) -> ArrayExchange:
         name, attrs = call.reads[0].array, dict(call.attrs)
         layout = self.layouts[name]
         assert layout is not None
@@ -158,7 +167,7 @@ class _Localiser:
         listing = partial(
             halo_exchange, layout, self.rank, attrs["widths"], corners=attrs["corners"], rim=rim
         )
-        return Item(listing, name, name, self.arrays[name].dtype.itemsize)
+        return ArrayExchange(listing, name, name, self.arrays[name].dtype.itemsize)
 
     def frame(self, call: Call) -> Frame:
         name, hole = call.reads[0].array, dict(call.attrs)["hole"]
@@ -176,12 +185,12 @@ class _Localiser:
             boxes = [tuple((0, n) for n in shape)]
         else:
             inside = [(min(max(0, a), n), min(max(0, b), n)) for (a, b), n in zip(hole, shape, strict=True)]
-            boxes = around(shape, tuple(inside))
+            boxes = boxes_around(shape, tuple(inside))
         target = call.writes[0].array
         self.memory[target] = replace(self.memory[target], layout=self.memory[name].layout)
         return Frame(name, target, tuple(boxes))
 
-    def moved(self, call: Call) -> Item:
+    def redistribution(self, call: Call) -> ArrayExchange:
         """A window moved to another: they see the same points, and single places have an axis each."""
         (read_,), (written,) = call.reads, call.writes
         shape = list(read_.shape)
@@ -200,9 +209,9 @@ class _Localiser:
         source, target = (Side(layout, index, shape) for layout, index in sides)
         listing = partial(move, source, target, self.rank)
         itemsize = self.arrays[read_.array].dtype.itemsize
-        return Item(listing, read_.array, written.array, itemsize, source.view, target.view)
+        return ArrayExchange(listing, read_.array, written.array, itemsize, source.view, target.view)
 
-    def reduce(self, call: Call) -> None:
+    def add_reduction(self, call: Call) -> None:
         source, target = call.reads[0].array, call.writes[0].array
         layout, partial = self.layouts[source], self.partial[source]
         assert layout is not None and partial is not None
@@ -212,7 +221,7 @@ class _Localiser:
             Reduce(self.memory[source], self.memory[target], partial.op, layout.grid, keep, self.rank)
         )
 
-    def library(self, call: Call) -> None:
+    def add_library_call(self, call: Call) -> None:
         def make(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Memory:
             k = 1
             while f"w_{k}" in self.memory:
@@ -250,16 +259,16 @@ class _Localiser:
         if any(shape[a] == 0 for a in kept):
             return None
         if 0 in shape:  # a share of no values
-            first = begun(stmt)
+            first = start_values(stmt)
             if first is None:
                 return None
             stmt, begin, shape = first, [begin[a] for a in kept], [shape[a] for a in kept]
         amap = tuple(Index(low, 1, a) for a, low in enumerate(begin))
-        made = rewindow(mapped(stmt, amap, tuple(shape)), self.here)
+        made = rewindow(remap_points(stmt, amap, tuple(shape)), self.to_local)
         assert isinstance(made, Compute)
         return made
 
-    def here(self, window: Window) -> Window:
+    def to_local(self, window: Window) -> Window:
         """A window on this rank's memory."""
         layout = self.layouts[window.array]
         if layout is None or not window.index:

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dcarray.comm.planning.analysis.halo_state import Box, around, bounds
-from dcarray.comm.planning.analysis.normalise import kept_axes, mapped
+from dcarray.comm.planning.analysis.halo_state import Box, bounds, boxes_around
+from dcarray.comm.planning.analysis.normalise import kept_axes, remap_points
 from dcarray.comm.planning.program.steps import Begin, Exchanges, Finish, Frame, Local, Program, Step
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
@@ -16,22 +16,22 @@ from dcarray.ir.windows import loads
 
 from .cost_model import Link
 
-__all__ = ["overlapped"]
+__all__ = ["overlap_communication"]
 
 # Seconds that each further piece of a statement takes: it is a kernel of its own.
-PIECE = 10e-6
+KERNEL_TIME = 10e-6
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """Statements before and after the end of an exchange; the first `pieces` of these are a rim."""
+class _Split:
+    """Statements before and after the end of an exchange; the first `kernels` of these are a rim."""
 
     early: tuple[Stmt, ...]
     late: tuple[Stmt, ...]
-    pieces: int
+    kernels: int
 
 
-def overlapped(program: Program, link: Link | None) -> Program:
+def overlap_communication(program: Program, link: Link | None) -> Program:
     """A program in which exchanges are waited for as late as can be, where that is worth it.
 
     Parameters
@@ -53,7 +53,7 @@ def overlapped(program: Program, link: Link | None) -> Program:
             steps.append(step)
             continue
         before = len(steps)
-        while before and _free(steps[before - 1], step):
+        while before and _may_begin_before(steps[before - 1], step):
             before -= 1
         frames = []
         for one in todo:
@@ -61,8 +61,10 @@ def overlapped(program: Program, link: Link | None) -> Program:
                 break
             frames.append(one)
         local = todo[len(frames)] if len(frames) < len(todo) else None
-        parts = _apart(step, local, program) if isinstance(local, Local) else None
-        if parts is not None and not (_worth(step, parts, link) and _unframed(parts.early, frames)):
+        parts = _split(step, local, program) if isinstance(local, Local) else None
+        if parts is not None and not (
+            _is_worthwhile(step, parts, link) and _independent_of_frames(parts.early, frames)
+        ):
             parts = None
         if parts is None and before == len(steps):
             steps.append(step)
@@ -70,51 +72,53 @@ def overlapped(program: Program, link: Link | None) -> Program:
         steps.insert(before, Begin(step))
         if parts is not None:
             assert isinstance(local, Local)
-            steps.append(_part(local, parts.early, parts.late, program))
+            steps.append(_local_step(local, parts.early, parts.late, program))
             todo[len(frames) : len(frames) + 1] = (
-                [_part(local, parts.late, parts.early, program)] if parts.late else []
+                [_local_step(local, parts.late, parts.early, program)] if parts.late else []
             )
         steps.append(Finish(step))
     return program if len(steps) == len(program.steps) else replace(program, steps=tuple(steps))
 
 
-def _free(step: Step, exchange: Exchanges) -> bool:
+def _may_begin_before(step: Step, exchange: Exchanges) -> bool:
     """Whether an exchange may begin before a step that comes before it."""
     return isinstance(step, Local) and not (
         {*step.reads, *step.writes} & {*exchange.writes} or {*step.writes} & {*exchange.reads}
     )
 
 
-def _unframed(early: Sequence[Stmt], frames: Sequence[Frame]) -> bool:
+def _independent_of_frames(early: Sequence[Stmt], frames: Sequence[Frame]) -> bool:
     """Whether statements read and write nothing that is copied."""
     return not any(
-        window.array == frame.target and any(_meet(box, bounds(window)) for box in frame.boxes)
+        window.array == frame.target and any(_boxes_intersect(box, bounds(window)) for box in frame.boxes)
         for frame in frames
         for stmt in early
         for window in _windows(stmt)
     )
 
 
-def _meet(one: Box, other: Box) -> bool:
+def _boxes_intersect(one: Box, other: Box) -> bool:
     """Whether two boxes have an element in common; of one without axes it is not known where it is."""
     return all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(one, other, strict=False))
 
 
-def _worth(step: Exchanges, parts: _Parts, link: Link | None) -> bool:
+def _is_worthwhile(step: Exchanges, parts: _Split, link: Link | None) -> bool:
     if not parts.early:
         return False
     if link is not None:
-        both = parts.early, parts.late[parts.pieces :]
+        both = parts.early, parts.late[parts.kernels :]
         early, rest = ({window.array for stmt in body for window in _windows(stmt)} for body in both)
         if early & rest:
             return False  # one pass over what both touch may serve them together
     counts = step.counts()
     messages = max(counts.messages_sent, counts.messages_received)
     nbytes = max(counts.bytes_sent, counts.bytes_received)
-    return bool(messages) and (link is None or link.time(nbytes, messages) > PIECE * (1 + parts.pieces))
+    return bool(messages) and (
+        link is None or link.time(nbytes, messages) > KERNEL_TIME * (1 + parts.kernels)
+    )
 
 
-def _apart(step: Exchanges, local: Local, program: Program) -> _Parts | None:
+def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
     """The statements that need not wait for an exchange, as far as they come first, and the others."""
     sent, filled = set(step.reads), set(step.writes)
     early: list[Stmt] = []
@@ -122,19 +126,19 @@ def _apart(step: Exchanges, local: Local, program: Program) -> _Parts | None:
     for k, stmt in enumerate(body):
         written = {w.array for w in writes(stmt)}
         if written & (sent | filled):
-            return _Parts(tuple(early), body[k:], 0)
+            return _Split(tuple(early), body[k:], 0)
         if not {w.array for w in reads(stmt)} & filled:
             early.append(stmt)
             continue
-        inner = _inner(stmt, step, program)
+        inner = _independent_box(stmt, step, program)
         if inner is None or not isinstance(stmt, Compute):
-            return _Parts(tuple(early), body[k:], 0)
-        rims = [_of(stmt, box) for box in around(stmt.target.shape, inner)]
-        return _Parts((*early, _of(stmt, inner)), (*rims, *body[k + 1 :]), len(rims))
-    return _Parts(tuple(early), (), 0)
+            return _Split(tuple(early), body[k:], 0)
+        rims = [_restricted(stmt, box) for box in boxes_around(stmt.target.shape, inner)]
+        return _Split((*early, _restricted(stmt, inner)), (*rims, *body[k + 1 :]), len(rims))
+    return _Split(tuple(early), (), 0)
 
 
-def _inner(stmt: Stmt, step: Exchanges, program: Program) -> Box | None:
+def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | None:
     """The points of a statement that need nothing of what an exchange brings; None if that are too few."""
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.init is not None:
         return None
@@ -162,13 +166,13 @@ def _inner(stmt: Stmt, step: Exchanges, program: Program) -> Box | None:
                 if not own.start <= ix.offset < own.stop:
                     return None
                 continue
-            low, high = _within(ix, own.start, own.stop)
+            low, high = _points_in_interval(ix, own.start, own.stop)
             box[ix.axis] = max(box[ix.axis][0], low), min(box[ix.axis][1], high)
     inside = math.prod(max(0, high - low) for low, high in box)
     return tuple(box) if 2 * inside >= math.prod(shape) > inside else None
 
 
-def _within(ix: Index, start: int, stop: int) -> tuple[int, int]:
+def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
     """The points whose places along an axis lie in an interval."""
     if ix.stride > 0:
         return -((ix.offset - start) // ix.stride), -((ix.offset - stop) // ix.stride)
@@ -176,13 +180,13 @@ def _within(ix: Index, start: int, stop: int) -> tuple[int, int]:
     return -((stop - 1 - ix.offset) // ahead), (ix.offset - start) // ahead + 1
 
 
-def _of(stmt: Compute, box: Box) -> Compute:
+def _restricted(stmt: Compute, box: Box) -> Compute:
     """A statement for some of its points."""
     amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(box))
-    return mapped(stmt, amap, tuple(high - low for low, high in box))
+    return remap_points(stmt, amap, tuple(high - low for low, high in box))
 
 
-def _part(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...], program: Program) -> Local:
+def _local_step(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...], program: Program) -> Local:
     """Some of the statements of a step; what others need, too, is no temporary of theirs."""
     named, elsewhere = ({w.array for stmt in some for w in _windows(stmt)} for some in (body, other))
     written = {w.array for stmt in body for w in writes(stmt)}

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.analysis.halo_state import Valid
-from dcarray.comm.planning.passes.copy_on_write import unharmed as spared
-from dcarray.comm.planning.passes.reduction_merging import summed
+from dcarray.comm.planning.analysis.halo_state import ValidHalos
+from dcarray.comm.planning.passes.copy_on_write import copy_on_write
+from dcarray.comm.planning.passes.reduction_merging import merge_reductions
 from dcarray.comm.planning.passes.redundancy import PASSES, still_valid, valid_after
-from dcarray.comm.planning.placement.draft import Placed
+from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.planning.placement.ghost_zone_cost import COSTS, Costs
 from dcarray.comm.planning.placement.insert import insert
 from dcarray.comm.planning.placement.library_calls import Planner, planners
@@ -21,12 +21,12 @@ from dcarray.ir.nodes import Region
 from dcarray.ir.passes.base import Log
 
 from .localise import localise
-from .overlap import overlapped
+from .overlap import overlap_communication
 
-__all__ = ["place", "plan", "whole_first"]
+__all__ = ["arrays_to_gather", "place_region", "plan"]
 
 
-def whole_first(region: Region, layouts: Mapping[str, Layout | None]) -> dict[str, str]:
+def arrays_to_gather(region: Region, layouts: Mapping[str, Layout | None]) -> dict[str, str]:
     """The arrays that have to be made whole before a region can be planned, each with the reason.
 
     They are those of which the region has several geometries of one memory.
@@ -50,13 +50,13 @@ def plan(
     ranks: int,
     rank: int,
     *,
-    valid: Mapping[str, Valid] | None = None,
+    valid: Mapping[str, ValidHalos] | None = None,
     above: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
     few: int = 0,
-    unharmed: Collection[str] = (),
+    preserved: Collection[str] = (),
 ) -> Program:
     """One rank's program for a region.
 
@@ -85,7 +85,7 @@ def plan(
     few : int, optional
         So many floating-point numbers are added or multiplied on every rank in the order of one process, so
         that the result is the same, instead of in parts.
-    unharmed : collection of str, optional
+    preserved : collection of str, optional
         Arrays whose elements are, in the memory that was given, afterwards still what they were.
 
     Returns
@@ -95,43 +95,43 @@ def plan(
     Raises
     ------
     PlanError
-        When sizes are not known, an array in `whole_first` is not whole, or one of `unharmed` shares its
-        memory.
+        When sizes are not known, an array of `arrays_to_gather` is not whole, or one of `preserved` shares
+        its memory.
     """
-    placed = place(
+    placed = place_region(
         region, layouts, ranks, valid=valid, above=above, library=library, costs=costs, finite=finite,
-        few=few, unharmed=unharmed,
+        few=few, preserved=preserved,
     )  # fmt: skip
     now = valid_after(placed.region, valid or {})
     kept = {name: now[there] for name, there in placed.after.items() if there in now}
     program = localise(placed, ranks, rank, kept)
     # which steps touch one memory under several names is not told, so these wait for each other
     several = any(array.base is not None for array in placed.region.arrays)
-    return program if costs is None or several else overlapped(program, costs.link)
+    return program if costs is None or several else overlap_communication(program, costs.link)
 
 
-def place(
+def place_region(
     region: Region,
     layouts: Mapping[str, Layout | None],
     ranks: int,
     *,
-    valid: Mapping[str, Valid] | None = None,
+    valid: Mapping[str, ValidHalos] | None = None,
     above: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
     few: int = 0,
-    unharmed: Collection[str] = (),
-) -> Placed:
+    preserved: Collection[str] = (),
+) -> PlacedRegion:
     """What all ranks plan alike: the region with its communication; parameters and errors as `plan`'s."""
     if region.symbols:
         raise PlanError("a region whose sizes are not known cannot be planned for many ranks")
-    if wrong := whole_first(region, layouts):
+    if wrong := arrays_to_gather(region, layouts):
         raise PlanError("; ".join(wrong.values()))
     placed = insert(region, layouts, ranks, above, planners() if library is None else library, costs, few)
     log = Log()
     found = placed.region
-    for one in (still_valid(valid or {}), summed(finite), *PASSES):
+    for one in (still_valid(valid or {}), merge_reductions(finite), *PASSES):
         found = one.fn(found, log)
     notes = (*placed.notes, *(Note(f"{note.pass_name}: {note.text}", note.loc) for note in log.notes))
-    return spared(replace(placed, region=found, notes=notes), unharmed)
+    return copy_on_write(replace(placed, region=found, notes=notes), preserved)

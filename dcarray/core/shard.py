@@ -24,7 +24,7 @@ from .store import FAMILIES, Store, owner
 
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.planning.analysis.halo_state import Valid
+    from dcarray.comm.planning.analysis.halo_state import ValidHalos
     from dcarray.comm.transport.protocol import Communicator
 
 __all__ = ["Shard", "gather_store", "local_block", "set_shard"]
@@ -54,7 +54,7 @@ class Shard:
     __slots__ = ("__weakref__", "block", "comm", "done", "exposed", "filled", "layout")
 
     def __init__(
-        self, layout: Layout, block: NDArray, comm: Communicator, filled: Valid | None = None
+        self, layout: Layout, block: NDArray, comm: Communicator, filled: ValidHalos | None = None
     ) -> None:
         self.layout, self.block, self.comm, self.filled = layout, block, comm, filled
         self.done = self.exposed = False

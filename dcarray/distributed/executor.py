@@ -33,7 +33,7 @@ from .reshape import copy_views, write_back_views
 
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.planning.analysis.halo_state import Valid
+    from dcarray.comm.planning.analysis.halo_state import ValidHalos
     from dcarray.comm.planning.program.steps import Program
     from dcarray.comm.transport.protocol import Communicator
     from dcarray.execution.executor import Executor
@@ -217,7 +217,7 @@ def _plan(
     comm: Communicator,
 ) -> LayoutPlan:
     """Plan a recording for this rank."""
-    from dcarray.comm.planning.placement.layout_preferences import multiplies, preferred
+    from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
     from dcarray.comm.planning.planner import plan
     from dcarray.ir.build import build
     from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
@@ -232,7 +232,7 @@ def _plan(
         if slot in held:
             layouts[array.name] = held[slot].layout
     there = set(layouts)
-    rows = not multiplies(region)
+    rows = not has_matrix_products(region)
     for array in exact.arrays:
         if array.name not in layouts and _large(array.shape, options):
             like = (x for x in layouts.values() if x.shape == array.shape)
@@ -241,15 +241,17 @@ def _plan(
                 layouts[array.name] = _plain(found) or default_layout(array.shape, options, comm, rows)
             elif not held:
                 layouts[array.name] = default_layout(array.shape, options, comm, rows)
-    best = preferred(region, layouts, layouts.keys() - there, comm.size)
+    best = preferred_layouts(region, layouts, layouts.keys() - there, comm.size)
     layouts = {name: layout for name, layout in best.items() if layout is not None}
-    valid: dict[str, Valid] = {
+    valid: dict[str, ValidHalos] = {
         f"a{k}": s.filled for k, s in held.items() if s.filled is not None and not s.exposed
     }
     culprits = fp_attribution.culprits(rec.statements(), bool(rec.watched & fp_state.ODD))
     doubt = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
     again = _lost(exact, region) if doubt else ()
-    program = plan(region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, unharmed=again)
+    program = plan(
+        region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, preserved=again
+    )
     made = LayoutPlan(program, layouts, doubt=doubt, culprits=culprits)
     if doubt:
         made.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)

@@ -21,7 +21,7 @@ from .consistency import digest
 
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.planning.analysis.halo_state import Valid
+    from dcarray.comm.planning.analysis.halo_state import ValidHalos
     from dcarray.comm.planning.program.steps import Note, Program
     from dcarray.ir.analysis.value_ranges import Limits
     from dcarray.ir.nodes import Region
@@ -66,7 +66,7 @@ class LayoutPlan:
         return tuple((name, slot) for name in self.program.given if (slot := slot_of(name)) >= 0)
 
     @cached_property
-    def outputs(self) -> tuple[tuple[int, str, Layout | None, Valid | None], ...]:
+    def outputs(self) -> tuple[tuple[int, str, Layout | None, ValidHalos | None], ...]:
         """Of the slots that exist afterwards the array, how it lies and what is valid of its halo."""
         program = self.program
         slots = sorted((slot, name) for name in program.after if (slot := slot_of(name)) >= 0)

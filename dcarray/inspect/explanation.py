@@ -67,10 +67,10 @@ class Explanation:
             out += [f"{title}{view.summary()}", *filter(None, (view.remark,)), ""]
             out += _recorded_text(view) + _passes_text(view)
             if view.program is not None:
-                from dcarray.comm.planning.program.description import described
+                from dcarray.comm.planning.program.description import program_lines
 
                 told = partial(_told, view)
-                lines = ["    " + line for line in described(view.program, told)]
+                lines = ["    " + line for line in program_lines(view.program, told)]
                 out += ["over the ranks", *lines, ""]
             for kernel in view.kernels:
                 out += self._kernel_text(kernel)

@@ -17,10 +17,10 @@ from dcarray.comm.algorithms.products import einsum, matmul, transpose
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.placement.library_calls import Form, Operand
+from dcarray.comm.planning.placement.library_calls import DistributedForm, Operand
 from dcarray.comm.planning.placement.matmul_call import letters, plan_matmul
 from dcarray.comm.planning.program.execution import interpreted
-from dcarray.comm.planning.program.steps import Memory, Reduce, Running
+from dcarray.comm.planning.program.steps import Execution, Memory, Reduce
 from dcarray.comm.transport import threads
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array
@@ -70,7 +70,7 @@ def fill(rank: int, layout: Layout | None, whole: Array) -> Array:
 def test_calls_as_steps(case: tuple[Any, ...]) -> None:
     call, (first, second, result), ranks = case
     form = plan_matmul(call, (first, second), (result,), ranks)
-    assert isinstance(form, Form)
+    assert isinstance(form, DistributedForm)
     rng = np.random.default_rng(0)
     a, b = (rng.integers(0, 9, x.shape).astype("f8") for x in (first, second))
     arrays = [
@@ -86,7 +86,7 @@ def test_calls_as_steps(case: tuple[Any, ...]) -> None:
             "b": fill(comm.rank, form.reads[1], b),
             "c": fill(comm.rank, form.writes[0], np.full(result.shape, 77.0)),
         }
-        at = Running(comm, memory, interpreted)
+        at = Execution(comm, memory, interpreted)
         names = [Memory(n, np.dtype("f8"), memory[n].shape) for n in "abc"]
 
         def make(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Memory:

@@ -12,16 +12,16 @@ from launching import launch, needs_mpi
 
 from dcarray import comm
 from dcarray.comm.exchange.plan_matching import verify
-from dcarray.comm.planning.planner import plan, whole_first
-from dcarray.comm.planning.program.matching import described
+from dcarray.comm.planning.planner import arrays_to_gather, plan
+from dcarray.comm.planning.program.matching import matched_steps
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(cases(), st.integers(1, 12), st.data())
 def test_what_is_planned_fits_together(case, ranks, data) -> None:
     layouts = {a.name: data.draw(some_layout(a.shape, ranks)) for a in case.region.arrays}
-    layouts.update(dict.fromkeys(whole_first(case.region, layouts)))
-    verify([described(plan(case.region, layouts, ranks, rank)) for rank in range(ranks)])
+    layouts.update(dict.fromkeys(arrays_to_gather(case.region, layouts)))
+    verify([matched_steps(plan(case.region, layouts, ranks, rank)) for rank in range(ranks)])
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])

@@ -17,7 +17,7 @@ from dcarray.comm.algorithms.product_layouts import Scheme, choose, summand_layo
 from dcarray.comm.layout.axes import Axis, BlockAxis, WindowAxis
 from dcarray.comm.layout.axis_overlap import overlap, overlap_size, overlapping_range
 from dcarray.comm.layout.derived_layouts import received_elements, sample_ranks, simplified
-from dcarray.comm.planning.analysis.iteration_domain import _root, _width
+from dcarray.comm.planning.analysis.iteration_domain import _axis_halo, _base_axis
 
 
 def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
@@ -103,11 +103,11 @@ def test_halos_of_strided_reads(data: st.DataObject) -> None:
         into = WindowAxis(points, BlockAxis(points + 6, parts), data.draw(st.integers(0, 6)), 1)
     if data.draw(st.booleans()):
         part = WindowAxis(extent, BlockAxis(extent + 6, parts), data.draw(st.integers(-3, 6)), 1)
-    assume(_root(into)[0] != _root(part)[0])  # for which there is a formula, and it may say more
+    assume(_base_axis(into)[0] != _base_axis(part)[0])  # for which there is a formula, and it may say more
     before = after = 0
     for c in range(parts):
         if into.low(c) < into.high(c):
             ends = begin + stride * into.low(c), begin + stride * (into.high(c) - 1)
             before = max(before, part.low(c) - min(ends))
             after = max(after, max(ends) + 1 - part.high(c))
-    assert _width(into, part, begin, stride) == (before, after)
+    assert _axis_halo(into, part, begin, stride) == (before, after)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from dcarray.comm.exchange.plan_matching import verify
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.overlap import overlapped
+from dcarray.comm.planning.overlap import overlap_communication
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.matching import described
+from dcarray.comm.planning.program.matching import matched_steps
 from dcarray.comm.planning.program.steps import Begin, Finish, Local
 from dcarray.ir.text import parse
 
@@ -27,7 +27,7 @@ TEXT = """region() {
 @settings(max_examples=30, derandomize=True, deadline=None)
 @given(laid_out())
 def test_random_regions(drawn) -> None:
-    check(*drawn, lambda *args, **options: overlapped(plan(*args, **options, costs=None), None))
+    check(*drawn, lambda *args, **options: overlap_communication(plan(*args, **options, costs=None), None))
 
 
 def test_the_inner_points_do_not_wait() -> None:
@@ -36,7 +36,7 @@ def test_the_inner_points_do_not_wait() -> None:
     programs = []
     for rank in range(4):
         program = plan(region, {name: layout for name in "ABC"}, 4, rank, costs=None)
-        later = overlapped(program, None)
+        later = overlap_communication(program, None)
         assert [type(step) for step in later.steps] == [Begin, Local, Local, Finish, Local]
         first, early, late = (step.region.body for step in later.steps if isinstance(step, Local))
         assert first[0].target.array == "C" and early[0].target.shape == (18, 18)
@@ -44,7 +44,7 @@ def test_the_inner_points_do_not_wait() -> None:
         assert last.target.array == "C"
         assert sum(np.prod(rim.target.shape) for rim in rims) == 19 * 19 - 18 * 18
         assert later.counts == program.counts
-        programs.append(described(later))
+        programs.append(matched_steps(later))
     verify(programs)
 
 
@@ -56,4 +56,4 @@ def test_what_is_sent_is_not_written_meanwhile() -> None:
 """)
     layout = Layout.blocks((40,), ProcessGrid((2,)), 1)
     program = plan(red, {"A": layout}, 2, 0, costs=None)
-    assert overlapped(program, None) is program
+    assert overlap_communication(program, None) is program

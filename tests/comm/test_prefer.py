@@ -10,7 +10,7 @@ from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.derived_layouts import simplified
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.placement.layout_preferences import destined, preferred
+from dcarray.comm.planning.placement.layout_preferences import final_arrays, preferred_layouts
 from dcarray.comm.planning.planner import plan
 from dcarray.comm.planning.program.steps import Exchanges
 from dcarray.comm.transport.protocol import Counts
@@ -34,7 +34,7 @@ def usual(text: str, ranks: int) -> dict[str, Layout | None]:
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 7, 16, 36])
 def test_of_a_stack_of_vectors_nothing_travels(ranks: int) -> None:
-    found = preferred(region(DOITGEN), usual(DOITGEN, ranks), {"A", "C4", "t"}, ranks)
+    found = preferred_layouts(region(DOITGEN), usual(DOITGEN, ranks), {"A", "C4", "t"}, ranks)
     a = found["A"]
     assert a is not None and a.parts[2].parts == 1
     of = parse("rqp,pn->rqn", (60, 60, 128), (128, 128))
@@ -50,7 +50,7 @@ def test_of_a_stack_of_vectors_nothing_travels(ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [4, 6, 36])
 def test_matrices_stay_and_short_vectors_are_whole(ranks: int) -> None:
     before = usual(ATAX, ranks)
-    after = preferred(region(ATAX), before, before.keys(), ranks)
+    after = preferred_layouts(region(ATAX), before, before.keys(), ranks)
     assert after["A"] == before["A"] and after["x"] is None
 
 
@@ -66,7 +66,7 @@ def test_products_of_oblong_matrices_move_what_summa_does(
       call blas.matmul(A, B) -> C
     }}"""
     before = usual(text, ranks)
-    after = preferred(region(text), before, before.keys(), ranks)
+    after = preferred_layouts(region(text), before, before.keys(), ranks)
     of = parse("mk,kn->mn", (m, k), (k, n))
     a, b = after["A"], after["B"]
     assert a is not None and b is not None
@@ -85,19 +85,19 @@ def test_factors_of_sums_of_products_stay_whole() -> None:
       y[i] = add(y[i], w[i]) for i<400
     }"""
     before = usual(text, 4)
-    after = preferred(region(text), before, before.keys(), 4)
+    after = preferred_layouts(region(text), before, before.keys(), 4)
     assert {name for name in after if after[name] is None} == {"x"}
     assert all(after[name] == before[name] for name in "Azyw")
     many = usual(text, 1000)
-    assert preferred(region(text), many, many.keys(), 1000) == many
+    assert preferred_layouts(region(text), many, many.keys(), 1000) == many
 
 
 def test_what_lies_somewhere_stays_there() -> None:
     layouts = usual(DOITGEN, 4)
-    assert preferred(region(DOITGEN), layouts, set(), 4) == layouts
+    assert preferred_layouts(region(DOITGEN), layouts, set(), 4) == layouts
     fixed = Layout.blocks((60, 60, 128), ProcessGrid((1, 1, 4)))
     layouts["A"] = fixed
-    assert preferred(region(DOITGEN), layouts, {"C4", "t"}, 4)["A"] == fixed
+    assert preferred_layouts(region(DOITGEN), layouts, {"C4", "t"}, 4)["A"] == fixed
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 6, 12])
@@ -107,7 +107,7 @@ def test_a_product_is_made_where_it_is_added(ranks: int) -> None:
       call blas.matmul(A, B) -> t
       C[i,j] = add(t[i,j], multiply(0.5, C[i,j])) for i<80, j<92
     }"""
-    assert destined(region(text)) == {"t": "C"}
+    assert final_arrays(region(text)) == {"t": "C"}
     rows = {"C": Layout.blocks((80, 92), ProcessGrid((ranks,)))}
     layouts = {name: layout for name, layout in (usual(text, ranks) | rows).items() if name != "t"}
     made = plan(region(text), layouts, ranks, 0)

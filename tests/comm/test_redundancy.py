@@ -12,9 +12,9 @@ from dcarray import comm
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.layout.notation import canonical, read, write
-from dcarray.comm.planning.analysis.halo_state import Halo, Valid
+from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos
 from dcarray.comm.planning.passes import redundancy
-from dcarray.comm.planning.planner import place, plan
+from dcarray.comm.planning.planner import place_region, plan
 from dcarray.comm.planning.program.execution import execute
 from dcarray.comm.planning.program.steps import Exchanges, Local
 from dcarray.ir import interp
@@ -57,7 +57,7 @@ def test_notation() -> None:
 
 def test_a_stencil_exchanges_its_halo() -> None:
     layout = Layout.blocks((8, 8), ProcessGrid((2, 2)))
-    placed = place(parse(stencil(JACOBI, 8, 8)), {"A": layout, "B": layout}, 4)
+    placed = place_region(parse(stencil(JACOBI, 8, 8)), {"A": layout, "B": layout}, 4)
     assert (
         dump(placed.region)
         == """region() {
@@ -79,7 +79,7 @@ def test_folds_reduce_over_the_axes_that_are_cut() -> None:
   s[j] add= A[i,j] init 0.0 for i<8, j<6
 }
 """
-    placed = place(parse(text), {"A": layout}, 6)
+    placed = place_region(parse(text), {"A": layout}, 6)
     want = """region() {
   in A: f64[8, 6] layout 'grid(2, 3), block(0), block(1)'
   out s: f64[6] layout 'grid(2, 3), block(1)'
@@ -110,14 +110,14 @@ def test_valid_halos_are_not_sent_again() -> None:
     want = HEAD + halo("A", 1, 1) + SUM + SUM + halo("A", 2, 1) + SUM + "}\n"
     got, said = passed(text, redundancy.still_valid({}))
     assert got == want and said == "still valid: done: the halo of A is still valid: not sent again"
-    got, _ = passed(text, redundancy.still_valid({"A": Valid((Halo(((2, 2),), False),))}))
+    got, _ = passed(text, redundancy.still_valid({"A": ValidHalos((Halo(((2, 2),), False),))}))
     assert got == HEAD + SUM + SUM + SUM + "}\n"
     changed = HEAD + halo("A", 1, 1) + SUM + "  A[0] = B[0]\n" + halo("A", 1, 1) + SUM + "}\n"
     region = parse(changed)
     assert redundancy.still_valid({}).fn(region, Log()) is region
     one = Halo(((1, 1),), False)
-    after = redundancy.valid_after(region, {"B": Valid((one,))})
-    assert after == {"A": Valid((one,)), "B": Valid((replace(one, rim=1),))}
+    after = redundancy.valid_after(region, {"B": ValidHalos((one,))})
+    assert after == {"A": ValidHalos((one,)), "B": ValidHalos((replace(one, rim=1),))}
 
 
 def test_corners_are_valid_only_where_they_were_sent() -> None:
@@ -140,11 +140,11 @@ def test_of_a_wide_halo_the_rim_stays_valid_beside_a_narrow_one() -> None:
     after = there.written(3)
     assert after.has(replace(narrow, rim=3)) and after.has(replace(wide, rim=1)) and not after.has(narrow)
     assert not after.written(0)
-    assert after.exchanged(wide) == Valid((wide,))
+    assert after.exchanged(wide) == ValidHalos((wide,))
 
 
 def test_no_more_than_a_few_halos_are_remembered() -> None:
-    there = Valid()
+    there = ValidHalos()
     for k in range(1, 40):
         there = there.exchanged(Halo(((k, 40 - k),), True))
     assert 0 < len(there.halos) < 20 and there.has(Halo(((39, 1),), True))

@@ -39,7 +39,7 @@ def test_random_regions(drawn: Any) -> None:
     region = drawn[0].region
 
     def spared(*args: Any, **kwargs: Any) -> Any:
-        made = plan(*args, **kwargs, unharmed=alone(region))
+        made = plan(*args, **kwargs, preserved=alone(region))
         for name in alone(region):
             assert not any(made.given[name] in s.writes for s in made.steps if isinstance(s, (Local, Frame)))
         return made
@@ -87,7 +87,7 @@ def test_what_shares_memory_waits_for_what_is_written() -> None:
 @settings(max_examples=15, derandomize=True, deadline=None)
 @given(laid_out())
 def test_placed_regions_are_regions(drawn: Any) -> None:
-    check_placed(*drawn, unharmed=alone(drawn[0].region))
+    check_placed(*drawn, preserved=alone(drawn[0].region))
 
 
 def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None, turns: int) -> list[Any]:
@@ -110,7 +110,7 @@ def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None,
             valid: dict[str, Any] = {}
             both.append([])
             for turn in range(turns):
-                program = plan(region, lays, ranks, world.rank, valid=valid, costs=costs, unharmed=names)
+                program = plan(region, lays, ranks, world.rank, valid=valid, costs=costs, preserved=names)
                 before = {name: mine[name][lays[name].owned(world.rank)].copy() for name in mine}
                 after = execute(program, world, mine)
                 for name in names:
@@ -140,7 +140,7 @@ def test_only_the_ends_are_copied_and_nothing_more_is_sent(ranks: int) -> None:
     first, *others = run(region, (60,), ranks, ALWAYS, 3)[ranks // 2]
     assert all(one.bytes_received <= first.bytes_received for one in others)
     layout = Layout.blocks((60,), comm.ProcessGrid((ranks,)), halo=8 if ranks > 1 else 0)
-    made = plan(region, dict.fromkeys("AB", layout), ranks, 0, costs=ALWAYS, unharmed=["A"])
+    made = plan(region, dict.fromkeys("AB", layout), ranks, 0, costs=ALWAYS, preserved=["A"])
     (frame,) = (step for step in made.steps if isinstance(step, Frame))
     # the first element, and room before it that no element has
     assert sum(high - low for ((low, high),) in frame.boxes) == (2 if ranks == 1 else 1 + 8)
@@ -155,4 +155,4 @@ def test_memory_of_several_shapes_is_refused() -> None:
       A[i] = add(A[i], 1.0) for i<4
     }"""
     with pytest.raises(PlanError, match="several shapes"):
-        plan(parse(text), {}, 2, 0, unharmed=["A"])
+        plan(parse(text), {}, 2, 0, preserved=["A"])

@@ -11,7 +11,7 @@ from ir_regions import make_case
 from dcarray import comm
 from dcarray.comm.planning.planner import plan
 from dcarray.comm.planning.program.matching import check
-from dcarray.comm.planning.program.steps import Begin, Exchanges, Finish, Item, Program, Step
+from dcarray.comm.planning.program.steps import ArrayExchange, Begin, Exchanges, Finish, Program, Step
 
 
 def moved() -> Program:
@@ -30,7 +30,7 @@ def moved() -> Program:
     raise AssertionError("no program sends anything")
 
 
-def changed(program: Program, change: Callable[[Item], Item]) -> Program:
+def changed(program: Program, change: Callable[[ArrayExchange], ArrayExchange]) -> Program:
     """With another first exchange that sends something."""
     steps = list(program.steps)
     for k, step in enumerate(steps):
@@ -43,11 +43,11 @@ def changed(program: Program, change: Callable[[Item], Item]) -> Program:
     return program
 
 
-def unsent(item: Item) -> Item:
+def unsent(item: ArrayExchange) -> ArrayExchange:
     return replace(item, listing=lambda: replace(item.plan, sends=item.plan.sends[1:]))
 
 
-def larger(item: Item) -> Item:
+def larger(item: ArrayExchange) -> ArrayExchange:
     return replace(item, itemsize=2 * item.itemsize)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from comm_layouts import scatter
 
 from dcarray.comm import Layout, choose_grid, world
-from dcarray.comm.planning.overlap import overlapped
+from dcarray.comm.planning.overlap import overlap_communication
 from dcarray.comm.planning.planner import plan
 from dcarray.comm.planning.program.execution import execute, interpreted
 from dcarray.comm.planning.program.steps import Begin
@@ -26,7 +26,9 @@ def check() -> None:
     """What other ranks had sent is not what comes next, and is not written to memory that was left."""
     group, region = world(), parse(TEXT)
     layout = Layout.blocks((40, 40), choose_grid((40, 40), group.size), 1)
-    program = overlapped(plan(region, {"A": layout, "B": layout}, group.size, group.rank, costs=None), None)
+    program = overlap_communication(
+        plan(region, {"A": layout, "B": layout}, group.size, group.rank, costs=None), None
+    )
     assert group.size == 1 or any(isinstance(step, Begin) for step in program.steps)
     rng = np.random.default_rng(1)
 

@@ -13,7 +13,7 @@ from ir_regions import Case, assert_agree, cases
 
 from dcarray import comm
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.planner import place, plan, whole_first
+from dcarray.comm.planning.planner import arrays_to_gather, place_region, plan
 from dcarray.comm.planning.program.execution import execute
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir import interp
@@ -32,12 +32,12 @@ def whole_of(blocks: list[np.ndarray], layout: Layout | None, rank: int) -> np.n
 
 
 def check_placed(
-    case: Case, ranks: int, layouts: dict[str, Layout | None], unharmed: Collection[str] = ()
+    case: Case, ranks: int, layouts: dict[str, Layout | None], preserved: Collection[str] = ()
 ) -> None:
     """With its communication a region is valid, has a text, and means what it did."""
-    for name in whole_first(case.region, layouts):
+    for name in arrays_to_gather(case.region, layouts):
         layouts[name] = None
-    placed = place(case.region, layouts, ranks, unharmed=unharmed)
+    placed = place_region(case.region, layouts, ranks, preserved=preserved)
     verify(placed.region)
     assert parse(dump(placed.region)) == placed.region
     with np.errstate(all="ignore"):
@@ -48,7 +48,7 @@ def check_placed(
 
 def check(case: Case, ranks: int, layouts: dict[str, Layout | None], plan: Any = plan) -> None:
     """Run a region twice, so that what the first run says of layouts and halos has to hold in the second."""
-    for name in whole_first(case.region, layouts):
+    for name in arrays_to_gather(case.region, layouts):
         layouts[name] = None
     wants, memory = [], case.memory()
     with np.errstate(all="ignore"):

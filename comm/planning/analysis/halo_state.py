@@ -9,11 +9,11 @@ from typing import Any
 
 from dcarray.ir.nodes import Window
 
-__all__ = ["Box", "Halo", "Valid", "around", "bounds", "margins", "solid"]
+__all__ = ["Box", "Halo", "ValidHalos", "bounds", "boxes_around", "is_dense_box", "margins"]
 
 Box = tuple[tuple[int, int], ...]
 
-_MOST = 8  # halos of one array that are remembered
+_MAX_HALOS = 8  # halos of one array that are remembered
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Halo:
 
 
 @dataclass(frozen=True)
-class Valid:
+class ValidHalos:
     """What of the halo of an array holds what the neighbours have: halos, none of which is within another.
 
     A wide one may be left of which only the rim holds, beside a narrow one that holds all.
@@ -66,30 +66,30 @@ class Valid:
         """Is all of a halo valid?"""
         return any(halo.within(one) for one in self.halos)
 
-    def exchanged(self, halo: Halo) -> Valid:
+    def exchanged(self, halo: Halo) -> ValidHalos:
         """What is valid after an exchange."""
         for one in self.halos:  # of two without corners all sides are there
             if not (one.corners or halo.corners) and one.rim == halo.rim:
                 halo = halo | one
-        return self if self.has(halo) else _valid((*self.halos, halo))
+        return self if self.has(halo) else _without_covered((*self.halos, halo))
 
-    def written(self, margin: float) -> Valid:
+    def written(self, margin: float) -> ValidHalos:
         """What is valid after a statement that writes nothing nearer to the array's own ends."""
         if not margin:
-            return Valid()
-        return _valid([replace(one, rim=min(one.rim, margin)) for one in self.halos])
+            return ValidHalos()
+        return _without_covered([replace(one, rim=min(one.rim, margin)) for one in self.halos])
 
     def __bool__(self) -> bool:
         return bool(self.halos)
 
 
-def _valid(halos: Sequence[Halo]) -> Valid:
+def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
     """Halos without those that are within others; the oldest are forgotten."""
     found: list[Halo] = []
     for halo in halos:
         if not any(halo.within(one) for one in found):
             found = [*(one for one in found if not one.within(halo)), halo]
-    return Valid(tuple(found[-_MOST:]))
+    return ValidHalos(tuple(found[-_MAX_HALOS:]))
 
 
 def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -106,7 +106,7 @@ def bounds(window: Window) -> Box:
     return tuple(found)
 
 
-def solid(window: Window) -> bool:
+def is_dense_box(window: Window) -> bool:
     """Whether a window is all of that box, and each element once."""
     axes = sorted(ix.axis for ix in window.index if ix.axis is not None)
     return axes == [*range(len(window.shape))] and all(
@@ -116,7 +116,7 @@ def solid(window: Window) -> bool:
     )
 
 
-def around(shape: Sequence[int], inner: Box) -> list[Box]:
+def boxes_around(shape: Sequence[int], inner: Box) -> list[Box]:
     """Boxes that make up what is around one."""
     found: list[Box] = []
     for axis, (low, high) in enumerate(inner):

@@ -16,8 +16,15 @@ from dcarray.ir.nodes import Compute, Index, Load, Window
 from dcarray.ir.windows import loads
 
 __all__ = [
-    "canonical_without_halo", "domain_of",  "in_turn", "movable", "natural", "points",
-    "preferred_domain", "reach", "widest",
+    "canonical_without_halo",
+    "domain_of",
+    "follows_cyclic_axis",
+    "halo_widths",
+    "is_movable",
+    "layout_from_domain",
+    "layout_of_points",
+    "max_widths",
+    "preferred_domain",
 ]  # fmt: skip
 
 # A halo that is wider than this is exchanged for up to so many times fewer elements that a rank reads: it may
@@ -25,7 +32,7 @@ __all__ = [
 WIDE, TIMES = 64, 8
 
 
-def seen(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
+def spec_of_points(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
     """How points lie that are an index of an axis which is dealt out; None where no layout says that.
 
     Parameters
@@ -44,16 +51,16 @@ def seen(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
     if isinstance(spec, Cyclic) or ix.stride < 0:
         return None
     assert isinstance(part, BlockAxis)
-    base, offset, stride = _root(part)
+    base, offset, stride = _base_axis(part)
     return Block(
         spec.grid_axis, Cut(base.extent, offset + stride * ix.offset, stride * ix.stride, base.sizes)
     )
 
 
-def lifted(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
+def spec_of_array(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
     """How an axis of a new array best lies of which some points, at an index of it, lie as is said.
 
-    The converse of `seen`, as far as there is one.
+    The converse of `spec_of_points`, as far as there is one.
     """
     if isinstance(spec, Whole):
         return spec
@@ -62,21 +69,21 @@ def lifted(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
     if isinstance(spec, Cyclic):
         return Block(spec.grid_axis)
     assert isinstance(part, BlockAxis)
-    base, offset, stride = _root(part)
+    base, offset, stride = _base_axis(part)
     if stride % ix.stride or ix.stride < 0:
         return Block(spec.grid_axis)
     stride //= ix.stride
     return Block(spec.grid_axis, Cut(base.extent, offset - stride * ix.offset, stride, base.sizes))
 
 
-def _root(part: BlockAxis) -> tuple[BlockAxis, int, int]:
+def _base_axis(part: BlockAxis) -> tuple[BlockAxis, int, int]:
     """The axis that an axis follows, and where on it the first element and the next ones lie."""
     if isinstance(part, WindowAxis):
         return part.base, part.offset, part.stride
     return part, 0, 1
 
 
-def points(window: Window, layout: Layout) -> Layout | None:
+def layout_of_points(window: Window, layout: Layout) -> Layout | None:
     """How the points of a window lie whose array has a layout; None when no layout says that."""
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
@@ -84,7 +91,7 @@ def points(window: Window, layout: Layout) -> Layout | None:
             continue
         if ix.axis is None or not isinstance(specs[ix.axis], Whole):
             return None
-        found = seen(spec, part, ix, window.shape[ix.axis])
+        found = spec_of_points(spec, part, ix, window.shape[ix.axis])
         if found is None:
             return None
         specs[ix.axis] = found
@@ -95,7 +102,7 @@ def domain_of(target: Window, layout: Layout | None, partial: Partial | None) ->
     """How the points of a placed statement lie, by what it writes; None: every rank computes all of them."""
     if layout is None:
         return None
-    found = points(target, layout)
+    found = layout_of_points(target, layout)
     assert found is not None
     if partial is None:
         return found
@@ -106,7 +113,7 @@ def domain_of(target: Window, layout: Layout | None, partial: Partial | None) ->
     return Layout(found.shape, found.grid, specs)
 
 
-def reach(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, int], ...] | str:
+def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, int], ...] | str:
     """The widths of halo through which points of a domain see a window of an array.
 
     Returns
@@ -133,11 +140,11 @@ def reach(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, in
                 return "axes meet that are dealt out differently"
             widths.append((0, 0))
             continue
-        width = _width(into, part, ix.offset, ix.stride)
+        width = _axis_halo(into, part, ix.offset, ix.stride)
         if max(width) > part.smallest():
             return f"a halo of {max(width)} elements would be wider than a block of {part.smallest()}"
         if max(width) > WIDE:  # of a short slice of a long array, far from its points?
-            read = abs(ix.stride) * _largest(into)
+            read = abs(ix.stride) * _largest_part(into)
             if max(width) > TIMES * read:
                 return f"a halo of {max(width)} elements would be wide where {read} are read"
         widths.append(width)
@@ -145,14 +152,14 @@ def reach(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, in
 
 
 @lru_cache(maxsize=4096)
-def _width(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
+def _axis_halo(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
     """The elements before and after its own that a rank needs of an axis for its points of another."""
-    (a, first, pace), (b, begin, step) = _root(into), _root(part)
+    (a, first, pace), (b, begin, step) = _base_axis(into), _base_axis(part)
     if a == b and pace == step * stride:
         shift = begin + step * offset - first
         return -(min(0, shift) // step), -(-max(0, shift) // step)
     before = after = 0
-    for c in _telling(into, into.size_changes() | part.size_changes()):
+    for c in _decisive_parts(into, into.size_changes() | part.size_changes()):
         if into.low(c) >= into.high(c):
             continue
         ends = offset + stride * into.low(c), offset + stride * (into.high(c) - 1)
@@ -161,16 +168,16 @@ def _width(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[
     return before, after
 
 
-def _telling(into: BlockAxis, bends: Iterable[int]) -> list[int]:
+def _decisive_parts(into: BlockAxis, bends: Iterable[int]) -> list[int]:
     """The parts that tell of all: in between, what is before and after grows evenly but for some bends."""
     near = {c + d for c in {0, into.parts - 1, *bends} for d in (-1, 0, 1)}
     return [c for c in near if 0 <= c < into.parts]
 
 
 @lru_cache(maxsize=4096)
-def _largest(into: BlockAxis) -> int:
+def _largest_part(into: BlockAxis) -> int:
     """The points of the rank that has most of an axis."""
-    return max(into.high(c) - into.low(c) for c in _telling(into, into.size_changes()))
+    return max(into.high(c) - into.low(c) for c in _decisive_parts(into, into.size_changes()))
 
 
 def _domain_from(window: Window, layout: Layout) -> Layout | None:
@@ -180,7 +187,7 @@ def _domain_from(window: Window, layout: Layout) -> Layout | None:
         if isinstance(spec, Whole) or part.parts == 1 or ix.axis is None:
             continue
         if isinstance(specs[ix.axis], Whole) and window.shape[ix.axis] > 1:
-            specs[ix.axis] = seen(spec, part, ix, window.shape[ix.axis]) or Block(spec.grid_axis)
+            specs[ix.axis] = spec_of_points(spec, part, ix, window.shape[ix.axis]) or Block(spec.grid_axis)
     found = Layout(window.shape, layout.grid, specs)
     return None if canonical(found) is None else found
 
@@ -199,7 +206,7 @@ def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Lay
     return max(found, key=lambda one: one[:2])[2] if found else None
 
 
-def natural(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
+def layout_from_domain(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
     """The layout of a new array of some shape whose elements lie where the points do that write them."""
     specs: list[Spec] = []
     used: set[int | None] = {None}
@@ -207,7 +214,7 @@ def natural(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
         if ix.axis is None or ix.axis in used:
             specs.append(Whole())
         else:
-            specs.append(lifted(domain.axes[ix.axis], domain.parts[ix.axis], ix, extent))
+            specs.append(spec_of_array(domain.axes[ix.axis], domain.parts[ix.axis], ix, extent))
         used.add(ix.axis)
     return Layout(shape, domain.grid, specs)
 
@@ -216,7 +223,7 @@ def canonical_without_halo(layout: Layout | None) -> Layout | None:
     return None if layout is None else canonical(Layout(layout.shape, layout.grid, layout.axes))
 
 
-def movable(window: Window, layout: Layout) -> bool:
+def is_movable(window: Window, layout: Layout) -> bool:
     """Whether a window is all of the axes that are dealt out in turn."""
     return all(
         not isinstance(part, CyclicAxis)
@@ -226,7 +233,7 @@ def movable(window: Window, layout: Layout) -> bool:
     )
 
 
-def in_turn(window: Window, domain: Layout | None) -> bool:
+def follows_cyclic_axis(window: Window, domain: Layout | None) -> bool:
     """Whether a window moves along an axis of the points that is dealt out in turn."""
     if domain is None:
         return False
@@ -236,6 +243,6 @@ def in_turn(window: Window, domain: Layout | None) -> bool:
     )
 
 
-def widest(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+def max_widths(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
     given = list(pairs)
     return max(a for a, _ in given), max(b for _, b in given)

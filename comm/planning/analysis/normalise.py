@@ -15,46 +15,46 @@ from dcarray.ir.ops import OPS, const, const_value
 from dcarray.ir.windows import compose, remap
 
 __all__ = [
-    "begun",
-    "beside",
-    "combined",
-    "flat",
-    "forward",
+    "combine_with_start",
+    "flatten_nests",
     "is_zero",
     "kept_axes",
-    "mapped",
-    "start",
-    "unfixed",
+    "name_single_points",
+    "reduction_identity",
+    "remap_points",
+    "start_values",
+    "with_point_axes",
+    "without_negative_strides",
 ]  # fmt: skip
 
 
-def flat(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def flatten_nests(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Statements one after the other that may have been run as one loop nest."""
     for stmt in body:
         if isinstance(stmt, Nest | Rows | Bands):
-            yield from flat(stmt.body)
+            yield from flatten_nests(stmt.body)
         else:
             yield stmt
 
 
-def forward(stmt: Compute) -> Compute:
+def without_negative_strides(stmt: Compute) -> Compute:
     """The same statement with its points counted so that no target is written backwards."""
     shape = stmt.target.shape
     back = {ix.axis for ix in stmt.target.index if ix.axis is not None and ix.stride < 0} - {stmt.scan}
     if not back:
         return stmt
     amap = tuple(Index(n - 1, -1, a) if a in back else Index(0, 1, a) for a, n in enumerate(shape))
-    return mapped(stmt, amap, shape)
+    return remap_points(stmt, amap, shape)
 
 
-def mapped(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...]) -> Compute:
+def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...]) -> Compute:
     init = None if stmt.init is None else remap(stmt.init, amap, shape)
     return replace(
         stmt, target=compose(stmt.target, amap, shape), body=remap(stmt.body, amap, shape), init=init
     )
 
 
-def unfixed(stmt: Compute, layout: Layout) -> Compute:
+def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
     """The same statement with an axis of one point for each single place of a dealt-out axis it writes."""
     target = stmt.target
     fixed = [
@@ -66,14 +66,14 @@ def unfixed(stmt: Compute, layout: Layout) -> Compute:
         return stmt
     shape = (*target.shape, *(1 for _ in fixed))
     amap = tuple(Index(0, 1, a) for a in range(len(target.shape)))
-    stmt = mapped(stmt, amap, shape)
+    stmt = remap_points(stmt, amap, shape)
     index = list(stmt.target.index)
     for axis, k in enumerate(fixed, len(amap)):
         index[k] = Index(index[k].offset, 1, axis)
     return replace(stmt, target=replace(stmt.target, index=tuple(index)))
 
 
-def beside(window: Window, layout: Layout, domain: Layout) -> Window:
+def name_single_points(window: Window, layout: Layout, domain: Layout) -> Window:
     """A window that names the axes of one point along which it reads a single place."""
     ones = {
         spec.grid_axis: a
@@ -95,25 +95,25 @@ def kept_axes(stmt: Compute) -> list[int]:
     return [a for a in range(len(stmt.target.shape)) if a in used]
 
 
-def _onto(stmt: Compute) -> tuple[tuple[Index, ...], tuple[int, ...]]:
+def _result_points(stmt: Compute) -> tuple[tuple[Index, ...], tuple[int, ...]]:
     """The points of a fold as seen from those of its results."""
     kept, axes = kept_axes(stmt), range(len(stmt.target.shape))
     amap = tuple(Index(0, 1, kept.index(a)) if a in kept else Index(0) for a in axes)
     return amap, tuple(stmt.target.shape[a] for a in kept)
 
 
-def begun(stmt: Compute) -> Compute | None:
+def start_values(stmt: Compute) -> Compute | None:
     """What is left of a fold over no values: the start value; None if the target keeps what it holds."""
     if stmt.init is None:
         return None
-    amap, shape = _onto(stmt)
+    amap, shape = _result_points(stmt)
     return Compute(compose(stmt.target, amap, shape), remap(stmt.init, amap, shape), loc=stmt.loc)
 
 
-def combined(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
+def combine_with_start(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
     """What is left of a fold when the values are folded, which have to be combined with the start value, or
     with what the target holds; unless that is neutral."""
-    amap, shape = _onto(stmt)
+    amap, shape = _result_points(stmt)
     target = compose(stmt.target, amap, shape)
     if neutral:
         return Compute(target, folded, loc=stmt.loc)
@@ -122,7 +122,7 @@ def combined(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
     return Compute(target, Apply(str(stmt.combine), (begin, folded), dtype), loc=stmt.loc)
 
 
-def start(op: str, dtype: Any) -> Const | None:
+def reduction_identity(op: str, dtype: Any) -> Const | None:
     """What a rank's share of a fold begins with; None where nothing leaves all values as they are."""
     identity_ = OPS[op].identity
     if identity_ is None:

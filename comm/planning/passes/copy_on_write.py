@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from dcarray.comm.planning.analysis.halo_state import Box, bounds, solid
-from dcarray.comm.planning.placement.draft import Placed
+from dcarray.comm.planning.analysis.halo_state import Box, bounds, is_dense_box
+from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.transport.errors import PlanError
 from dcarray.ir.analysis.effects import families, writes
 from dcarray.ir.nodes import Call, Compute, Stmt
 from dcarray.ir.renaming import numbered, rename
 from dcarray.ir.windows import identity
 
-__all__ = ["unharmed"]
+__all__ = ["copy_on_write"]
 
 
-def unharmed(placed: Placed, names: Collection[str]) -> Placed:
+def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
     """A region that leaves some of its arrays as they were; others exist afterwards in their stead.
 
     Parameters
@@ -40,11 +40,11 @@ def unharmed(placed: Placed, names: Collection[str]) -> Placed:
         When the region has several geometries of the memory of one of them.
     """
     for name in names:
-        placed = _apart(placed, name)
+        placed = _redirect(placed, name)
     return placed
 
 
-def _apart(placed: Placed, name: str) -> Placed:
+def _redirect(placed: PlacedRegion, name: str) -> PlacedRegion:
     region, body = placed.region, placed.region.body
     first = next((k for k, stmt in enumerate(body) if _writes(stmt, name)), None)
     if first is None:
@@ -54,15 +54,17 @@ def _apart(placed: Placed, name: str) -> Placed:
         raise PlanError(f"{name} is used under several shapes")
     old = next(array for array in region.arrays if array.name == name)
     made = replace(old, name=numbered(name, root), role="out", strides=None)
-    hole, writer = _hole(body[first]), body[first]
+    hole, writer = _written_box(body[first]), body[first]
     if hole is None:  # all of it is copied
         writer = rename(writer, name, made.name)
     else:
         assert isinstance(writer, Compute)
         writer = replace(writer, target=replace(writer.target, array=made.name))
     frame = Call("comm.frame", (identity(old),), (identity(made),), (("hole", hole),))
-    place = _place(body[:first], name)
-    about = [rename(body[first - 1], name, made.name)] if place < first and _beyond(body[first - 1]) else []
+    place = _frame_position(body[:first], name)
+    about = (
+        [rename(body[first - 1], name, made.name)] if place < first and _is_beyond(body[first - 1]) else []
+    )
     between = body[place : first - len(about)]
     after = (rename(stmt, name, made.name) for stmt in body[first + 1 :])
     arrays = (*(replace(a, role="in") if a is old else a for a in region.arrays), made)
@@ -78,15 +80,15 @@ def _writes(stmt: Stmt, name: str) -> bool:
     return any(window.array == name for window in writes(stmt))
 
 
-def _beyond(stmt: Stmt) -> bool:
+def _is_beyond(stmt: Stmt) -> bool:
     return isinstance(stmt, Call) and stmt.op == "comm.beyond"
 
 
-def _place(body: Sequence[Stmt], name: str) -> int:
+def _frame_position(body: Sequence[Stmt], name: str) -> int:
     """Where an array that these statements do not write is copied: early, so that nothing comes between
     statements that are one kernel, but after the last exchange of its halo, and of what goes with that."""
     last = max((k + 1 for k, stmt in enumerate(body) if _exchanges(stmt, name)), default=0)
-    while last < len(body) and isinstance(body[last], Call) and not _beyond(body[last]):
+    while last < len(body) and isinstance(body[last], Call) and not _is_beyond(body[last]):
         last += 1
     return last
 
@@ -95,8 +97,8 @@ def _exchanges(stmt: Stmt, name: str) -> bool:
     return isinstance(stmt, Call) and stmt.op == "comm.halo" and stmt.reads[0].array == name
 
 
-def _hole(stmt: Stmt) -> Box | None:
+def _written_box(stmt: Stmt) -> Box | None:
     """The elements that a statement gives new values, if they are a box; None: others, or it needs them."""
     if not isinstance(stmt, Compute) or (stmt.combine is not None and stmt.init is None):
         return None
-    return bounds(stmt.target) if stmt.scan is None and solid(stmt.target) else None
+    return bounds(stmt.target) if stmt.scan is None and is_dense_box(stmt.target) else None

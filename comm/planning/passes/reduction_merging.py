@@ -17,12 +17,12 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import numbered
 from dcarray.ir.windows import identity, loads, map_loads
 
-__all__ = ["summed"]
+__all__ = ["merge_reductions"]
 
 _NAME = "summed"
 
 
-def summed(finite: Collection[str]) -> Pass:
+def merge_reductions(finite: Collection[str]) -> Pass:
     """The pass that takes ``y = a * s + b * t``, where `s` and `t` are sums of what ranks have, for the sum
     of what ``a * s + b * t`` is on each rank: half as much travels.
 
@@ -33,16 +33,16 @@ def summed(finite: Collection[str]) -> Pass:
     """
 
     def fn(region: Region, log: Log) -> Region:
-        while (found := _once(region, finite, log)) is not region:
+        while (found := _merge_one(region, finite, log)) is not region:
             region = found
         return region
 
     return Pass(_NAME, fn)
 
 
-def _once(region: Region, finite: Collection[str], log: Log) -> Region:
+def _merge_one(region: Region, finite: Collection[str], log: Log) -> Region:
     arrays = {array.name: array for array in region.arrays}
-    sums = _sums(region, arrays)
+    sums = _mergeable_sums(region, arrays)
     for k, stmt in enumerate(region.body):
         if not isinstance(stmt, Compute) or stmt.combine is not None:
             continue
@@ -51,7 +51,7 @@ def _once(region: Region, finite: Collection[str], log: Log) -> Region:
         names = set(terms)
         if len(names) < 2 or target.dtype.kind == "b" or stmt.target != identity(target):
             continue
-        if not _linear(stmt.body, names, arrays, finite):
+        if not _is_linear(stmt.body, names, arrays, finite):
             continue
         parts = {name: arrays[sums[name]] for name in names}
         first, *others = (read(part.layout, part.shape) for part in parts.values())
@@ -60,7 +60,7 @@ def _once(region: Region, finite: Collection[str], log: Log) -> Region:
         alike = all(
             found == layout and also is not None and also.over == partial.over for found, also in others
         )
-        if not alike or any(_place(arrays[name]) != _place(target) for name in names):
+        if not alike or any(_bare_layout(arrays[name]) != _bare_layout(target) for name in names):
             log.refused(_NAME, f"{', '.join(sorted(names))} are sums over ranks in several ways", stmt.loc)
             continue
         made = Array(numbered(target.name, arrays), target.dtype, target.shape)
@@ -82,7 +82,7 @@ def _once(region: Region, finite: Collection[str], log: Log) -> Region:
     return region
 
 
-def _sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, str]:
+def _mergeable_sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, str]:
     """Temporaries that are written once, as a sum over ranks, and read once: the parts of each, which are
     written once and read for nothing else."""
     written: dict[str, int] = {}
@@ -115,7 +115,7 @@ def _written(stmt: Stmt) -> set[str]:
     return {window.array for window in writes(stmt)}
 
 
-def _linear(expr: Expr, names: set[str], arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
+def _is_linear(expr: Expr, names: set[str], arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
     """Is it made of some arrays, each where the target is, by sums, differences and factors?"""
     if isinstance(expr, Load):
         name = expr.window.array
@@ -123,18 +123,18 @@ def _linear(expr: Expr, names: set[str], arrays: Mapping[str, Array], finite: Co
     if not isinstance(expr, Apply):
         return False
     if expr.op in ("add", "subtract"):
-        return all(_linear(arg, names, arrays, finite) for arg in expr.args)
+        return all(_is_linear(arg, names, arrays, finite) for arg in expr.args)
     if expr.op == "negative":
-        return _linear(expr.args[0], names, arrays, finite)
+        return _is_linear(expr.args[0], names, arrays, finite)
     if expr.op == "multiply":
         one, two = expr.args
-        return (_factor(one, arrays, finite) and _linear(two, names, arrays, finite)) or (
-            _factor(two, arrays, finite) and _linear(one, names, arrays, finite)
+        return (_is_finite_factor(one, arrays, finite) and _is_linear(two, names, arrays, finite)) or (
+            _is_finite_factor(two, arrays, finite) and _is_linear(one, names, arrays, finite)
         )
     return False
 
 
-def _factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
+def _is_finite_factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
     """Is it one finite number, the same on all ranks?"""
     if isinstance(expr, Const):
         return bool(np.isfinite(const_value(expr)))
@@ -146,5 +146,5 @@ def _factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) ->
     )
 
 
-def _place(array: Array) -> object:
+def _bare_layout(array: Array) -> object:
     return canonical_without_halo(read(array.layout, array.shape)[0])

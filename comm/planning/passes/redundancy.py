@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dcarray.comm.planning.analysis.halo_state import Halo, Valid, margins
+from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos, margins
 from dcarray.ir.analysis.effects import families, reads, touched, writes
 from dcarray.ir.nodes import Array, Call, Compute, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
@@ -18,7 +18,7 @@ from dcarray.ir.renaming import rename
 from dcarray.ir.windows import identity
 
 __all__ = [
-    "AGAIN", "ASIDE", "PASSES", "THROUGH", "TOGETHER", "UNUSED", "WIDER", "Group", "still_valid",
+    "AGAIN", "ASIDE", "PASSES", "THROUGH", "TOGETHER", "UNUSED", "WIDER", "ExchangeGroup", "still_valid",
     "valid_after",
 ]  # fmt: skip
 
@@ -35,7 +35,7 @@ def _exchange(array: Array, halo: Halo, loc: Any) -> Call:
     return Call("comm.halo", (identity(array),), (), halo.attrs, loc)
 
 
-def _moved(stmt: Stmt) -> tuple[Window, Window] | None:
+def _redistribution(stmt: Stmt) -> tuple[Window, Window] | None:
     """What a redistribution reads and writes."""
     if not (isinstance(stmt, Call) and stmt.op == "comm.redistribute"):
         return None
@@ -51,7 +51,9 @@ def _loc(stmt: Stmt) -> Any:
 
 
 # ---- halos that are still valid ----------------------------------------------------------------------
-def _flow(region: Region, valid: Mapping[str, Valid]) -> tuple[list[Stmt], dict[str, Valid], list[Stmt]]:
+def _flow(
+    region: Region, valid: Mapping[str, ValidHalos]
+) -> tuple[list[Stmt], dict[str, ValidHalos], list[Stmt]]:
     """The statements without needless exchanges, the halos valid at the end, and what is left out."""
     now, body, gone = dict(valid), [], []
     shapes = {array.name: array.shape for array in region.arrays}
@@ -59,14 +61,14 @@ def _flow(region: Region, valid: Mapping[str, Valid]) -> tuple[list[Stmt], dict[
         exchanged = _halo(stmt)
         if exchanged is not None:
             name, halo = exchanged
-            there = now.get(name, Valid())
+            there = now.get(name, ValidHalos())
             if there.has(halo):
                 gone.append(stmt)
                 continue
             now[name] = there.exchanged(halo)
         elif isinstance(stmt, Call) and stmt.op == "comm.frame":
             # but for the hole, of which nothing is read before it is written
-            now[stmt.writes[0].array] = now.get(stmt.reads[0].array, Valid())
+            now[stmt.writes[0].array] = now.get(stmt.reads[0].array, ValidHalos())
         else:
             for name in _written(stmt) & now.keys():
                 # near the ends nothing is written, here or by the neighbours
@@ -82,7 +84,7 @@ def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
     return min((n for pair in margins(stmt.target, extents) for n in pair), default=0)
 
 
-def still_valid(valid: Mapping[str, Valid]) -> Pass:
+def still_valid(valid: Mapping[str, ValidHalos]) -> Pass:
     """The pass that leaves out exchanges of halos that hold what the neighbours have, from the start or since
     an earlier exchange."""
 
@@ -96,7 +98,7 @@ def still_valid(valid: Mapping[str, Valid]) -> Pass:
     return Pass("still valid", fn)
 
 
-def valid_after(region: Region, valid: Mapping[str, Valid]) -> dict[str, Valid]:
+def valid_after(region: Region, valid: Mapping[str, ValidHalos]) -> dict[str, ValidHalos]:
     """The halos that hold what the neighbours have when a region has run."""
     return _flow(region, valid)[1]
 
@@ -128,7 +130,7 @@ def _wider(region: Region, log: Log) -> Region:
 WIDER = Pass("wider", _wider)
 
 
-class Group:
+class ExchangeGroup:
     """Exchanges that travel together; halos lie beside what redistributions read."""
 
     def __init__(self) -> None:
@@ -136,9 +138,9 @@ class Group:
         self.sources: set[str] = set()
         self.targets: set[str] = set()
 
-    def takes(self, stmt: Stmt) -> bool:
+    def try_add(self, stmt: Stmt) -> bool:
         """Take in one more exchange, if it needs none of the others and they do not need it."""
-        exchanged, moved = _halo(stmt), _moved(stmt)
+        exchanged, moved = _halo(stmt), _redistribution(stmt)
         if exchanged is not None:
             name, _ = exchanged
             if name in self.halos | self.targets:
@@ -169,8 +171,8 @@ def _aside(region: Region, log: Log) -> Region:
             units[-1] += (stmt,)  # which is about the next statement
         else:
             units.append((stmt,))
-    found = _raised(units, "comm.redistribute", names)
-    found = _raised(found[::-1], "comm.reduce", names)[::-1]
+    found = _moved_up(units, "comm.redistribute", names)
+    found = _moved_up(found[::-1], "comm.reduce", names)[::-1]
     body = tuple(stmt for unit in found for stmt in unit)
     if body == region.body:
         return region
@@ -178,7 +180,7 @@ def _aside(region: Region, log: Log) -> Region:
     return replace(region, body=body)
 
 
-def _raised(
+def _moved_up(
     units: Sequence[tuple[Stmt, ...]], op: str, names: Callable[[Iterable[Window]], set[str]]
 ) -> list[tuple[Stmt, ...]]:
     """Calls moved before all statements that neither touch what they write nor write what they read."""
@@ -207,8 +209,8 @@ def _together(region: Region, log: Log) -> Region:
     changed = False
     k = 0
     while k < len(body):
-        group = Group()
-        if not group.takes(body[k]):
+        group = ExchangeGroup()
+        if not group.try_add(body[k]):
             k += 1
             continue
         k += 1
@@ -219,7 +221,7 @@ def _together(region: Region, log: Log) -> Region:
             sources = {root[w.array] for w in reads(stmt)}
             targets = {root[name] for name in _written(stmt)}
             free = not (sources & written or targets & (read | written))
-            if free and group.takes(stmt):
+            if free and group.try_add(stmt):
                 if j > k:
                     changed = True
                     log.done(
@@ -248,7 +250,7 @@ def _again(region: Region, log: Log) -> Region:
     for stmt in region.body:
         for old, new in renamed.items():
             stmt = rename(stmt, old, new)
-        moved = _moved(stmt)
+        moved = _redistribution(stmt)
         if moved is not None and moved[1] == identity(arrays[moved[1].array]):
             target = arrays[moved[1].array]
             key = moved[0], target.layout, target.shape
@@ -292,11 +294,11 @@ def _through(region: Region, log: Log) -> Region:
     body: list[Stmt] = []
     changed = False
     for stmt in region.body:
-        moved = _moved(stmt)
+        moved = _redistribution(stmt)
         if moved is not None and moved[0].array in origin:
             source, copy = arrays[origin[moved[0].array]], moved[0].array
             straight = replace(moved[0], array=source.name)
-            if _plain(straight, source):
+            if _can_move(straight, source):
                 log.done("through", f"{copy} is not needed on the way from {source.name}", _loc(stmt))
                 stmt = Call("comm.redistribute", (straight,), (moved[1],), loc=_loc(stmt))
                 moved, changed = (straight, moved[1]), True
@@ -311,7 +313,7 @@ def _through(region: Region, log: Log) -> Region:
     return replace(region, body=tuple(body)) if changed else region
 
 
-def _plain(window: Window, array: Array) -> bool:
+def _can_move(window: Window, array: Array) -> bool:
     """Whether a window can be moved wherever its array lies."""
     return window == identity(array) or "cyclic" not in (array.layout or "")
 
@@ -326,7 +328,7 @@ def _unused(region: Region, log: Log) -> Region:
     body: list[Stmt] = []
     for stmt in reversed(region.body):
         exchanged = _halo(stmt)
-        if _moved(stmt) is not None and not _written(stmt) & wanted:
+        if _redistribution(stmt) is not None and not _written(stmt) & wanted:
             log.done("unused", f"{', '.join(sorted(_written(stmt)))} is not needed", _loc(stmt))
             continue
         body.append(stmt)

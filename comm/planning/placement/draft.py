@@ -15,14 +15,14 @@ from dcarray.ir.renaming import numbered, rename
 from dcarray.ir.windows import identity
 
 from .ghost_zone_cost import Costs
-from .ghost_zones import widen
-from .library_calls import Form
+from .ghost_zones import expand_ghost_zones
+from .library_calls import DistributedForm
 
-__all__ = ["Draft", "Placed"]
+__all__ = ["PlacedRegion", "RegionBuilder"]
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedRegion:
     """A region with its communication.
 
     Parameters
@@ -41,11 +41,11 @@ class Placed:
     region: Region
     given: Mapping[str, Layout | None]
     after: Mapping[str, str]
-    forms: Mapping[str, Form]
+    forms: Mapping[str, DistributedForm]
     notes: tuple[Note, ...]
 
 
-class Draft:
+class RegionBuilder:
     """What is known while statements are placed.
 
     Parameters
@@ -64,33 +64,33 @@ class Draft:
         shared = {root[a.name] for a in region.arrays if a.base is not None}
         said = {*self.given, *layouts}
         #: New arrays whose layout is still to be chosen.
-        self.free = {n for n in self.arrays if n not in said and root[n] not in shared}
+        self.undecided = {n for n in self.arrays if n not in said and root[n] not in shared}
         self.partial: dict[str, Partial] = {}
         self.written = set(self.given)
         #: The widest halo that is read of each array.
-        self.rooms: dict[str, tuple[tuple[int, int], ...]] = {}
-        self.forms: dict[str, Form] = {}
+        self.halo_rooms: dict[str, tuple[tuple[int, int], ...]] = {}
+        self.forms: dict[str, DistributedForm] = {}
         self.body: list[Stmt] = []
         self.notes: list[Note] = []
 
-    def finished(self, costs: Costs | None) -> Placed:
+    def finished(self, costs: Costs | None) -> PlacedRegion:
         """The region, in which arrays have room for what is read of their halos."""
         if costs is not None:
-            wide = widen(self.body, self.layouts, self.partial, costs)
-            self.body, self.rooms = list(wide.body), dict(wide.rooms)
-            if wide.together > 1:
-                self.note(f"halos are exchanged once for {wide.together} statements", wide.loc)
+            wide = expand_ghost_zones(self.body, self.layouts, self.partial, costs)
+            self.body, self.halo_rooms = list(wide.body), dict(wide.halo_rooms)
+            if wide.group_size > 1:
+                self.add_note(f"halos are exchanged once for {wide.group_size} statements", wide.loc)
         after = {a.name: a.name for a in self.region.arrays if a.role != "temp"}
-        for name, room in self.rooms.items():
-            self.widen(name, room, after)
+        for name, room in self.halo_rooms.items():
+            self.make_halo_room(name, room, after)
         arrays = tuple(
             replace(a, layout=write(self.layouts[a.name], self.partial.get(a.name)))
             for a in self.arrays.values()
         )
         region = Region((), arrays, tuple(self.body), self.region.guards)
-        return Placed(region, self.given, after, self.forms, tuple(self.notes))
+        return PlacedRegion(region, self.given, after, self.forms, tuple(self.notes))
 
-    def new(self, like: str, dtype: Any, shape: tuple[int, ...], layout: Layout | None) -> Array:
+    def new_array(self, like: str, dtype: Any, shape: tuple[int, ...], layout: Layout | None) -> Array:
         """A new temporary array."""
         made = Array(numbered(like, self.arrays), dtype, shape)
         self.arrays[made.name] = made
@@ -99,12 +99,12 @@ class Draft:
 
     def copy_in(self, array: Array, layout: Layout | None, loc: Any, filled: bool = True) -> Array:
         """A new temporary array of the dtype and shape of another, in a layout, and filled from that one."""
-        copy = self.new(array.name, array.dtype, array.shape, layout)
+        copy = self.new_array(array.name, array.dtype, array.shape, layout)
         if filled:
-            self.move(identity(array), identity(copy), loc)
+            self.emit_redistribution(identity(array), identity(copy), loc)
         return copy
 
-    def widen(self, name: str, room: tuple[tuple[int, int], ...], after: dict[str, str]) -> None:
+    def make_halo_room(self, name: str, room: tuple[tuple[int, int], ...], after: dict[str, str]) -> None:
         """Give an array room for its halo, if need be in new memory."""
         layout = self.layouts[name]
         assert layout is not None
@@ -115,21 +115,23 @@ class Draft:
             return
         if name in self.given:  # the next recording may want a little more
             parts = zip(wide, layout.parts, strict=True)
-            wide = tuple((_ample(a, part.smallest()), _ample(b, part.smallest())) for (a, b), part in parts)
+            wide = tuple(
+                (_rounded_up(a, part.smallest()), _rounded_up(b, part.smallest())) for (a, b), part in parts
+            )
         wider = Layout(layout.shape, layout.grid, layout.axes, wide)
-        self.body = [one for stmt in self.body for one in self.apart(stmt, name, layout)]
+        self.body = [one for stmt in self.body for one in self.without_halo_operands(stmt, name, layout)]
         if name not in self.given:
             self.layouts[name] = wider
             return
         old = self.arrays[name]
-        made = self.new(name, old.dtype, old.shape, wider)
+        made = self.new_array(name, old.dtype, old.shape, wider)
         self.body = [rename(stmt, name, made.name) for stmt in self.body]
         self.body.insert(0, Call("comm.redistribute", (identity(old),), (identity(made),)))
         self.arrays[name] = replace(old, role="in")
         self.arrays[made.name] = replace(made, role="out")
         after[name] = made.name
 
-    def apart(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
+    def without_halo_operands(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
         """A statement; a library call gets its operands in memory without halos."""
         if not (isinstance(stmt, Call) and stmt.writes and stmt.writes[0].array in self.forms) or (
             name not in touched(stmt)
@@ -137,7 +139,7 @@ class Draft:
             yield stmt
             return
         array = self.arrays[name]
-        copy = self.new(name, array.dtype, array.shape, layout)
+        copy = self.new_array(name, array.dtype, array.shape, layout)
         if stmt.writes[0].array == name:
             self.forms[copy.name] = self.forms.pop(name)
         if any(w.array == name for w in stmt.reads):
@@ -150,13 +152,13 @@ class Draft:
         self.body.append(stmt)
         self.written |= {w.array for w in writes(stmt)}
 
-    def move(self, source: Window, target: Window, loc: Any) -> None:
+    def emit_redistribution(self, source: Window, target: Window, loc: Any) -> None:
         self.emit(Call("comm.redistribute", (source,), (target,), loc=loc))
 
-    def note(self, text: str, loc: Any, whole: bool = False) -> None:
+    def add_note(self, text: str, loc: Any, whole: bool = False) -> None:
         self.notes.append(Note(text, loc, whole))
 
 
-def _ample(width: int, most: int) -> int:
+def _rounded_up(width: int, most: int) -> int:
     """Room for a halo that is that wide, where several statements share it for some more."""
     return max(width, min(-(-width // 8) * 8, most)) if width > 2 else width

@@ -11,7 +11,16 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.cost_model import Line, Link
 from dcarray.ir.nodes import Compute
 
-__all__ = ["COSTS", "Costs", "Group", "Item", "Read", "Weights", "Widths", "wider"]
+__all__ = [
+    "COSTS",
+    "Costs",
+    "ExpandableStatement",
+    "GroupCosts",
+    "HaloRead",
+    "StatementGroup",
+    "Widths",
+    "any_width",
+]
 
 Widths = tuple[tuple[int, int], ...]
 
@@ -26,17 +35,17 @@ class Costs:
         Messages.
     point : float
         For each point and array that a statement computes twice.
-    own : float, optional
+    processor : float, optional
         What an exchange takes of a rank's own time, which nothing else can be done in.
-    passing : float, optional
+    memory_pass : float, optional
         For each byte of arrays that statements between two exchanges go through, if these are more than
         ``cached``; once for at most ``chain`` statements, which then share it.
     """
 
     link: Link
     point: float
-    own: float = 0.0
-    passing: float = 0.0
+    processor: float = 0.0
+    memory_pass: float = 0.0
     cached: int = 2 << 20
     chain: int = 16
 
@@ -46,7 +55,7 @@ COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9, 40e-6, 2e-10)
 
 
 @dataclass(frozen=True)
-class Read:
+class HaloRead:
     """An array that a statement reads: how far through its halo, and the target's axes it follows."""
 
     name: str
@@ -55,16 +64,16 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Item:
+class ExpandableStatement:
     """A statement that can be computed beyond a rank's own elements."""
 
     stmt: Compute
-    reads: tuple[Read, ...]
+    reads: tuple[HaloRead, ...]
     margins: Widths  # elements of the target that it does not write, at both ends of each axis and no others
 
 
 @dataclass(frozen=True)
-class Group:
+class StatementGroup:
     """Statements before which halos are exchanged once.
 
     Parameters
@@ -78,46 +87,50 @@ class Group:
         Halos of which only those elements are read that no statement writes, so many at the array's ends.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[ExpandableStatement, ...]
     beyond: tuple[Widths, ...]
     needs: Mapping[str, Widths]
     edges: Mapping[str, tuple[Widths, int]]
 
 
-class Weights:
+class GroupCosts:
     """Seconds and bytes by a layout of each array."""
 
     def __init__(self, layouts: Mapping[str, Layout | None], costs: Costs) -> None:
         self.layouts, self.costs = layouts, costs
 
-    def cost(self, groups: Sequence[Group]) -> float:
+    def cost(self, groups: Sequence[StatementGroup]) -> float:
         """Seconds of a segment's exchanges, of what is computed twice and of going through memory."""
         total = 0.0
         for group in groups:
-            total += self.travel(group.needs)
+            total += self.exchange_time(group.needs)
             own: dict[str, int] = {}
             for item, widths in zip(group.items, group.beyond, strict=True):
                 arrays = {item.stmt.target.array, *(read.name for read in item.reads)}
-                own |= {name: 8 * self.own(name) for name in arrays - own.keys()}
-                if wider(widths):
-                    total += self.rim(item.stmt.target.array, widths) * len(arrays) * self.costs.point
+                own |= {name: 8 * self.block_size(name) for name in arrays - own.keys()}
+                if any_width(widths):
+                    total += (
+                        self.halo_elements(item.stmt.target.array, widths) * len(arrays) * self.costs.point
+                    )
             if (held := sum(own.values())) > self.costs.cached:
-                total += held * self.costs.passing * -(-len(group.items) // self.costs.chain)
+                total += held * self.costs.memory_pass * -(-len(group.items) // self.costs.chain)
         return total
 
-    def travel(self, needs: Mapping[str, Widths]) -> float:
+    def exchange_time(self, needs: Mapping[str, Widths]) -> float:
         """Seconds of exchanging halos together."""
         messages = 0
         for widths in needs.values():
             sides = [1 + sum(map(bool, pair)) for pair in widths]
             messages = max(messages, math.prod(sides) - 1)
-        return self.costs.link.time(self.nbytes(needs), messages) + (self.costs.own if messages else 0.0)
+        return self.costs.link.time(self.nbytes(needs), messages) + (
+            self.costs.processor if messages else 0.0
+        )
 
     def nbytes(self, needs: Mapping[str, Widths]) -> int:
         """About how many bytes of halos there are."""
-        return sum(8 * self.rim(name, widths) for name, widths in needs.items())
+        return sum(8 * self.halo_elements(name, widths) for name, widths in needs.items())
 
-    def sides(self, needs: Mapping[str, Widths]) -> int:
+    def bytes_without_corners(self, needs: Mapping[str, Widths]) -> int:
         """The same without corners."""
         found = 0
         for name, widths in needs.items():
@@ -125,12 +138,12 @@ class Weights:
             found += sum(8 * math.prod(own) // n * sum(pair) for n, pair in zip(own, widths, strict=True))
         return found
 
-    def rim(self, name: str, widths: Widths) -> int:
+    def halo_elements(self, name: str, widths: Widths) -> int:
         """About how many elements a halo has."""
         own = self.extents(name)
         return math.prod(n + sum(w) for n, w in zip(own, widths, strict=True)) - math.prod(own)
 
-    def own(self, name: str) -> int:
+    def block_size(self, name: str) -> int:
         """About how many elements of an array a rank has."""
         return math.prod(self.extents(name))
 
@@ -141,6 +154,6 @@ class Weights:
         return [max(1, part.extent // part.parts) for part in layout.parts]
 
 
-def wider(widths: Widths) -> bool:
+def any_width(widths: Widths) -> bool:
     """Is there a halo at all?"""
     return any(map(any, widths))

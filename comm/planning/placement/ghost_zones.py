@@ -15,44 +15,53 @@ from typing import Any
 
 from dcarray.comm.layout.axes import BlockAxis
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.analysis.halo_state import Halo, Valid, margins, solid
-from dcarray.comm.planning.analysis.iteration_domain import points, reach
+from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos, is_dense_box, margins
+from dcarray.comm.planning.analysis.iteration_domain import halo_widths, layout_of_points
 from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import Call, Compute, Gather, Index, Load, Stmt, Window
 from dcarray.ir.windows import loads
 
-from .ghost_zone_cost import COSTS, Costs, Group, Item, Read, Weights, Widths, wider
+from .ghost_zone_cost import (
+    COSTS,
+    Costs,
+    ExpandableStatement,
+    GroupCosts,
+    HaloRead,
+    StatementGroup,
+    Widths,
+    any_width,
+)
 
-__all__ = ["Wide", "widen"]
+__all__ = ["ExpandedBody", "expand_ghost_zones"]
 
 _SLACK = 1.01  # times the bytes of exchanges before each statement
 
 
 @dataclass(frozen=True)
-class Wide:
+class ExpandedBody:
     """A body in which fewer halos are exchanged.
 
     Parameters
     ----------
     body : tuple of statements
         ``comm.beyond`` before a statement says how far beyond its own elements a rank computes it.
-    rooms : mapping of str to Widths
+    halo_rooms : mapping of str to Widths
         The halos that arrays need room for.
-    together : int
+    group_size : int
         The most statements that are served by one exchange.
     loc
         The user's line of the first of them.
     """
 
     body: tuple[Stmt, ...]
-    rooms: Mapping[str, Widths]
-    together: int
+    halo_rooms: Mapping[str, Widths]
+    group_size: int
     loc: Any
 
 
-def widen(
+def expand_ghost_zones(
     body: Sequence[Stmt], layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs = COSTS
-) -> Wide:
+) -> ExpandedBody:
     """Take the halo exchanges of statements together where that costs less.
 
     Parameters
@@ -68,24 +77,24 @@ def widen(
     -------
     Wide
     """
-    return _Widening(layouts, partial, costs).run(body)
+    return _Expansion(layouts, partial, costs).run(body)
 
 
-class _Widening:
+class _Expansion:
     def __init__(self, layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs) -> None:
         self.layouts, self.partial, self.costs = layouts, partial, costs
-        self.weights = Weights(layouts, costs)
+        self.group_costs = GroupCosts(layouts, costs)
         self.body: list[Stmt] = []
-        self.rooms: dict[str, Widths] = {}
-        self.together, self.loc = 1, None
-        self.known: dict[Compute, Item | None] = {}
-        self.valid: dict[str, Valid] = {}
-        self.made: dict[tuple[int, ...], Group | None] = {}  # of items, by their identity
+        self.halo_rooms: dict[str, Widths] = {}
+        self.group_size, self.loc = 1, None
+        self.known: dict[Compute, ExpandableStatement | None] = {}
+        self.valid: dict[str, ValidHalos] = {}
+        self.groups_by_items: dict[tuple[int, ...], StatementGroup | None] = {}  # of items, by their identity
 
-    def run(self, body: Sequence[Stmt]) -> Wide:
+    def run(self, body: Sequence[Stmt]) -> ExpandedBody:
         segment: list[Stmt] = []
         for stmt in body:
-            if _is_halo(stmt) or (isinstance(stmt, Compute) and self.item(stmt) is not None):
+            if _is_halo(stmt) or (isinstance(stmt, Compute) and self.expandable(stmt) is not None):
                 segment.append(stmt)
                 continue
             # the halos behind the last statement are what this one reads
@@ -95,15 +104,15 @@ class _Widening:
                 self.emit(one)
             segment = []
         self.segment(segment)
-        return Wide(tuple(self.body), self.rooms, self.together, self.loc)
+        return ExpandedBody(tuple(self.body), self.halo_rooms, self.group_size, self.loc)
 
     def emit(self, stmt: Stmt) -> None:
         if isinstance(stmt, Call) and _is_halo(stmt):
             (window,), attrs = stmt.reads, dict(stmt.attrs)
             halo = Halo(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
-            self.room(window.array, halo.widths)
-            self.valid[window.array] = self.valid.get(window.array, Valid()).exchanged(halo)
-        elif isinstance(stmt, Compute) and (item := self.item(stmt)) is not None:
+            self.need_halo(window.array, halo.widths)
+            self.valid[window.array] = self.valid.get(window.array, ValidHalos()).exchanged(halo)
+        elif isinstance(stmt, Compute) and (item := self.expandable(stmt)) is not None:
             name = stmt.target.array
             if name in self.valid:  # what is not written stays valid
                 self.valid[name] = self.valid[name].written(min(map(min, item.margins)))
@@ -112,23 +121,27 @@ class _Widening:
                 self.valid.pop(window.array, None)
         self.body.append(stmt)
 
-    def room(self, name: str, widths: Widths) -> None:
-        self.rooms[name] = _most(self.rooms.get(name, widths), widths)
+    def need_halo(self, name: str, widths: Widths) -> None:
+        self.halo_rooms[name] = _max_widths(self.halo_rooms.get(name, widths), widths)
 
     # ---- statements ------------------------------------------------------------------------------
-    def item(self, stmt: Compute) -> Item | None:
+    def expandable(self, stmt: Compute) -> ExpandableStatement | None:
         if stmt not in self.known:
-            self.known[stmt] = self.taken(stmt)
+            self.known[stmt] = self.analyse(stmt)
         return self.known[stmt]
 
-    def taken(self, stmt: Compute) -> Item | None:
+    def analyse(self, stmt: Compute) -> ExpandableStatement | None:
         """A statement, element by element of blocks, as it is seen here; None for all others."""
         target = stmt.target
         layout = self.layouts.get(target.array)
         if layout is None or target.array in self.partial or stmt.combine is not None:
             return None
-        domain = points(target, layout)
-        if domain is None or not solid(target) or any(isinstance(load, Gather) for load in loads(stmt.body)):
+        domain = layout_of_points(target, layout)
+        if (
+            domain is None
+            or not is_dense_box(target)
+            or any(isinstance(load, Gather) for load in loads(stmt.body))
+        ):
             return None
         for ix, part in zip(target.index, layout.parts, strict=True):
             if part.parts > 1 and (ix.axis is None or ix.stride != 1 or not isinstance(part, BlockAxis)):
@@ -143,10 +156,10 @@ class _Widening:
             if read is None:
                 return None
             reads.append(read)
-        return Item(stmt, tuple(reads), margins(target, layout.shape))
+        return ExpandableStatement(stmt, tuple(reads), margins(target, layout.shape))
 
-    def read(self, window: Window, layout: Layout, target: Window, domain: Layout) -> Read | None:
-        widths = reach(window, layout, domain)
+    def read(self, window: Window, layout: Layout, target: Window, domain: Layout) -> HaloRead | None:
+        widths = halo_widths(window, layout, domain)
         if isinstance(widths, str):
             return None
         places: dict[int | None, int] = {ix.axis: t for t, ix in enumerate(target.index)}
@@ -158,56 +171,58 @@ class _Widening:
                 return None
             else:
                 follows.append(places[ix.axis])
-        return Read(window.array, widths, tuple(follows))
+        return HaloRead(window.array, widths, tuple(follows))
 
     # ---- segments --------------------------------------------------------------------------------
     def segment(self, stmts: Sequence[Stmt]) -> None:
         """Statements and the halos they read, in groups of the number that costs least."""
-        items = [item for stmt in stmts if isinstance(stmt, Compute) and (item := self.item(stmt))]
-        groups = self.best(items)
+        items = [item for stmt in stmts if isinstance(stmt, Compute) and (item := self.expandable(stmt))]
+        groups = self.best_groups(items)
         if groups is None:
             for stmt in stmts:
                 self.emit(stmt)
             return
         long = max((group.items for group in groups), key=len)
-        if len(long) > self.together:
-            self.together, self.loc = len(long), long[0].stmt.loc
+        if len(long) > self.group_size:
+            self.group_size, self.loc = len(long), long[0].stmt.loc
         for group in groups:
             for name, widths in group.needs.items():
                 self.exchange(name, widths, math.inf)
             for name, (widths, margin) in group.edges.items():
                 self.exchange(name, widths, margin)
             for item, widths in zip(group.items, group.beyond, strict=True):
-                if wider(widths):
+                if any_width(widths):
                     name = item.stmt.target.array
-                    self.room(name, widths)
+                    self.need_halo(name, widths)
                     self.body.append(self.call("comm.beyond", name, (("widths", widths),)))
                 self.emit(item.stmt)
 
-    def best(self, items: Sequence[Item]) -> list[Group] | None:
+    def best_groups(self, items: Sequence[ExpandableStatement]) -> list[StatementGroup] | None:
         """The groups that cost least, with hardly more bytes where these are what takes the time; None: an
         exchange before each statement does."""
         each = self.groups(items, 1)
         if each is None:
             return None
-        least, groups = self.weights.cost(each), None
-        most = _SLACK * sum(self.weights.sides(group.needs) for group in each)
+        least, groups = self.group_costs.cost(each), None
+        most = _SLACK * sum(self.group_costs.bytes_without_corners(group.needs) for group in each)
         short = self.costs.link.lines[0].latency * self.costs.link.lines[0].bandwidth
         lead = next((k for k, group in enumerate(each) if group.needs), 0)
         for first in dict.fromkeys((0, lead)):  # those that read no halo may come before the first exchange
-            for together in _sizes(len(items) - first):
+            for together in _group_sizes(len(items) - first):
                 if (rest := self.groups(items[first:], together)) is None:
                     continue
                 found = [*each[:first], *rest]
-                sent = [self.weights.nbytes(group.needs) for group in found]
-                if (sum(sent) <= most or max(sent) <= short) and (cost := self.weights.cost(found)) < least:
+                sent = [self.group_costs.nbytes(group.needs) for group in found]
+                if (sum(sent) <= most or max(sent) <= short) and (
+                    cost := self.group_costs.cost(found)
+                ) < least:
                     groups, least = found, cost
         return groups
 
     def exchange(self, name: str, widths: Widths, margin: float) -> None:
         """Exchange a halo unless it holds already what is needed of it."""
         halo = Halo(widths, sum(map(any, widths)) > 1, margin)
-        if not self.valid.get(name, Valid()).has(halo):
+        if not self.valid.get(name, ValidHalos()).has(halo):
             self.emit(self.call("comm.halo", name, halo.attrs))
 
     def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
@@ -217,18 +232,18 @@ class _Widening:
         index = tuple(Index(0, 1, a) for a in range(layout.ndim))
         return Call(op, (Window(name, layout.shape, index),), (), attrs)
 
-    def groups(self, items: Sequence[Item], together: int) -> list[Group] | None:
+    def groups(self, items: Sequence[ExpandableStatement], together: int) -> list[StatementGroup] | None:
         """Statements in groups of so many; None when a halo would be wider than a block."""
         found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
         return None if None in found else found  # type: ignore[return-value]
 
-    def group(self, items: Sequence[Item]) -> Group | None:
+    def group(self, items: Sequence[ExpandableStatement]) -> StatementGroup | None:
         key = tuple(map(id, items))  # those of a loop come again and again
-        if key not in self.made:
-            self.made[key] = self.grouped(items)
-        return self.made[key]
+        if key not in self.groups_by_items:
+            self.groups_by_items[key] = self.make_group(items)
+        return self.groups_by_items[key]
 
-    def grouped(self, items: Sequence[Item]) -> Group | None:
+    def make_group(self, items: Sequence[ExpandableStatement]) -> StatementGroup | None:
         need: dict[str, Widths] = {}
         edges: dict[str, tuple[Widths, int]] = {}
         beyond: list[Widths] = []
@@ -238,24 +253,24 @@ class _Widening:
             assert layout is not None
             here = need.pop(name, ((0, 0),) * layout.ndim)
             if name in edges and min(map(min, item.margins)) < edges[name][1]:
-                here = _most(here, edges.pop(name)[0])  # it writes some of what the others do not
+                here = _max_widths(here, edges.pop(name)[0])  # it writes some of what the others do not
             beyond.append(here)
-            if wider(here) and not self.covered(item, here, layout):
+            if any_width(here) and not self.writes_halo(item, here, layout):
                 widths, margin = edges.get(name, (here, 0))
-                edges[name] = _most(widths, here), max(margin, max(map(max, item.margins)))
+                edges[name] = _max_widths(widths, here), max(margin, max(map(max, item.margins)))
             for read in item.reads:
                 wide = tuple(
                     (0, 0) if t is None else (w[0] + here[t][0], w[1] + here[t][1])
                     for w, t in zip(read.widths, read.follows, strict=True)
                 )
-                need[read.name] = _most(need.get(read.name, wide), wide)
+                need[read.name] = _max_widths(need.get(read.name, wide), wide)
         every = [*need.items(), *((name, widths) for name, (widths, _) in edges.items())]
         every += [(item.stmt.target.array, w) for item, w in zip(reversed(items), beyond, strict=True)]
         if not all(self.fits(name, widths) for name, widths in every):
             return None
-        needs = {name: widths for name, widths in need.items() if wider(widths)}
+        needs = {name: widths for name, widths in need.items() if any_width(widths)}
         edges = {name: edge for name, edge in edges.items() if name not in needs or needs[name] != edge[0]}
-        return Group(tuple(items), tuple(reversed(beyond)), needs, edges)
+        return StatementGroup(tuple(items), tuple(reversed(beyond)), needs, edges)
 
     def fits(self, name: str, widths: Widths) -> bool:
         """Can an array have a halo that wide?"""
@@ -266,7 +281,7 @@ class _Widening:
             for part, pair in zip(layout.parts, widths, strict=True)
         )
 
-    def covered(self, item: Item, widths: Widths, layout: Layout) -> bool:
+    def writes_halo(self, item: ExpandableStatement, widths: Widths, layout: Layout) -> bool:
         """Whether a statement writes all of a halo that wide, on every rank that has one."""
         wide = {axis for axis, pair in enumerate(widths) if any(pair)}
         for axis, (part, margin) in enumerate(zip(layout.parts, item.margins, strict=True)):
@@ -278,7 +293,7 @@ class _Widening:
         return True
 
 
-def _sizes(count: int) -> list[int]:
+def _group_sizes(count: int) -> list[int]:
     """Some sizes of groups of about as many statements each, out of so many, the largest first."""
     parts, found = 1, list[int]()
     while parts < count:
@@ -293,5 +308,5 @@ def _is_halo(stmt: Stmt) -> bool:
     return isinstance(stmt, Call) and stmt.op == "comm.halo"
 
 
-def _most(one: Widths, other: Widths) -> Widths:
+def _max_widths(one: Widths, other: Widths) -> Widths:
     return tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one, other, strict=True))

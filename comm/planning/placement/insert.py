@@ -17,39 +17,39 @@ from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.layout.notation import Partial, canonical
 from dcarray.comm.planning.analysis.iteration_domain import (
     canonical_without_halo,
-    in_turn,
-    movable,
-    natural,
-    points,
+    follows_cyclic_axis,
+    halo_widths,
+    is_movable,
+    layout_from_domain,
+    layout_of_points,
+    max_widths,
     preferred_domain,
-    reach,
-    widest,
 )
 from dcarray.comm.planning.analysis.normalise import (
-    begun,
-    beside,
-    combined,
-    flat,
-    forward,
+    combine_with_start,
+    flatten_nests,
     is_zero,
     kept_axes,
-    start,
-    unfixed,
+    name_single_points,
+    reduction_identity,
+    start_values,
+    with_point_axes,
+    without_negative_strides,
 )
 from dcarray.ir.analysis.effects import touched, writes
 from dcarray.ir.nodes import Array, Call, Compute, Expr, Gather, Index, Iota, Load, Region, Stmt, Window
 from dcarray.ir.renaming import rename
 from dcarray.ir.windows import identity, map_loads, walk
 
-from .draft import Draft, Placed
+from .draft import PlacedRegion, RegionBuilder
 from .ghost_zone_cost import COSTS, Costs
-from .layout_preferences import destined
-from .library_calls import Form, Operand, Planner
+from .layout_preferences import final_arrays
+from .library_calls import DistributedForm, Operand, Planner
 
 __all__ = ["insert"]
 
 
-class Misplaced(Exception):
+class NotDistributable(Exception):
     """A statement has no distributed form; the text says why."""
 
 
@@ -61,15 +61,15 @@ def insert(
     library: Mapping[str, Planner],
     costs: Costs | None = COSTS,
     few: int = 0,
-) -> Placed:
+) -> PlacedRegion:
     """Place the statements of a region and insert their communication; see `planner.plan`."""
-    draft = _Insert(region, layouts, ranks, above, library, few)
-    for stmt in flat(region.body):
-        draft.stmt(stmt)
+    draft = _Inserter(region, layouts, ranks, above, library, few)
+    for stmt in flatten_nests(region.body):
+        draft.place(stmt)
     return draft.finished(costs)
 
 
-class _Insert(Draft):
+class _Inserter(RegionBuilder):
     def __init__(
         self,
         region: Region,
@@ -81,33 +81,33 @@ class _Insert(Draft):
     ) -> None:
         super().__init__(region, layouts)
         self.ranks, self.above, self.library, self.few = ranks, above, library, few
-        self.destined = destined(region)
+        self.destined = final_arrays(region)
 
     # ---- statements ------------------------------------------------------------------------------
-    def stmt(self, stmt: Stmt) -> None:
+    def place(self, stmt: Stmt) -> None:
         if isinstance(stmt, Compute):
             try:
-                self.compute(forward(stmt))
-            except Misplaced as error:
-                self.whole(stmt, str(error))
-        elif isinstance(stmt, Call) and not self.alone(stmt):
-            self.call(stmt)
+                self.place_compute(without_negative_strides(stmt))
+            except NotDistributable as error:
+                self.place_replicated(stmt, str(error))
+        elif isinstance(stmt, Call) and not self.is_replicated(stmt):
+            self.place_call(stmt)
         else:
-            self.whole(stmt, "loops and conditions have no distributed form")
+            self.place_replicated(stmt, "loops and conditions have no distributed form")
 
-    def alone(self, stmt: Stmt) -> bool:
+    def is_replicated(self, stmt: Stmt) -> bool:
         """Whether all that a statement touches is whole on every rank."""
         return all(self.layouts[name] is None for name in touched(stmt))
 
-    def whole(self, stmt: Stmt, why: str | None) -> None:
+    def place_replicated(self, stmt: Stmt, why: str | None) -> None:
         """What has no distributed form, or adds few numbers: what it touches is made whole, and cut again."""
-        self.free -= touched(stmt)
-        if self.alone(stmt):
+        self.undecided -= touched(stmt)
+        if self.is_replicated(stmt):
             self.emit(stmt)
             return
         loc = getattr(stmt, "loc", None)
         if why is not None:
-            self.note(f"{why}: computed on every rank from whole arrays", loc, whole=True)
+            self.add_note(f"{why}: computed on every rank from whole arrays", loc, whole=True)
         written = {w.array for w in writes(stmt)}
         back: list[tuple[Array, Array]] = []
         for name in sorted(touched(stmt)):
@@ -120,41 +120,43 @@ class _Insert(Draft):
                 back.append((copy, array))
         self.emit(stmt)
         for copy, array in back:
-            self.move(identity(copy), identity(array), loc)
+            self.emit_redistribution(identity(copy), identity(array), loc)
 
-    def call(self, stmt: Call) -> None:
+    def place_call(self, stmt: Call) -> None:
         """A library call in its distributed form."""
         planner = self.library.get(stmt.op)
         one = all(math.prod(w.shape) == 1 and self.arrays[w.array].dtype.kind in "fc" for w in stmt.writes)
         if planner is None or (one and all(math.prod(w.shape) <= self.few for w in stmt.reads)):
-            self.whole(stmt, None if planner else f"{stmt.op} has no distributed form")
+            self.place_replicated(stmt, None if planner else f"{stmt.op} has no distributed form")
             return
-        reads = tuple(w if self.matrix(w) else self.copied(w, stmt.loc) for w in stmt.reads)
+        reads = tuple(w if self.is_matrix(w) else self.copy_of_window(w, stmt.loc) for w in stmt.reads)
         results = tuple(
-            w if self.all_of(w) else identity(self.new(w.array, self.arrays[w.array].dtype, w.shape, None))
+            w
+            if self.is_whole(w)
+            else identity(self.new_array(w.array, self.arrays[w.array].dtype, w.shape, None))
             for w in stmt.writes
         )
-        self.free |= {new.array for old, new in zip(stmt.writes, results, strict=True) if old is not new}
+        self.undecided |= {new.array for old, new in zip(stmt.writes, results, strict=True) if old is not new}
         for new in results:
             end = self.destined.get(new.array)
-            if len(new.shape) < 2 or end is None or end in self.free or new.array not in self.free:
+            if len(new.shape) < 2 or end is None or end in self.undecided or new.array not in self.undecided:
                 continue  # parts of vectors are better added up by one reduction than by many messages
-            self.free.discard(new.array)
+            self.undecided.discard(new.array)
             self.layouts[new.array] = canonical_without_halo(self.layouts[end])
         placed = replace(stmt, reads=reads, writes=results)
         given, made = (tuple(self.operand(w) for w in windows) for windows in (reads, results))
         form = planner(placed, given, made, self.ranks)
         if isinstance(form, str):
-            self.whole(placed, form)
+            self.place_replicated(placed, form)
         else:
-            self.formed(placed, form)
+            self.place_form(placed, form)
         for new, old in zip(results, stmt.writes, strict=True):
             if new is not old:
-                self.assign(old, new, stmt.loc)
+                self.place_copy(old, new, stmt.loc)
 
-    def formed(self, stmt: Call, form: Form) -> None:
+    def place_form(self, stmt: Call, form: DistributedForm) -> None:
         """A call of arrays, each of which is brought into the layout that the form wants."""
-        self.note(form.reason, stmt.loc)
+        self.add_note(form.reason, stmt.loc)
         for name, layout in ((w.array, lay) for w, lay in zip(stmt.reads, form.reads, strict=True)):
             if self.layouts[name] != canonical(layout):
                 copy = self.copy_in(self.arrays[name], canonical(layout), stmt.loc)
@@ -163,32 +165,32 @@ class _Insert(Draft):
         back: list[tuple[Array, Array]] = []
         for name, layout in ((w.array, lay) for w, lay in zip(stmt.writes, form.writes, strict=True)):
             array = self.arrays[name]
-            if name in self.free:
-                self.free.discard(name)
+            if name in self.undecided:
+                self.undecided.discard(name)
                 self.layouts[name] = canonical(layout)
             if self.layouts[name] != canonical(layout):
-                copy = self.new(name, array.dtype, array.shape, canonical(layout))
+                copy = self.new_array(name, array.dtype, array.shape, canonical(layout))
                 stmt = rename(stmt, name, copy.name)  # type: ignore[assignment]
                 back.append((copy, array))
         if form.parts is None:
             self.forms[stmt.writes[0].array] = form
             self.emit(stmt)
         else:
-            self.parts(stmt, form, *form.parts)
+            self.place_partial(stmt, form, *form.parts)
         for copy, array in back:
-            self.move(identity(copy), identity(array), stmt.loc)
+            self.emit_redistribution(identity(copy), identity(array), stmt.loc)
 
-    def parts(self, stmt: Call, form: Form, layout: Layout, over: tuple[int, ...]) -> None:
+    def place_partial(self, stmt: Call, form: DistributedForm, layout: Layout, over: tuple[int, ...]) -> None:
         """A call that makes parts of its result, and their sum."""
         result = stmt.writes[0]
         array = self.arrays[result.array]
-        part = self.new(array.name, array.dtype, array.shape, layout)
+        part = self.new_array(array.name, array.dtype, array.shape, layout)
         self.partial[part.name] = Partial("add", tuple((-1, Block(g)) for g in over))
         self.forms[part.name] = form
         self.emit(replace(stmt, writes=(identity(part),)))
         self.emit(Call("comm.reduce", (identity(part),), (result,), (("op", "add"),), stmt.loc))
 
-    def all_of(self, window: Window) -> bool:
+    def is_whole(self, window: Window) -> bool:
         """Whether a window is all of its array, with its axes in any order."""
         axes = [ix.axis for ix in window.index if ix.axis is not None]
         return len(set(axes)) == len(axes) and all(
@@ -196,11 +198,11 @@ class _Insert(Draft):
             for ix, n in zip(window.index, self.arrays[window.array].shape, strict=True)
         )
 
-    def matrix(self, window: Window) -> bool:
+    def is_matrix(self, window: Window) -> bool:
         """Whether a window is all of its array, of which no element stands for several of a matrix."""
         axes = {ix.axis for ix in window.index}
         last = range(len(window.shape))[-2:]
-        return self.all_of(window) and all(a in axes or window.shape[a] == 1 for a in last)
+        return self.is_whole(window) and all(a in axes or window.shape[a] == 1 for a in last)
 
     def operand(self, window: Window) -> Operand:
         array = self.arrays[window.array]
@@ -208,91 +210,91 @@ class _Insert(Draft):
             array.shape,
             array.dtype,
             canonical_without_halo(self.layouts[array.name]),
-            array.name in self.free,
+            array.name in self.undecided,
         )
 
-    def copied(self, window: Window, loc: Any) -> Window:
+    def copy_of_window(self, window: Window, loc: Any) -> Window:
         """A window as an array of its own, which lies where it does."""
         array = self.arrays[window.array]
-        made = self.new(array.name, array.dtype, window.shape, None)
-        self.free.add(made.name)
-        self.assign(identity(made), window, loc)
+        made = self.new_array(array.name, array.dtype, window.shape, None)
+        self.undecided.add(made.name)
+        self.place_copy(identity(made), window, loc)
         return identity(made)
 
-    def assign(self, target: Window, source: Window, loc: Any) -> None:
+    def place_copy(self, target: Window, source: Window, loc: Any) -> None:
         """Copy one window to another, wherever they lie."""
         dtype = self.arrays[source.array].dtype
-        self.stmt(Compute(target, Load(source, dtype), loc=loc))
+        self.place(Compute(target, Load(source, dtype), loc=loc))
 
     # ---- computations ----------------------------------------------------------------------------
-    def compute(self, stmt: Compute) -> None:
+    def place_compute(self, stmt: Compute) -> None:
         shape, kept = stmt.target.shape, kept_axes(stmt)
         folds = stmt.combine is not None and stmt.scan is None and len(kept) < len(shape)
         if 0 in shape:
-            start_value = begun(stmt) if folds and all(shape[a] for a in kept) else None
+            start_value = start_values(stmt) if folds and all(shape[a] for a in kept) else None
             if start_value is not None:
-                self.compute(start_value)
+                self.place_compute(start_value)
             return
         if folds:
-            self.fold(stmt)
+            self.place_reduction(stmt)
             return
-        self.choose(stmt)
+        self.choose_layout(stmt)
         layout = self.layouts[stmt.target.array]
         if layout is None:
-            self.emit(self.served(stmt, None))
+            self.emit(self.with_operands(stmt, None))
             return
-        stmt = unfixed(stmt, layout)
-        domain = points(stmt.target, layout)
+        stmt = with_point_axes(stmt, layout)
+        domain = layout_of_points(stmt.target, layout)
         if domain is None:
-            self.in_blocks(stmt, layout)
+            self.place_in_blocks(stmt, layout)
             return
-        self.check(stmt, domain)
-        self.emit(self.served(stmt, domain))
+        self.check_placeable(stmt, domain)
+        self.emit(self.with_operands(stmt, domain))
 
-    def in_blocks(self, stmt: Compute, layout: Layout) -> None:
+    def place_in_blocks(self, stmt: Compute, layout: Layout) -> None:
         """A statement that writes part of an axis dealt out in turn: in an array cut in blocks instead."""
         if not any(isinstance(part, CyclicAxis) for part in layout.parts):
-            raise Misplaced("what is written lies along two axes that are dealt out")
+            raise NotDistributable("what is written lies along two axes that are dealt out")
         array = self.arrays[stmt.target.array]
         copy = self.copy_in(array, without_cyclic(layout), stmt.loc, array.name in self.written)
-        self.compute(replace(stmt, target=replace(stmt.target, array=copy.name)))
-        self.move(identity(copy), identity(array), stmt.loc)
+        self.place_compute(replace(stmt, target=replace(stmt.target, array=copy.name)))
+        self.emit_redistribution(identity(copy), identity(array), stmt.loc)
 
-    def check(self, stmt: Compute, domain: Layout) -> None:
+    def check_placeable(self, stmt: Compute, domain: Layout) -> None:
         """Refuse what points cannot be told that lie so."""
         if stmt.scan is not None and domain.parts[stmt.scan].parts > 1:
-            raise Misplaced("a scan goes along an axis that is dealt out")
+            raise NotDistributable("a scan goes along an axis that is dealt out")
         roots = [stmt.body] if stmt.init is None else [stmt.body, stmt.init]
         for node in walk(*roots):
             if isinstance(node, Iota) and isinstance(domain.parts[node.axis], CyclicAxis):
-                raise Misplaced("coordinates are used along an axis that is dealt out in turn")
+                raise NotDistributable("coordinates are used along an axis that is dealt out in turn")
 
-    def choose(self, stmt: Compute) -> None:
+    def choose_layout(self, stmt: Compute) -> None:
         """The layout of what is new: that of the largest of what it is made from."""
         name = stmt.target.array
-        if name not in self.free:
+        if name not in self.undecided:
             return
-        self.free.discard(name)
+        self.undecided.discard(name)
         shape = self.arrays[name].shape
         if math.prod(shape) <= self.above or not shape:
             return
         domain = preferred_domain(stmt, self.layouts)
         if domain is not None:
-            self.layouts[name] = canonical(natural(stmt.target, domain, shape))
+            self.layouts[name] = canonical(layout_from_domain(stmt.target, domain, shape))
         elif max(shape) > 1:
             self.layouts[name] = canonical(Layout.chosen(shape, self.ranks))
 
     # ---- folds -----------------------------------------------------------------------------------
-    def fold(self, stmt: Compute) -> None:
+    def place_reduction(self, stmt: Compute) -> None:
         """A fold: of each rank's share of the points, and then of what the ranks have."""
         target, op = stmt.target, str(stmt.combine)
         domain = preferred_domain(stmt, self.layouts)
         array = self.arrays[target.array]
         kept = kept_axes(stmt)
-        zero = start(op, array.dtype)
+        zero = reduction_identity(op, array.dtype)
         rounded = op in ("add", "multiply") and array.dtype.kind in "fc"
         if domain is None or (rounded and math.prod(target.shape) <= self.few):
-            self.plain_fold(stmt, None)
+            self.place_local_reduction(stmt, None)
             return
         along = tuple(
             (a, spec)
@@ -305,50 +307,48 @@ class _Insert(Draft):
             )
             along = ()
         if not along or zero is None:
-            self.plain_fold(stmt, domain)
+            self.place_local_reduction(stmt, domain)
             return
-        self.check(stmt, domain)
+        self.check_placeable(stmt, domain)
         shape = tuple(target.shape[a] for a in kept)
         layout = Layout(shape, domain.grid, [domain.axes[a] for a in kept])
-        part = self.new(array.name, array.dtype, shape, layout)
+        part = self.new_array(array.name, array.dtype, shape, layout)
         self.partial[part.name] = Partial(op, along)
         onto = Window(part.name, target.shape, tuple(Index(0, 1, a) for a in kept))
         neutral = stmt.init is zero or (op == "add" and is_zero(stmt.init))
         begin = stmt.init if neutral else zero
-        self.emit(self.served(Compute(onto, stmt.body, op, begin, stmt.loc), domain))
+        self.emit(self.with_operands(Compute(onto, stmt.body, op, begin, stmt.loc), domain))
         all_of_it = target.index == tuple(Index(0, 1, a) for a in kept) and shape == array.shape
-        if neutral and all_of_it and array.name in self.free:
-            self.free.discard(array.name)
+        if neutral and all_of_it and array.name in self.undecided:
+            self.undecided.discard(array.name)
             self.layouts[array.name] = canonical(layout)
         straight = (
             neutral and all_of_it and canonical_without_halo(self.layouts[array.name]) == canonical(layout)
         )
-        result = array if straight else self.new(array.name, array.dtype, shape, canonical(layout))
+        result = array if straight else self.new_array(array.name, array.dtype, shape, canonical(layout))
         self.emit(Call("comm.reduce", (identity(part),), (identity(result),), (("op", op),), stmt.loc))
         if not straight:
-            self.compute(combined(stmt, Load(identity(result), array.dtype), neutral))
+            self.place_compute(combine_with_start(stmt, Load(identity(result), array.dtype), neutral))
 
-    def plain_fold(self, stmt: Compute, domain: Layout | None) -> None:
+    def place_local_reduction(self, stmt: Compute, domain: Layout | None) -> None:
         """A fold along axes that every rank has all of."""
         target = stmt.target
         array = self.arrays[target.array]
-        if target.array in self.free:
-            self.free.discard(target.array)
+        if target.array in self.undecided:
+            self.undecided.discard(target.array)
             if domain is not None and math.prod(array.shape) > self.above:
-                self.layouts[target.array] = canonical(natural(target, domain, array.shape))
-        layout = self.layouts[target.array]
+                self.layouts[target.array] = canonical(layout_from_domain(target, domain, array.shape))
+        layout, found = self.layouts[target.array], None
         if layout is not None:
-            stmt = unfixed(stmt, layout)
-            found = points(stmt.target, layout)
+            stmt = with_point_axes(stmt, layout)
+            found = layout_of_points(stmt.target, layout)
             if found is None:
-                raise Misplaced("a fold into part of an axis that is dealt out in turn")
-            self.check(stmt, found)
-            self.emit(self.served(stmt, found))
-            return
-        self.emit(self.served(stmt, None))
+                raise NotDistributable("a fold into part of an axis that is dealt out in turn")
+            self.check_placeable(stmt, found)
+        self.emit(self.with_operands(stmt, found))
 
     # ---- what is read ----------------------------------------------------------------------------
-    def served(self, stmt: Compute, domain: Layout | None) -> Compute:
+    def with_operands(self, stmt: Compute, domain: Layout | None) -> Compute:
         """A statement that finds in each rank's memory what its points read, and what is exchanged before."""
         halos: dict[str, list[tuple[tuple[int, int], ...]]] = {}
         fetched: dict[Any, Window] = {}
@@ -356,20 +356,20 @@ class _Insert(Draft):
         def serve(load: Load | Gather) -> Expr:
             window = load.window
             layout = self.layouts[window.array]
-            if layout is None and isinstance(load, Load) and in_turn(window, domain):
+            if layout is None and isinstance(load, Load) and follows_cyclic_axis(window, domain):
                 return Load(self.fetch(window, domain, stmt.loc, fetched), load.dtype)
             if layout is None:
                 return load
             if isinstance(load, Gather):
-                self.note(f"{window.array} is read at places that depend on data: all of it", stmt.loc)
+                self.add_note(f"{window.array} is read at places that depend on data: all of it", stmt.loc)
                 whole = self.fetch(identity(self.arrays[window.array]), None, stmt.loc, fetched)
                 return Gather(Window(whole.array, window.shape, ()), load.index, load.dtype)
             if domain is None:
                 return Load(self.fetch(window, None, stmt.loc, fetched), load.dtype)
-            window = beside(window, layout, domain)
-            widths = reach(window, layout, domain)
+            window = name_single_points(window, layout, domain)
+            widths = halo_widths(window, layout, domain)
             if isinstance(widths, str):
-                self.note(f"{window.array} is brought where it is needed: {widths}", stmt.loc)
+                self.add_note(f"{window.array} is brought where it is needed: {widths}", stmt.loc)
                 return Load(self.fetch(window, domain, stmt.loc, fetched), load.dtype)
             if any(map(any, widths)):
                 halos.setdefault(window.array, []).append(widths)
@@ -378,15 +378,15 @@ class _Insert(Draft):
         body = map_loads(stmt.body, serve)
         init = None if stmt.init is None else map_loads(stmt.init, serve)
         for name, found in halos.items():
-            self.halo(name, found, stmt.loc)
+            self.emit_halo(name, found, stmt.loc)
         return replace(stmt, body=body, init=init)
 
-    def halo(self, name: str, found: Sequence[tuple[tuple[int, int], ...]], loc: Any) -> None:
+    def emit_halo(self, name: str, found: Sequence[tuple[tuple[int, int], ...]], loc: Any) -> None:
         """An exchange of as much of an array's halo as some reads see."""
-        widths = tuple(widest(pairs) for pairs in zip(*found, strict=True))
+        widths = tuple(max_widths(pairs) for pairs in zip(*found, strict=True))
         corners = any(sum(map(any, one)) > 1 for one in found)
-        room = self.rooms.get(name, widths)
-        self.rooms[name] = tuple(widest(pairs) for pairs in zip(room, widths, strict=True))
+        room = self.halo_rooms.get(name, widths)
+        self.halo_rooms[name] = tuple(max_widths(pairs) for pairs in zip(room, widths, strict=True))
         attrs = (("widths", widths), ("corners", corners))
         self.emit(Call("comm.halo", (identity(self.arrays[name]),), (), attrs, loc))
 
@@ -397,7 +397,7 @@ class _Insert(Draft):
             return fetched[key]
         array, layout = self.arrays[window.array], self.layouts[window.array]
         source = array
-        if layout is not None and not movable(window, layout):
+        if layout is not None and not is_movable(window, layout):
             source = self.copy_in(array, without_cyclic(layout), loc)
         axes = [ix.axis for ix in window.index if ix.axis is not None]
         shape = tuple(window.shape[a] for a in axes)
@@ -408,13 +408,13 @@ class _Insert(Draft):
         place = iter(range(len(axes)))
         index = tuple(ix if ix.axis is None else replace(ix, axis=next(place)) for ix in window.index)
         read = Window(source.name, shape, index)
-        made = self.new(array.name, array.dtype, shape, to)
+        made = self.new_array(array.name, array.dtype, shape, to)
         apart = any(ix.axis is not None and ix.stride != 1 for ix in index)
         if apart and to is not None and any(isinstance(spec, Cyclic) for spec in to.axes):
-            between = self.new(array.name, array.dtype, shape, without_cyclic(to))
-            self.move(read, identity(between), loc)
+            between = self.new_array(array.name, array.dtype, shape, without_cyclic(to))
+            self.emit_redistribution(read, identity(between), loc)
             read = identity(between)
-        self.move(read, identity(made), loc)
+        self.emit_redistribution(read, identity(made), loc)
         found = Window(made.name, window.shape, tuple(Index(0, 1, a) for a in axes))
         fetched[key] = found
         return found

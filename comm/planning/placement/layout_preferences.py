@@ -14,13 +14,13 @@ from dcarray.ir.windows import identity, loads
 
 from .matmul_call import letters
 
-__all__ = ["destined", "multiplies", "preferred"]
+__all__ = ["final_arrays", "has_matrix_products", "preferred_layouts"]
 
 # A layout is changed when that saves a rank at least so much of what it has of the array.
-GAIN = 1 / 8
+MIN_SAVING = 1 / 8
 
 
-def preferred(
+def preferred_layouts(
     region: Region, layouts: Mapping[str, Layout | None], free: Set[str], ranks: int
 ) -> dict[str, Layout | None]:
     """Layouts for arrays that every rank has whole and that are cut for nothing.
@@ -48,10 +48,10 @@ def preferred(
     """
     found = dict(layouts)
     arrays = {array.name: array for array in region.arrays}
-    of_which, into_which = _beside(region, arrays)
+    of_which, into_which = _element_wise_chains(region, arrays)
     for stmt in region.body:
         if isinstance(stmt, Compute):
-            found.update(dict.fromkeys(_stretched(stmt, arrays, ranks) & free & found.keys()))
+            found.update(dict.fromkeys(_replicable_reads(stmt, arrays, ranks) & free & found.keys()))
     for call in region.body:
         if not isinstance(call, Call) or call.op != "blas.matmul":
             continue
@@ -80,7 +80,7 @@ def preferred(
             if factor.role == "in" and math.prod(factor.shape) * ranks <= math.prod(other.shape):
                 choices.append(None)
             usual = _cost(of, (first, second, result), found, ranks)
-            least = GAIN * math.prod(factor.shape) * factor.dtype.itemsize / ranks
+            least = MIN_SAVING * math.prod(factor.shape) * factor.dtype.itemsize / ranks
             for choice in choices:
                 with_it = {**found, factor.name: choice}
                 taken = _cost(of, (first, second, result), with_it, ranks)
@@ -89,13 +89,13 @@ def preferred(
     return found
 
 
-def multiplies(region: Region) -> bool:
+def has_matrix_products(region: Region) -> bool:
     """Are there products of matrices?  Their factors travel, whole rows or not."""
     calls = [stmt for stmt in region.body if isinstance(stmt, Call) and stmt.op == "blas.matmul"]
     return any(all(len(window.shape) > 1 for window in call.reads) for call in calls)
 
 
-def _stretched(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[str]:
+def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[str]:
     """The arrays that a statement only reads, each element at several points, as products written out do, and
     of which the copies of all ranks together are no larger than the largest array beside."""
     read = [load.window for load in loads(stmt.body)]
@@ -109,7 +109,9 @@ def _stretched(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[st
     }
 
 
-def _beside(region: Region, arrays: Mapping[str, Array]) -> tuple[dict[str, str], dict[str, str]]:
+def _element_wise_chains(
+    region: Region, arrays: Mapping[str, Array]
+) -> tuple[dict[str, str], dict[str, str]]:
     """For temporaries the arrays that they are made of, and what is made of them, element by element."""
     of_which: dict[str, str] = {}
     into_which: dict[str, str] = {}
@@ -129,11 +131,11 @@ def _beside(region: Region, arrays: Mapping[str, Array]) -> tuple[dict[str, str]
     return of_which, into_which
 
 
-def destined(region: Region) -> dict[str, str]:
+def final_arrays(region: Region) -> dict[str, str]:
     """For temporaries the array that is made of them in the end, element by element, if that outlives the
     region: their elements are best made where that lies."""
     arrays = {array.name: array for array in region.arrays}
-    into = _beside(region, arrays)[1]
+    into = _element_wise_chains(region, arrays)[1]
     found = {}
     for name in into:
         end, seen = into[name], {name}

@@ -15,7 +15,7 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.program.steps import Memory, Step
 from dcarray.ir.nodes import Call
 
-__all__ = ["Form", "Operand", "Planner", "planners"]
+__all__ = ["DistributedForm", "Operand", "Planner", "planners"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Form:
+class DistributedForm:
     """How a call is computed on many ranks.
 
     Parameters
@@ -69,7 +69,7 @@ class Form:
 
 
 #: ``planner(call, reads, writes, ranks)``: the form, or why there is none.
-Planner = Callable[[Call, tuple[Operand, ...], tuple[Operand, ...], int], "Form | str"]
+Planner = Callable[[Call, tuple[Operand, ...], tuple[Operand, ...], int], "DistributedForm | str"]
 
 
 def planners() -> Mapping[str, Planner]:

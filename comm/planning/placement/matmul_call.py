@@ -13,11 +13,11 @@ from dcarray.comm.algorithms.product_axes import parse, sum_dtype
 from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout, Whole
-from dcarray.comm.planning.program.steps import Exchanges, Item, Memory, Reduce, Running, Step
+from dcarray.comm.planning.program.steps import ArrayExchange, Exchanges, Execution, Memory, Reduce, Step
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.nodes import Call, Window
 
-from .library_calls import Form, Operand
+from .library_calls import DistributedForm, Operand
 
 __all__ = ["Multiply", "letters", "plan_matmul"]
 
@@ -58,7 +58,7 @@ class Multiply:
         a, b, added, made = (dtype.itemsize for dtype in dtypes)
         return self.plan.counts_of_parts((a, b)) if self.parts else self.plan.counts((a, b, added, made))
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         run = self.plan.parts if self.parts else self.plan.run
         first, second, result = (at.memory[m.name] for m in (self.first, self.second, self.result))
         with at.around(self.loc):
@@ -110,7 +110,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
 
 def plan_matmul(
     call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], ranks: int
-) -> Form | str:
+) -> DistributedForm | str:
     """The distributed form of a ``blas.matmul``, or the reason why it has none; see `library_calls`."""
     (first, second), (result,) = reads, writes
     named = letters(call, [x.shape for x in (*reads, *writes)])
@@ -156,7 +156,7 @@ def plan_matmul(
         ]
         if not mine.must_move:
             return found
-        item = Item(lambda: mine.final_exchange, made.name, end.name, between.itemsize)
+        item = ArrayExchange(lambda: mine.final_exchange, made.name, end.name, between.itemsize)
         return [*found, Exchanges((item,))]
 
     def parts(
@@ -171,5 +171,5 @@ def plan_matmul(
     straight = result.free or laid(result) == scheme.out_parts
     vector = len(result.shape) == 1 and result.dtype == between
     if scheme.sum_axes and scheme.sum_layout is None and straight and vector:
-        return Form(needed, (out,), parts, str(scheme), (scheme.out_parts, scheme.sum_axes))
-    return Form(needed, (out,), steps, str(scheme))
+        return DistributedForm(needed, (out,), parts, str(scheme), (scheme.out_parts, scheme.sum_axes))
+    return DistributedForm(needed, (out,), steps, str(scheme))

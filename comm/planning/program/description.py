@@ -9,7 +9,7 @@ from dcarray.ir.text import dump
 
 from .steps import Exchanges, Frame, Local, Note, Program, Reduce, Step
 
-__all__ = ["described"]
+__all__ = ["program_lines"]
 
 # What the calls mean that stand in a region over ranks.
 _CALLS = {
@@ -21,13 +21,13 @@ _CALLS = {
 }
 
 
-def described(program: Program, told: Callable[[Note], str]) -> Iterator[str]:
+def program_lines(program: Program, note_text: Callable[[Note], str]) -> Iterator[str]:
     """Lines with the region and its communication, the reasons, and this rank's steps.
 
     Parameters
     ----------
     program : Program
-    told : callable
+    note_text : callable
         A reason in words, with the line of the user's that it is about.
     """
     called = {stmt.op for stmt in program.region.body if isinstance(stmt, Call)}
@@ -35,12 +35,12 @@ def described(program: Program, told: Callable[[Note], str]) -> Iterator[str]:
         if op in called:
             yield f"{op} {meaning}"
     yield from dump(program.region).rstrip().splitlines()
-    yield from (f"  - {told(note)}" for note in program.notes)
+    yield from (f"  - {note_text(note)}" for note in program.notes)
     for number, step in enumerate(program.steps):
-        yield f"step {number}: {_what(step)}; {_sent(step)}"
+        yield f"step {number}: {_step_text(step)}; {_traffic_text(step)}"
 
 
-def _what(step: Step) -> str:
+def _step_text(step: Step) -> str:
     if isinstance(step, Local):
         count = len(step.region.body)
         return f"{count} statement{'s'[: count != 1]} on this rank's blocks, shown below"
@@ -57,7 +57,7 @@ def _what(step: Step) -> str:
     return f"{name} {read} to {written}"
 
 
-def _sent(step: Step) -> str:
+def _traffic_text(step: Step) -> str:
     """What this rank sends and receives in a step."""
     counts, said = step.counts(), []
     for verb, messages, nbytes in (

@@ -12,7 +12,7 @@ from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 
-from .steps import Program, Running, unwatched
+from .steps import Execution, Program, no_context
 
 __all__ = ["execute", "interpreted"]
 
@@ -28,7 +28,7 @@ def execute(
     given: Mapping[str, Array],
     local: Callable[[Region, Mapping[str, Array]], None] = interpreted,
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
-    around: Callable[[Any], AbstractContextManager[object]] = unwatched,
+    around: Callable[[Any], AbstractContextManager[object]] = no_context,
 ) -> dict[str, Array]:
     """Run a rank's program.
 
@@ -56,7 +56,7 @@ def execute(
     What ``local`` raises is raised when the messages under way are through: all ranks are to fail alike.
     """
     there = program.given
-    at = Running(comm, {there[name]: array for name, array in given.items()}, local, empty, around)
+    at = Execution(comm, {there[name]: array for name, array in given.items()}, local, empty, around)
     memory = at.memory
     try:
         for step, made, last in program.schedule:
@@ -66,7 +66,7 @@ def execute(
             for name in last:
                 del memory[name]
     except BaseException:
-        at.leave()
+        at.drain()
         raise
     for name in program.after.values():
         if name not in memory:

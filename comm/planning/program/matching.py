@@ -12,7 +12,7 @@ from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator
 
 from .steps import Begin, Exchanges, Finish, Local, Program, Reduce, Step
 
-__all__ = ["check", "described"]
+__all__ = ["check", "matched_steps"]
 
 
 def check(program: Program, comm: Communicator) -> None:
@@ -30,7 +30,7 @@ def check(program: Program, comm: Communicator) -> None:
         On all ranks, when a send and its receive differ or one is missing, when ranks come to different
         collective steps, or when ranks would wait for each other; the text lists what was found.
     """
-    mine = described(program)
+    mine = matched_steps(program)
     programs = gather_objects(comm, mine, pack(mine), None)
     assert programs is not None
     try:
@@ -39,7 +39,7 @@ def check(program: Program, comm: Communicator) -> None:
         raise PlanError(f"the programs of {comm.size} ranks do not fit together:\n{error}") from None
 
 
-def described(program: Program) -> list[plan_matching.Step]:
+def matched_steps(program: Program) -> list[plan_matching.Step]:
     """A program's messages and collective steps."""
     return [one for step in program.steps for one in _steps(step, program)]
 
@@ -72,12 +72,12 @@ def _(step: Finish, program: Program) -> list[plan_matching.Step]:
 
 @_steps.register
 def _(step: Exchanges, program: Program) -> list[plan_matching.Step]:
-    return [*_begun(step), plan_matching.Wait()]
+    return [*_message_steps(step), plan_matching.Wait()]
 
 
 @_steps.register
 def _(step: Begin, program: Program) -> list[plan_matching.Step]:
-    return _begun(step.what)
+    return _message_steps(step.what)
 
 
 @_steps.register
@@ -86,7 +86,7 @@ def _(step: Finish, program: Program) -> list[plan_matching.Step]:
     return [plan_matching.Wait()]
 
 
-def _begun(step: Exchanges) -> list[plan_matching.Step]:
+def _message_steps(step: Exchanges) -> list[plan_matching.Step]:
     """The messages that `start_exchanges` makes of a step: one for each peer, for all arrays."""
     receives: dict[int, list[tuple[Transfer, int]]] = {}
     sends: dict[int, list[tuple[Transfer, int]]] = {}

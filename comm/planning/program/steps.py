@@ -19,15 +19,25 @@ from dcarray.comm.exchange.exchange_plan import Exchange, PendingExchange
 from dcarray.comm.exchange.persistent import PersistentExchanges
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.analysis.halo_state import Box, Valid
+from dcarray.comm.planning.analysis.halo_state import Box, ValidHalos
 from dcarray.comm.transport.errors import CommError
 from dcarray.comm.transport.protocol import OPERATORS, Array, Communicator, Counts
 from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 
 __all__ = [
-    "Begin", "Exchanges", "Finish", "Frame", "Item", "Local", "Memory", "Note", "Program", "Reduce",
-    "Running", "Step",
+    "ArrayExchange",
+    "Begin",
+    "Exchanges",
+    "Execution",
+    "Finish",
+    "Frame",
+    "Local",
+    "Memory",
+    "Note",
+    "Program",
+    "Reduce",
+    "Step",
 ]  # fmt: skip
 
 
@@ -65,13 +75,13 @@ class Memory:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def unwatched(loc: Any) -> AbstractContextManager[object]:
+def no_context(loc: Any) -> AbstractContextManager[object]:
     """Nothing is done before and after a statement."""
     return nullcontext()
 
 
 @dataclass
-class Running:
+class Execution:
     """A program under way on one rank.
 
     Parameters
@@ -93,10 +103,10 @@ class Running:
     memory: dict[str, Array]
     local: Callable[[Region, Mapping[str, Array]], None]
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty
-    around: Callable[[Any], AbstractContextManager[object]] = unwatched
+    around: Callable[[Any], AbstractContextManager[object]] = no_context
     pending: dict[int, PendingExchange] = field(default_factory=dict)
 
-    def leave(self) -> None:
+    def drain(self) -> None:
         """Wait for the exchanges under way: what they bring would be written to dropped memory, or be taken
         for what a later exchange brings."""
         while self.pending:
@@ -119,12 +129,12 @@ class Step(Protocol):
     def counts(self) -> Counts:
         """What this rank sends and receives in it."""
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         """Do it."""
 
 
 @dataclass(frozen=True)
-class Item:
+class ArrayExchange:
     """The exchange of one array: how this rank's messages are listed, and the local arrays that it reads and
     writes.
 
@@ -150,8 +160,8 @@ class Item:
 class Exchanges:
     """Exchanges of several arrays together: what goes from one rank to another is one message."""
 
-    items: tuple[Item, ...]
-    repeated: PersistentExchanges = field(default_factory=PersistentExchanges, compare=False, repr=False)
+    items: tuple[ArrayExchange, ...]
+    persistent: PersistentExchanges = field(default_factory=PersistentExchanges, compare=False, repr=False)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -170,21 +180,21 @@ class Exchanges:
         found.messages_received = len({t.peer for item in self.items for t in item.plan.receives})
         return found
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         self.start(at).finish()
 
-    def start(self, at: Running) -> PendingExchange:
+    def start(self, at: Execution) -> PendingExchange:
         """Begin them."""
         memory = at.memory
         arrays = [
             (
                 item.plan,
-                _view(memory[item.source], item.source_view),
-                _view(memory[item.target], item.target_view),
+                _transposed(memory[item.source], item.source_view),
+                _transposed(memory[item.target], item.target_view),
             )
             for item in self.items
         ]
-        return self.repeated.start(at.comm, arrays)
+        return self.persistent.start(at.comm, arrays)
 
 
 @dataclass(frozen=True)
@@ -205,7 +215,7 @@ class Begin:
     def counts(self) -> Counts:
         return self.what.counts()
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         at.pending[id(self.what)] = self.what.start(at)
 
 
@@ -226,11 +236,11 @@ class Finish:
     def counts(self) -> Counts:
         return Counts()
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         at.pending.pop(id(self.what)).finish()
 
 
-def _view(array: Array, axes: tuple[int | None, ...] | None) -> Array:
+def _transposed(array: Array, axes: tuple[int | None, ...] | None) -> Array:
     if axes is None:
         return array
     turned = array.transpose([a for a in axes if a is not None])
@@ -257,7 +267,7 @@ class Local:
     def counts(self) -> Counts:
         return Counts()
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         at.local(self.region, {name: at.memory[name] for name in self.reads})
 
 
@@ -280,7 +290,7 @@ class Frame:
     def counts(self) -> Counts:
         return Counts()
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         source, target = at.memory[self.source], at.memory[self.target]
         for box in self.boxes:
             here = tuple(slice(low, high) for low, high in box)
@@ -326,12 +336,12 @@ class Reduce:
     def counts(self) -> Counts:
         return Counts(collectives=1, collective_bytes=self.source.nbytes)
 
-    def run(self, at: Running) -> None:
+    def run(self, at: Execution) -> None:
         group = at.comm.sub(self.ranks)
         here, out = np.ascontiguousarray(at.memory[self.source.name]), at.memory[self.target.name]
         if self.target.layout is not None:  # which may have room for a halo
             out = out[self.target.layout.owned(self.rank)]
-        if (name := _NAMES.get(self.op)) is not None:
+        if (name := _MPI_NAMES.get(self.op)) is not None:
             group.allreduce(here, out, name)
             return
         stack = np.empty((group.size, *here.shape), here.dtype)
@@ -340,7 +350,7 @@ class Reduce:
         out[...] = ufunc.reduce(stack, 0, here.dtype)
 
 
-_NAMES = {ufunc.__name__: name for name, ufunc in OPERATORS.items()}
+_MPI_NAMES = {ufunc.__name__: name for name, ufunc in OPERATORS.items()}
 
 
 @dataclass(frozen=True)
@@ -376,7 +386,7 @@ class Program:
     memory: Mapping[str, Memory]
     given: Mapping[str, str]
     after: Mapping[str, str]
-    valid: Mapping[str, Valid]
+    valid: Mapping[str, ValidHalos]
     notes: tuple[Note, ...]
     region: Region
 
