@@ -270,19 +270,19 @@ def _kernel(
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.kernel.nodes import text
     from dcarray.lowering.libraries import dispatch
-    from dcarray.lowering.program.steps import InterpStep, KernelStep
+    from dcarray.lowering.program.nodes import HostCall, Launch
 
     kernel = None
     step = part.step if isinstance(part.step, str) else plan.steps[part.step]
     if isinstance(step, str):
         kind, listing = "driver", f"no kernel: {step}; what is inside follows"
-    elif isinstance(step, KernelStep):
+    elif isinstance(step, Launch):
         kind, kernel = "kernel", step.kernel
         try:
             listing = _body(emit(kernel, {b: names.get(array, array) for b, array in step.names.items()}))
         except Unsupported:  # plain C cannot say it
             listing = text(kernel)
-    elif isinstance(step, InterpStep):
+    elif isinstance(step, HostCall):
         kind, listing = "interpreter", f"no kernel: {step.reason}"
     else:
         assert isinstance(part.stmt, Call)

@@ -209,7 +209,7 @@ def make(
     fallback : callable
         Called with the reason and the ``loc`` of each statement that is left to the interpreter.
     debug : bool
-        Verify the region after every pass.
+        Verify the region after every pass, and the program.
     log : ir.passes.Log, optional
         Receives the notes of the passes.
     on_change : callable, optional
@@ -227,6 +227,7 @@ def make(
     from dcarray.lowering.program import code_cache
     from dcarray.lowering.program import input_range_check as looks
     from dcarray.lowering.program.plan import compile_region
+    from dcarray.lowering.program.verify import verify
 
     drawn, hints, saved, told, vain, fresh = request.drawn()
     # a loop that is run once more may end in the middle, before it writes anew what is not read before
@@ -271,6 +272,8 @@ def make(
             stop=stop,
             fresh=fresh,
         )
+        if debug:
+            verify(plan.program)
         plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
         plan = replace(plan, look=look, spared=spared, stops=stop is not None)
     after = code.stats()

@@ -276,11 +276,21 @@ def rows_conflict(body: tuple[Compute | Nest, ...], axes: int, region: Region) -
 # ---- the order of statements ------------------------------------------------------------------------
 def depends(a: Stmt, b: Stmt, region: Region) -> Reason | None:
     """Why ``b``, which stands after ``a``, must stay there; None if the two may change places."""
+    return conflict((reads(a), writes(a)), (reads(b), writes(b)), region)
+
+
+def conflict(
+    earlier: tuple[tuple[Window, ...], tuple[Window, ...]],
+    later: tuple[tuple[Window, ...], tuple[Window, ...]],
+    region: Region,
+) -> Reason | None:
+    """Why two pieces of work, given the windows that each reads and writes, have to stay in order; None if
+    they may change places."""
     root = families(region)
     kinds = (
-        ("reads what the earlier statement writes", writes(a), reads(b)),
-        ("overwrites what the earlier statement reads", reads(a), writes(b)),
-        ("overwrites what the earlier statement writes", writes(a), writes(b)),
+        ("reads what the earlier statement writes", earlier[1], later[0]),
+        ("overwrites what the earlier statement reads", earlier[0], later[1]),
+        ("overwrites what the earlier statement writes", earlier[1], later[1]),
     )
     for text, first, second in kinds:
         for v, w in product(first, second):

@@ -117,13 +117,11 @@ def described(call: Call, region: Region, cores: int) -> str:
     return f"{call.op}, {library.how if own else 'by NumPy'}"
 
 
-def step(call: Call, library: Library, position: int, launch: Launch | None = None) -> CallStep:
-    """The step of a call in a region."""
+def step(call: Call, library: Library, launch: Launch | None = None) -> CallStep:
+    """How a call in a region is run."""
     windows = (*call.writes, *call.reads)
     views = tuple([(view.shape, view.index) for view in map(view_of, windows)])
-    names = tuple([window.array for window in windows])
-    name, writes = library.name, len(call.writes)
-    return CallStep(call.op, name, call.attrs, writes, views, position, names, call.loc, launch)
+    return CallStep(call.op, library.name, call.attrs, len(call.writes), views, launch)
 
 
 def view_of(window: Window) -> View:

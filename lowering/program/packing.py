@@ -9,11 +9,10 @@ import numpy as np
 
 from dcarray.ir import dims
 from dcarray.lowering.runtime import numpy_loops
-from dcarray.lowering.runtime.library_calls import CallStep
+from dcarray.lowering.runtime.library_calls import CallStep, Interpreted
 
 from .input_range_check import Look
 from .parcel import Parcel, Unfit
-from .steps import InterpStep
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -69,8 +68,8 @@ def _reduced(thing: Any) -> tuple[Any, ...]:
         return "loop", *thing.origin
     if isinstance(thing, CallStep):
         return "call", thing.launch and _reduced(thing.launch), thing.parts
-    if isinstance(thing, InterpStep):
-        return "interp", thing.run.text
+    if isinstance(thing, Interpreted):
+        return "interp", thing.text
     parts = getattr(thing, "parts", None)
     if parts is None:
         raise Unfit(f"{type(thing).__name__} is of use in one process only")

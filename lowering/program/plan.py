@@ -1,6 +1,6 @@
-"""From a region to something that runs: a plan.
+"""From a region to a program, and from that to a plan that runs.
 
-Every statement becomes a step: a kernel, a library call, or, for what cannot be compiled, the interpreter.
+Every statement becomes a kernel, a library call, or, for what cannot be compiled, a call of the interpreter.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from dcarray.ir.nodes import (
     Branch,
     Call,
     Compute,
-    Dim,
-    Expr,
     Loop,
     Nest,
     Region,
@@ -36,18 +34,17 @@ from dcarray.ir.nodes import (
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.nodes import Pointer
 from dcarray.lowering.kernel.specialise import FEW, fixed
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.nest import expansion
 from dcarray.lowering.runtime.driver_scope import function
-from dcarray.lowering.runtime.library_calls import CallStep
-from dcarray.lowering.target import Launch, Target, get
+from dcarray.lowering.runtime.library_calls import Interpreted
+from dcarray.lowering.target import Launch as LoadedKernel
+from dcarray.lowering.target import Target, get
 
-from . import buffers, code_cache
+from . import code_cache, nodes, storage
 from .input_range_check import Planned
-from .python_driver import Driver
-from .steps import InterpStep, KernelStep, Step
+from .python_driver import printed
 
 Fallback = Callable[[str, Any], None]
 
@@ -84,8 +81,10 @@ class Plan:
         What is run: the region as given, with temporaries merged.
     arrays : tuple of str
         The names of the arrays that a run is given, in order: all but the temporaries.
+    program : Program
+        What a run does, as data.
     steps : tuple
-        The steps in the order of the text.
+        The nodes of the program that do something, in the order of the text.
     driver : str
         The Python text that runs them.
     things : mapping of str to object
@@ -105,16 +104,17 @@ class Plan:
         The arrays of which a run keeps nothing though it overwrites what it has read: for that reason, or,
         if there is no ``look``, since they are one memory in several geometries.
     stops : bool
-        Does a run end before it overwrites anything if it has raised flags that are minded?
+        Whether a run ends before it overwrites anything if it has raised flags that are minded.
     single : bool
-        Is a run one native call, which no interrupt comes into?
+        Whether a run is one native call, which no interrupt comes into.
     parts : tuple of Part
         The statements of the region, and of those that are no single kernel the statements inside.
     """
 
     region: Region
     arrays: tuple[str, ...]
-    steps: tuple[Step, ...]
+    program: nodes.Program
+    steps: tuple[nodes.Step, ...]
     driver: str
     things: Mapping[str, Any]
     run: Callable[..., int]
@@ -126,21 +126,25 @@ class Plan:
     parts: tuple[Part, ...] = ()
 
     @property
-    def kernels(self) -> tuple[KernelStep, ...]:
-        """The kernels in order."""
-        return tuple(step for step in self.steps if isinstance(step, KernelStep))
+    def kernels(self) -> tuple[nodes.Launch, ...]:
+        """The launches of kernels in order."""
+        return tuple(step for step in self.steps if isinstance(step, nodes.Launch))
 
     @property
     def stats(self) -> dict[str, int]:
         """How many steps of each kind there are."""
-        kinds = {"kernels": KernelStep, "calls": CallStep, "interpreted": InterpStep}
+        kinds = {
+            "kernels": nodes.Launch,
+            "calls": nodes.LibraryCall | nodes.Copy,
+            "interpreted": nodes.HostCall,
+        }
         return {name: sum(isinstance(step, kind) for step in self.steps) for name, kind in kinds.items()}
 
     @property
     def overwritten(self) -> tuple[str, ...]:
         """The existing arrays that may have been written when a library call or the interpreter fails, as
         either does before it changes anything itself, and that another run would find changed."""
-        last = max((step.position for step in self.steps if not isinstance(step, KernelStep)), default=-1)
+        last = max((step.position for step in self.steps if not isinstance(step, nodes.Launch)), default=-1)
         before = self.region.body[: max(last, 0)]
         if last >= 0 and not isinstance(self.region.body[last], Call | Compute):
             before = self.region.body[: last + 1]
@@ -196,18 +200,16 @@ def compile_region(
         If there is little memory left.
     """
     cores = threads or _cores()
-    code = code_cache.of(cache_dir)
-    compiler = _Compiler(buffers.in_place(region), get(target), code, fallback, fastmath, cores, fresh)
-    for position, stmt in enumerate(compiler.region.body):
-        if position == stop:
-            compiler.driver.line(1, "if _flags & _minded: return _flags")
-        compiler.statement(stmt, 1, position)
-    driver = compiler.driver
-    text, things = driver.finish(cores), driver.things
-    run = function(text, things)
-    given, steps = tuple(driver.given), tuple(compiler.steps)
-    parts = tuple(compiler.parts)
-    return Plan(compiler.region, given, steps, text, things, run, single=driver.single, parts=parts)
+    lowering = _Lowering(
+        storage.in_place(region), get(target), code_cache.of(cache_dir), fallback, fastmath, cores
+    )
+    program = lowering.program(stop)
+    driver = printed(program, cores, fresh)
+    run = function(driver.text, driver.things)
+    return Plan(
+        program.region, program.given, program, program.steps(), driver.text, driver.things, run,
+        single=driver.single, parts=tuple(lowering.parts),
+    )  # fmt: skip
 
 
 def _cores() -> int:
@@ -227,8 +229,8 @@ def _warn(reason: str) -> None:
         warnings.warn(f"some of the program is not compiled: {reason}", RuntimeWarning, stacklevel=2)
 
 
-class _Compiler:
-    """One region on its way to a plan."""
+class _Lowering:
+    """One region on its way to a program."""
 
     def __init__(
         self,
@@ -238,93 +240,112 @@ class _Compiler:
         fallback: Fallback | None,
         fastmath: bool,
         cores: int,
-        fresh: bool,
     ) -> None:
         self.region, self.target, self.code, self.fallback = region, target, code, fallback
         self.fastmath, self.cores = fastmath, cores
-        self.driver = Driver(region, fresh)
-        self.steps: list[Step] = []
+        self.position = 0  # of the top-level statement that is lowered
+        self.body: list[nodes.Node] = []  # of the node that is made
+        self.steps = 0  # that are made
         self.parts: list[Part] = []
-        self.around: list[Callable[[Stmt], Stmt]] = []  # the loops and branches that the driver runs
+        self.around: list[Callable[[Stmt], Stmt]] = []  # the loops and branches around what is lowered
 
-    def statement(self, stmt: Stmt, depth: int, position: int) -> None:
-        """Compile one statement; ``position`` is that of the top-level statement it belongs to."""
+    def program(self, stop: int | None) -> nodes.Program:
+        """The program; see `compile_region`."""
+        life = storage.lifetimes(self.region)
+        for position, stmt in enumerate(self.region.body):
+            self.position = position
+            if position == stop:
+                self.body.append(nodes.Stop(position))
+            self.body += [nodes.Alloc(array, position) for array, first, _ in life if first == position]
+            self.statement(stmt, False)
+            self.body += [nodes.Free(array, position) for array, _, last in life if last == position]
+        return nodes.Program(self.region, tuple(self.body))
+
+    def statement(self, stmt: Stmt, inside: bool) -> None:
+        """Lower one statement; is it inside of a loop or branch?"""
         match stmt:
             case Compute() | Nest() | Rows() | Bands():
-                self.compute(stmt, depth, position)
+                self.compute(stmt, inside)
             case Call():
-                self.call(stmt, depth, position)
+                self.call(stmt, inside)
             case Loop() | While() | Branch():
-                self.control(stmt, depth, position)
+                self.control(stmt, inside)
 
-    def control(self, stmt: Loop | While | Branch, depth: int, position: int) -> None:
-        """Compile a loop or branch, or have the driver do it, around kernels of its parts."""
-        reason = self.launched(stmt, depth, position)
+    def control(self, stmt: Loop | While | Branch, inside: bool) -> None:
+        """Lower a loop or branch to one kernel, or to a node around the nodes of its parts."""
+        reason = self.launched(stmt, inside)
         if reason is None:
             return
-        self.part(stmt, position, reason)
-        driver = self.driver
-        match stmt:
-            case Loop(var, bounds, body):
-                before = len(self.steps)
-                with driver.loop(depth, var, bounds), dims.ranging(var, bounds):
-                    self.block(body, depth + 1, position, lambda one: replace(stmt, body=(one,)))
-                self.steps[before:] = [_over(step, var, bounds) for step in self.steps[before:]]
-            case While(cond, body):
-                driver.line(depth, "while True:")
-                name = self.condition(cond, depth + 1, position, stmt.loc)
-                driver.line(depth + 1, f"if not {driver.truth(name)}: break")
-                self.block(body, depth + 1, position, lambda one: replace(stmt, body=(one,)))
-            case Branch(cond, then, orelse):
-                name = self.condition(cond, depth, position, stmt.loc)
-                driver.line(depth, f"if {driver.truth(name)}:")
-                self.block(then, depth + 1, position, lambda one: replace(stmt, then=(one,), orelse=()))
-                driver.line(depth, "else:")
-                self.block(orelse, depth + 1, position, lambda one: replace(stmt, then=(), orelse=(one,)))
+        self.part(stmt, reason)
+        made: nodes.Node
+        if isinstance(stmt, Loop):
+            with dims.ranging(stmt.var, stmt.bounds):
+                body = self.block(stmt.body, lambda one: replace(stmt, body=(one,)))
+            self.body.append(nodes.Loop(stmt.var, stmt.bounds, body, self.position))
+            return
+        # What decides it is stored in an array of one element.
+        array = Array(f"_condition{len(self.region.arrays)}", np.dtype(bool), ())
+        self.region = replace(self.region, arrays=(*self.region.arrays, array))
+        cond: Any = stmt.cond
+        if cond.dtype != array.dtype:
+            cond = Apply("cast", (cond,), array.dtype)
+        decide = Compute(Window(array.name, (), ()), cond, None, None, stmt.loc)
+        self.body.append(nodes.Alloc(array, self.position))
+        if isinstance(stmt, While):
+            head = self.block((decide,))
+            body = self.block(stmt.body, lambda one: replace(stmt, body=(one,)))
+            made = nodes.While(array.name, head, body, self.position)
+        else:
+            self.compute(decide, inside)
+            then = self.block(stmt.then, lambda one: replace(stmt, then=(one,), orelse=()))
+            orelse = self.block(stmt.orelse, lambda one: replace(stmt, then=(), orelse=(one,)))
+            made = nodes.Branch(array.name, then, orelse, self.position)
+        self.body += [made, nodes.Free(array, self.position)]
 
     def block(
-        self, body: tuple[Stmt, ...], depth: int, position: int, around: Callable[[Stmt], Stmt]
-    ) -> None:
-        """Compile the statements of a loop or branch; ``around`` is that with one of them alone."""
-        self.driver.line(depth, "pass")
-        self.around.append(around)
+        self, body: tuple[Stmt, ...], around: Callable[[Stmt], Stmt] | None = None
+    ) -> tuple[nodes.Node, ...]:
+        """The nodes of the statements of a loop or branch; ``around`` is that with one of them alone."""
+        outer, self.body = self.body, []
+        if around is not None:
+            self.around.append(around)
         for stmt in body:
-            self.statement(stmt, depth, position)
-        self.around.pop()
+            self.statement(stmt, True)
+        if around is not None:
+            self.around.pop()
+        made, self.body = tuple(self.body), outer
+        return made
 
-    def part(self, stmt: Stmt, position: int, step: int | str) -> None:
-        """Note how a statement is run."""
-        whole = stmt
+    def part(self, stmt: Stmt, reason: str) -> None:
+        """Note a statement that is run by the nodes of those inside of it, for ``reason``."""
+        self.parts.append(Part(self.position, stmt, self.whole(stmt), reason))
+
+    def step(self, node: nodes.Step) -> None:
+        """Add a node that does a statement."""
+        self.parts.append(Part(self.position, node.stmt, self.whole(node.stmt), self.steps))
+        self.body.append(node)
+        self.steps += 1
+
+    def whole(self, stmt: Stmt) -> Stmt:
+        """A statement inside of the loops and branches around it."""
         for around in reversed(self.around):
-            whole = around(whole)
-        self.parts.append(Part(position, stmt, whole, step))
+            stmt = around(stmt)
+        return stmt
 
-    def condition(self, cond: Expr, depth: int, position: int, loc: Any) -> str:
-        """Compile what decides a loop or branch: it is stored in an array of one element."""
-        array = Array(f"_condition{len(self.region.arrays)}", np.dtype(bool), ())
-        if getattr(cond, "dtype") != array.dtype:  # noqa: B009
-            cond = Apply("cast", (cond,), array.dtype)
-        self.region = _with_array(self.region, array)
-        self.driver.declare(array, position)
-        self.compute(Compute(Window(array.name, (), ()), cond, None, None, loc), depth, position)
-        return array.name
-
-    def call(self, stmt: Call, depth: int, position: int) -> None:
-        """Find a library, or do without."""
+    def call(self, stmt: Call, inside: bool) -> None:
+        """Lower a library call: to the call of a library, or to a statement in its place."""
         library = dispatch.find(stmt, self.region)
         if library is not None:
-            step = dispatch.step(stmt, library, position, self.routine(stmt, library))
-            self.part(stmt, position, len(self.steps))
-            self.steps.append(step)
-            self.driver.call(depth, step, step.names)
+            call = dispatch.step(stmt, library, self.routine(stmt, library))
+            self.step(nodes.LibraryCall(stmt, call, self.position))
             return
         plain = expansion.expand(stmt, self.region)
         if plain is not None:
-            self.compute(plain, depth, position)
+            self.compute(plain, inside)
         else:
-            self.interpret(stmt, depth, position, f"no library serves {stmt.op}")
+            self.interpret(stmt, f"no library serves {stmt.op}")
 
-    def routine(self, stmt: Call, library: dispatch.Library) -> Launch | None:
+    def routine(self, stmt: Call, library: dispatch.Library) -> LoadedKernel | None:
         """The code of a library that has its own, where that serves."""
         if library.routine is None or self.target.name != "cpu":
             return None
@@ -338,28 +359,28 @@ class _Compiler:
         except Unsupported:
             return None
 
-    def compute(self, stmt: Compute | Nest | Rows | Bands, depth: int, position: int) -> None:
-        """Compile a kernel, or leave the statement to the interpreter."""
-        reason = self.launched(stmt, depth, position)
+    def compute(self, stmt: Compute | Nest | Rows | Bands, inside: bool) -> None:
+        """Lower a statement to a kernel, or leave it to the interpreter."""
+        reason = self.launched(stmt, inside)
         if reason is None:
             return
         if isinstance(stmt, Nest | Rows | Bands):
-            self.part(stmt, position, reason)
+            self.part(stmt, reason)
             for inner in stmt.body:
-                self.compute(inner, depth, position)
+                self.compute(inner, inside)
         else:
-            self.interpret(stmt, depth, position, reason)
+            self.interpret(stmt, reason)
 
     def launched(
-        self, stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, depth: int, position: int
+        self, stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, inside: bool
     ) -> str | None:
-        """Compile a kernel and have it launched; the reason if it cannot be."""
+        """Lower a statement to the launch of a kernel; return the reason if that cannot be done."""
         try:
             kernel, binding = schedule(stmt, self.region, self.cores)
             kernel, binding = ufunc_blocks.natively(kernel, binding, not self.fastmath, self.target.own)
             # the driver launches it again and again where it is in a loop
-            kernel, binding = fixed(kernel, binding, None if depth > 1 else FEW)
-            launch = self.code.launch(self.target, kernel)
+            kernel, binding = fixed(kernel, binding, None if inside else FEW)
+            loaded = self.code.launch(self.target, kernel)
         except MemoryError:  # later there may be more
             raise
         except Exception as error:  # whatever the compiler does, the program has to run
@@ -369,38 +390,15 @@ class _Compiler:
             if not isinstance(error, Unsupported) or isinstance(error, code_cache.CompilerFailed):
                 _warn(reason)
             return reason
-        names = {
-            buffer.name: pointer.array
-            for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True)
-            if isinstance(pointer, Pointer)
-        }
-        self.part(stmt, position, len(self.steps))
-        self.steps.append(KernelStep(kernel, binding, names, self.target.name, stmt.loc))
-        self.driver.launch(depth, launch, binding, position)
-        if binding.then is not None:
-            self.driver.launch(depth, launch, binding.then, position)
+        self.step(nodes.Launch(stmt, kernel, binding, self.position, loaded))
         return None
 
-    def interpret(self, stmt: Stmt, depth: int, position: int, reason: str) -> None:
+    def interpret(self, stmt: Stmt, reason: str) -> None:
         """Leave a statement to the interpreter."""
         if self.fallback is not None:
             self.fallback(reason, stmt.loc)
-        step = InterpStep(stmt, self.region, reason, position)
-        self.part(stmt, position, len(self.steps))
-        self.steps.append(step)
-        self.driver.call(depth, step, step.names)
-
-
-def _over(step: Step, var: str, bounds: tuple[Dim, Dim, Dim]) -> Step:
-    """A step in the turns of a loop: what it reads and writes, where that differs, is that of the middle one,
-    so many times."""
-    if not isinstance(step, KernelStep) or var not in dims.free_symbols(step.binding.bytes):
-        return step
-    start, stop, by = bounds
-    turns = len(range(start, stop, by)) if type(start) is type(stop) is type(by) is int else 1
-    middle = dims.substitute(step.binding.bytes, {var: dims.simplify(start + turns // 2 * by)})
-    return replace(step, binding=replace(step.binding, bytes=dims.simplify(turns * middle)))
-
-
-def _with_array(region: Region, array: Array) -> Region:
-    return Region(region.symbols, (*region.arrays, array), region.body, region.guards)
+        used = effects.touched(stmt)
+        arrays = tuple(replace(a, role="inout", base=None) for a in self.region.arrays if a.name in used)
+        call = Interpreted(replace(self.region, arrays=arrays, body=(stmt,)))
+        names = tuple([array.name for array in arrays])
+        self.step(nodes.HostCall(stmt, call, names, reason, self.position))

@@ -1,4 +1,4 @@
-"""The driver of a plan: a Python function, written as text, that lays out memory and runs the steps.
+"""The driver of a program: a Python function, written as text, that lays out memory and runs the steps.
 
 What is known when the plan is made is a number in the text; what depends on symbols or loop variables is
 an expression in them.  So a run costs little more than the launches themselves.
@@ -20,51 +20,93 @@ an expression in them.  So a run costs little more than the launches themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from dcarray.ir import dims
-from dcarray.ir.nodes import Array, Dim, Region
 from dcarray.lowering.kernel.nodes import Binding, Pointer, Scratch
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.runtime.numpy_loops import Address
 
-from . import buffers
-
-if TYPE_CHECKING:
-    from dcarray.lowering.target import Launch
+from . import nodes, storage
 
 
-class Driver:
-    """Writes the driver of a region statement by statement; ``depth`` is the depth of indentation.
+class Driver(NamedTuple):
+    """The text of a driver, the objects that it calls by name, and whether all of it is one launch."""
 
-    ``fresh``: what it is given for arrays of the role ``out`` is new memory, of use before they are made.
+    text: str
+    things: dict[str, Any]
+    single: bool
+
+
+def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
+    """The driver of a program.
+
+    Parameters
+    ----------
+    program : Program
+    threads : int
+        Threads that a run uses if it does not say.
+    fresh : bool
+        Are arrays of the role ``out`` new memory, which temporaries may use before they are made?
     """
+    printer = _Printer(program, fresh)
+    printer.block(program.body, 1)
+    return Driver(printer.finish(threads), printer.things, printer.single)
 
-    def __init__(self, region: Region, fresh: bool = False) -> None:
-        self.region = region
-        self.given = [array.name for array in region.arrays if array.role != "temp"]
-        self.variables = [symbol.name for symbol in region.symbols]  # with those of the loops around
-        self._declared = {array.name: array for array in region.arrays}
-        self._needs = buffers.temporaries(region)
-        self._hosts = buffers.hosts(region, self._needs) if fresh else {}
+
+class _Printer:
+    """Writes a driver node by node; ``depth`` is the depth of indentation."""
+
+    def __init__(self, program: nodes.Program, fresh: bool) -> None:
+        self.region, self.given = program.region, program.given
+        self.variables = [symbol.name for symbol in self.region.symbols]  # with those of the loops around
+        self._declared = {array.name: array for array in self.region.arrays}
+        self._needs = storage.needs(program.body)
+        self._hosts = storage.hosts(self.region, self._needs) if fresh else {}
         self._lines: list[str] = []
         self._launches: dict[int, tuple[str, str, tuple[Any, ...]]] = {}  # by line: what, its arguments
         self.things: dict[str, Any] = {}  # what the text calls by name: launches, steps, dtypes, addresses
-
-    def declare(self, array: Array, position: int) -> None:
-        """One more temporary, which only the statement at ``position`` uses."""
-        self._declared[array.name] = array
-        size = total((*array.shape, array.dtype.itemsize))
-        self._needs.append(buffers.Need(array.name, size, position, position))
 
     def line(self, depth: int, text: str) -> None:
         """A line of text."""
         self._lines.append("    " * depth + text)
 
-    # ---- steps --------------------------------------------------------------------------------------
-    def launch(self, depth: int, launch: Launch, binding: Binding, position: int) -> None:
+    # ---- nodes --------------------------------------------------------------------------------------
+    def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
+        """The nodes of a body."""
+        for node in body:
+            self.node(node, depth)
+
+    def node(self, node: nodes.Node, depth: int) -> None:
+        """One node."""
+        match node:
+            case nodes.Alloc(array, position) if depth > 1:  # the others are known from the start
+                size = total((*array.shape, array.dtype.itemsize))
+                self._needs.append(storage.Need(array.name, size, position, position))
+            case nodes.Launch(binding=binding):
+                self.launch(depth, node, binding)
+                if binding.then is not None:
+                    self.launch(depth, node, binding.then)
+            case nodes.Copy() | nodes.LibraryCall() | nodes.HostCall():
+                self.call(depth, node.call, node.names)
+            case nodes.Stop():
+                self.line(depth, "if _flags & _minded: return _flags")
+            case nodes.Loop():
+                self.loop(depth, node)
+            case nodes.While(cond, head, body):
+                self.line(depth, "while True:")
+                self.block(head, depth + 1)
+                self.line(depth + 1, f"if not _byte({self.address(cond)}): break")
+                self.line(depth + 1, "pass")
+                self.block(body, depth + 1)
+            case nodes.Branch(cond, then, orelse):
+                for text, part in ((f"if _byte({self.address(cond)}):", then), ("else:", orelse)):
+                    self.line(depth, text)
+                    self.line(depth + 1, "pass")
+                    self.block(part, depth + 1)
+
+    def launch(self, depth: int, node: nodes.Launch, binding: Binding) -> None:
         """Launch a kernel."""
         number = len(self.things)
         numbers = [n for pair in zip(binding.extents, binding.work, strict=True) for n in pair]
@@ -75,8 +117,8 @@ class Driver:
             if isinstance(pointer, Pointer):
                 pointers.append(self._pointer(pointer))
             else:
-                pointers.append(self._scratch(depth, pointer, f"{number}_{slot}", position))
-        self.things[f"_k{number}"] = launch
+                pointers.append(self._scratch(depth, pointer, f"{number}_{slot}", node.position))
+        self.things[f"_k{number}"] = node.loaded
         arguments = [*map(dims.show, numbers), *pointers, *map(self._integer, binding.ints)]
         ahead = (pointer.offset for pointer in binding.pointers if isinstance(pointer, Pointer))
         made = f"_p{number}({', '.join(arguments)})"
@@ -100,7 +142,7 @@ class Driver:
     def _scratch(self, depth: int, scratch: Scratch, label: str, position: int) -> str:
         size = total((scratch.size, scratch.dtype.itemsize))
         if dims.free_symbols(size) <= {symbol.name for symbol in self.region.symbols}:
-            self._needs.append(buffers.Need(label, size, position, position))
+            self._needs.append(storage.Need(label, size, position, position))
             return f"_t{label}"
         # Its size changes from one turn of a loop to the next.
         self.line(depth, f"_h{label}, _t{label} = _allocate(({dims.show(size)},), _u8)")
@@ -114,14 +156,16 @@ class Driver:
         values = ", ".join(f"{name!r}: {name}" for name in self.variables)
         self.line(depth, f"_flags |= _s{number}(({arrays}), {{{values}}}, _threads)")
 
-    @contextmanager
-    def loop(self, depth: int, var: str, bounds: tuple[Dim, Dim, Dim]) -> Iterator[None]:
-        """A loop; inside, its body is written."""
+    def loop(self, depth: int, node: nodes.Loop) -> None:
+        """A loop; one of launches alone is left to native code."""
+        var, bounds = node.var, node.bounds
         start, stop, step = map(dims.show, bounds)
         first = len(self._lines)
         self.line(depth, f"for {var} in range({start}, {stop}, {step}):")
         self.variables.append(var)
-        yield
+        with dims.ranging(var, bounds):
+            self.line(depth + 1, "pass")
+            self.block(node.body, depth + 1)
         self.variables.remove(var)
         body = [n for n in range(first + 1, len(self._lines)) if self._lines[n].strip() != "pass"]
         if body and all(number in self._launches and self._linear(number, var) for number in body):
@@ -131,17 +175,13 @@ class Driver:
             self.line(depth, f"_flags |= _repeat(range({start}, {stop}, {step}), _threads, {calls})")
 
     def _linear(self, number: int, var: str) -> bool:
-        """Are the numbers of a launch linear in a loop's variable?"""
+        """Whether the numbers of a launch are linear in a loop's variable."""
         try:
             for value in self._launches[number][2]:
                 dims.linear(value, (var,))
         except ValueError:
             return False
         return True
-
-    def truth(self, name: str) -> str:
-        """An expression: the value of a boolean array without axes."""
-        return f"_byte({self.address(name)})"
 
     # ---- where things are -----------------------------------------------------------------------------
     def _root(self, name: str) -> str:
@@ -173,12 +213,12 @@ class Driver:
 
     @property
     def single(self) -> bool:
-        """Is all of it one launch?"""
+        """Whether all of it is one launch."""
         return len(self._launches) == len(self._lines) == 1
 
     def _memory(self) -> list[str]:
         """One block for all temporaries and scratch memory."""
-        layout = buffers.layout([need for need in self._needs if need.name not in self._hosts])
+        layout = storage.layout([need for need in self._needs if need.name not in self._hosts])
         if not layout.sizes:
             return []
         lines: list[str] = []

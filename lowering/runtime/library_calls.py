@@ -181,7 +181,7 @@ class _Flags:
 
 
 class CallStep:
-    """A call that a library serves; ``position`` is that of the region's statement it belongs to.
+    """A call that a library serves.
 
     ``parts`` makes another one like it, in another process too: of what it does, the number of arrays that it
     writes, and the shape and index of each `View`.  ``launch`` is the library's own code, if it has any, in
@@ -195,19 +195,16 @@ class CallStep:
         attrs: tuple[tuple[str, Any], ...],
         writes: int,
         views: tuple[Any, ...],
-        position: int = 0,
-        names: tuple[str, ...] = (),
-        loc: Any = None,
         launch: Launch | None = None,
     ) -> None:
-        self.op, self.library, self.position, self.names, self.loc = op, library, position, names, loc
+        self.op, self.library = op, library
         self.parts = (op, library, attrs, writes, views)
         self._run = RUNS[op][library]
         self._attrs, self._writes, self.launch = dict(attrs), writes, launch
         self._views = [View(*parts) for parts in views]
 
     def __call__(self, arrays: Sequence[NDArray], values: dict[str, int], threads: int = 1) -> int:
-        """Run on the arrays called ``names``; gives the floating-point flags."""
+        """Run on the arrays, first those that it writes; gives the floating-point flags."""
         views = [view(array, values) for view, array in zip(self._views, arrays, strict=True)]
         flags, launch = _Flags(), self.launch
         own = None if launch is None else (launch, threads)

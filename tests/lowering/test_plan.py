@@ -18,7 +18,7 @@ from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID
 from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.program import buffers, code_cache, plan
+from dcarray.lowering.program import code_cache, plan, storage
 from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import memory
 
@@ -173,17 +173,17 @@ def test_what_may_not_share_does_not(last):
 
 def test_layout_reuses_what_is_free():
     needs = [
-        buffers.Need("a", 800, 0, 1),
-        buffers.Need("b", 400, 1, 2),
-        buffers.Need("c", 900, 2, 3),
-        buffers.Need("d", 100, 3, 4),
+        storage.Need("a", 800, 0, 1),
+        storage.Need("b", 400, 1, 2),
+        storage.Need("c", 900, 2, 3),
+        storage.Need("d", 100, 3, 4),
     ]
-    layout = buffers.layout(needs)
+    layout = storage.layout(needs)
     assert layout.sizes == (900, 400)
     assert layout.piece == {"a": 0, "b": 1, "c": 0, "d": 1}
     n = dims.symbol("N", 1)
-    layout = buffers.layout(
-        [buffers.Need("a", 8 * n, 0, 0), buffers.Need("b", 8 * n, 1, 1), buffers.Need("c", n, 2, 2)]
+    layout = storage.layout(
+        [storage.Need("a", 8 * n, 0, 0), storage.Need("b", 8 * n, 1, 1), storage.Need("c", n, 2, 2)]
     )
     assert layout.piece == {"a": 0, "b": 0, "c": 1}
 

@@ -13,6 +13,8 @@ from dcarray.ir.nodes import Array, Compute, Dim, Gather, Nest, Region, Rows, St
 from dcarray.ir.renaming import rename
 from dcarray.lowering.nest.access import same, total
 
+from . import nodes
+
 
 # ---- in place ---------------------------------------------------------------------------------------
 def in_place(region: Region) -> Region:
@@ -119,7 +121,7 @@ HOST = 1 << 20
 """Bytes of a new array that is worth to be used before it is made; it begins where a cache line does."""
 
 
-def hosts(region: Region, needs: Sequence[Need]) -> dict[str, str]:
+def hosts(region: Region, temporaries: Sequence[Need]) -> dict[str, str]:
     """Temporaries that nobody needs any more when a new array is begun, and large enough arrays of these,
     in which they can lie until then.
     """
@@ -136,7 +138,7 @@ def hosts(region: Region, needs: Sequence[Need]) -> dict[str, str]:
     }
     found: dict[str, str] = {}
     busy: dict[str, int] = {}  # the last statement that needs a guest there
-    for need in sorted(needs, key=lambda need: need.first):
+    for need in sorted(temporaries, key=lambda need: need.first):
         size = need.size
         if type(size) is not int or size < HOST:
             continue
@@ -173,9 +175,9 @@ class Layout:
     piece: dict[str, int]
 
 
-def temporaries(region: Region) -> list[Need]:
-    """The needs of a region's temporaries; those with a base lie where the base lies.  What is used
-    inside a loop or a branch is needed for all of it."""
+def lifetimes(region: Region) -> list[tuple[Array, int, int]]:
+    """The temporaries that are memory of their own, with the first and the last statement that needs each.
+    What is used inside a loop or a branch is needed for all of it."""
     root = families(region)
     life: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(region.body):
@@ -183,18 +185,29 @@ def temporaries(region: Region) -> list[Need]:
             first, _ = life.get(root[name], (position, position))
             life[root[name]] = first, position
     return [
-        Need(array.name, total((*array.shape, array.dtype.itemsize)), *life[array.name])
+        (array, *life[array.name])
         for array in region.arrays
         if array.role == "temp" and array.base is None and array.name in life
     ]
 
 
-def layout(needs: Sequence[Need]) -> Layout:
+def needs(body: tuple[nodes.Node, ...]) -> list[Need]:
+    """The needs of what a body allocates, in order."""
+    last = {node.array.name: node.position for node in body if isinstance(node, nodes.Free)}
+    return [
+        Need(array.name, total((*array.shape, array.dtype.itemsize)), node.position, last[array.name])
+        for node in body
+        if isinstance(node, nodes.Alloc)
+        for array in (node.array,)
+    ]
+
+
+def layout(needed: Sequence[Need]) -> Layout:
     """Lay out memory so that what is never needed together shares its place."""
     sizes: list[Dim] = []  # of the pieces
     busy: list[int] = []  # the last statement that needs the piece
     place: dict[str, int] = {}
-    for need in sorted(needs, key=lambda need: need.first):
+    for need in sorted(needed, key=lambda need: need.first):
         free = [piece for piece, last in enumerate(busy) if last < need.first]
         found = _fitting(need.size, free, sizes)
         if found is None:
