@@ -1,8 +1,8 @@
-"""Running a recording over many ranks.
+"""Distributed execution of recordings (SPMD: all ranks record the same).
 
-All ranks record the same.  A recording that touches an array in blocks, or a large one, becomes a program of
-`dcarray.comm`: what each rank computes of it and what travels.  Any other runs on every rank as if that were
-alone, once the elements have been gathered.
+A recording that uses a distributed array, or a large one, becomes a program of `dcarray.comm`: each rank's
+statements and messages.  Any other recording gathers its arrays and runs on every rank as in a single
+process.
 """
 
 from __future__ import annotations
@@ -40,26 +40,27 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.recording.log import Recording
 
-__all__ = ["default_layout", "programmed", "run"]
+__all__ = ["default_layout", "program_of", "run"]
 
-# So many numbers are summed as one process does: to send them all takes no longer than to send one.
+# Elements up to which a sum is computed in one process's order: sending them takes no longer than one
+# message.
 FEW = 1 << 12
 
 Local = Callable[["Region", Mapping[str, Any]], None]
 
 
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
-    """Run a recording; as `dcarray.execution.executor.Executor.run`."""
+    """Run a recording on all ranks; as `dcarray.execution.executor.Executor.run`."""
     options = _job_options(options)
     known = facts_of(rec)
     copies: list[tuple[Store, Store]] = []
     if not known.plain:
-        copies = copy_views(rec, comm, partial(_if_large, options, comm))
+        copies = copy_views(rec, comm, partial(_layout_if_large, options, comm))
         known = facts_of(rec)
-    held = _held(rec)
+    held = _shards(rec)
     what = "reshape"
     try:
-        notes = _over_ranks(rec, known, held, options, comm) if known.concerns(held, options) else None
+        notes = _run_distributed(rec, known, held, options, comm) if known.concerns(held, options) else None
     except _Unplanned:
         if copies:
             raise
@@ -78,15 +79,15 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
     for store in rec.slots:
         if type(store) is Store:
             gather_store(store.family)
-            if store.family.mem is not None:  # else it is a reshape of what is computed here
+            if store.family.mem is not None:  # else it is a reshape of a result of this recording
                 memory(store)
     return executor.alone(rec, options)
 
 
-def programmed(rec: Recording, options: Options, comm: Communicator) -> Program | None:
-    """The program that this rank is going to run of a pending recording, if several ranks run it together; as
-    far as this rank knows which results are still held."""
-    held = _held(rec)
+def program_of(rec: Recording, options: Options, comm: Communicator) -> Program | None:
+    """This rank's program for a pending recording, by the results that this rank holds; None if the recording
+    does not run distributed."""
+    held = _shards(rec)
     if rec.done or not (known := facts_of(rec)).concerns(held, options):
         return None
     live = tuple([k for k in rec.news if rec.slots[k]() is not None])
@@ -95,31 +96,31 @@ def programmed(rec: Recording, options: Options, comm: Communicator) -> Program 
 
 @lru_cache(16)
 def _job_options(options: Options) -> Options:
-    """The options of a job: when plans made beside the program are ready differs between ranks, and with it
-    the last bits of sums."""
+    """The options for all ranks: plans are made eagerly, since background plans are ready at different times
+    on different ranks, on which the last bits of sums depend."""
     return replace(options, jit="eager") if options.jit == "background" else options
 
 
-def _held(rec: Recording) -> dict[int, Shard]:
-    """What lies in blocks, by slot."""
+def _shards(rec: Recording) -> dict[int, Shard]:
+    """The shards of distributed arrays, by slot."""
     return {k: s.shard for k, s in enumerate(rec.slots) if type(s) is Store and s.shard is not None}
 
 
-def _large(shape: tuple[int, ...], options: Options) -> bool:
+def _is_large(shape: tuple[int, ...], options: Options) -> bool:
     return bool(shape) and math.prod(shape) > options.distribute_above
 
 
-def _if_large(options: Options, comm: Communicator, shape: tuple[int, ...]) -> Layout | None:
-    return default_layout(shape, options, comm) if _large(shape, options) else None
+def _layout_if_large(options: Options, comm: Communicator, shape: tuple[int, ...]) -> Layout | None:
+    return default_layout(shape, options, comm) if _is_large(shape, options) else None
 
 
 def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator, rows: bool = True) -> Layout:
-    """How an array is laid out about which nothing is known but whether its rows had better stay whole."""
-    return _blocks(shape, options.grid, comm.size, rows)
+    """The layout of an array by its shape; ``rows`` prefers whole rows."""
+    return _layout(shape, options.grid, comm.size, rows)
 
 
 @cache
-def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, rows: bool) -> Layout:
+def _layout(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, rows: bool) -> Layout:
     from dcarray.comm.layout.grid import ProcessGrid
     from dcarray.comm.layout.layouts import Layout
 
@@ -130,11 +131,11 @@ def _blocks(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, ro
     return Layout.blocks(shape, over)
 
 
-# ---- what is planned ---------------------------------------------------------------------------------
-def _over_ranks(
+# ---- planning ----------------------------------------------------------------------------------------
+def _run_distributed(
     rec: Recording, known: LogFacts, held: dict[int, Shard], options: Options, comm: Communicator
 ) -> list[Any]:
-    """Run a recording in blocks; gives the notes of floating-point exceptions."""
+    """Run a recording distributed; returns the notes of floating-point exceptions."""
     if not rec.sites:  # the call that was to be recorded has raised
         return []
     slots = rec.slots
@@ -148,7 +149,7 @@ def _over_ranks(
     key = (live, how, finite, rec.watched, comm.size, comm.rank, options)
     plan = known.plan(key)
     if plan is None:
-        plan = known.keep(key, _planned(rec, live, held, finite, options, comm))
+        plan = known.keep(key, _plan_on_all_ranks(rec, live, held, finite, options, comm))
         if options.debug:
             from dcarray.comm.planning.program.matching import check
 
@@ -156,7 +157,7 @@ def _over_ranks(
                 check(plan.program, comm)
     else:
         counters.plan_hits += 1
-    given = _given(rec, plan, held, comm)
+    given = _inputs(rec, plan, held, comm)
     mask = rec.watched
     if plan.limits and magnitude_guard.within(given, plan.limits, comm, partial(_compute, plan, options)):
         plan, mask = plan.overwriting, 0
@@ -164,9 +165,9 @@ def _over_ranks(
     counters.flushes += 1
     counters.statements += len(rec.log) - len(slots)
     for told in plan.gathering_notes:
-        _say(rec, told, options)
+        _report_gather(rec, told, options)
     for one in held.values():
-        one.filled = None  # should something fail on the way
+        one.filled = None  # in case the run fails
     flags = 0
 
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
@@ -179,24 +180,24 @@ def _over_ranks(
         with fp_state.collected() as seen:
             after = execute(plan.program, comm, given, local, empty)
         flags = combine_flags(comm, flags | seen.flags) & mask if mask else 0
-    notes = _blame(rec, plan, given, flags, comm) if flags else []
-    _keep(rec, plan, after, given, written, comm)
+    notes = _attribute_errors(rec, plan, given, flags, comm) if flags else []
+    _bind_outputs(rec, plan, after, given, written, comm)
     return notes
 
 
 class _Unplanned(RuntimeError):
-    """A recording that some rank has no plan for; raised on all of them, before anything has been sent."""
+    """Some rank has no plan for a recording; raised on all of them, before anything has been sent."""
 
 
-def _planned(rec: Recording, *given: Any) -> LayoutPlan:
-    """`_plan`, if all ranks have one."""
+def _plan_on_all_ranks(rec: Recording, *given: Any) -> LayoutPlan:
+    """As `_plan`, if planning succeeds on all ranks."""
     from dcarray.comm.transport.errors import GridError
 
     *_, options, comm = given
     error: Exception | None = None
     try:
         found = _plan(rec, *given)
-    except Exception as caught:  # a bug of ours, or no memory
+    except Exception as caught:  # a bug, or no memory
         if options.debug or isinstance(caught, GridError):
             raise
         complain("a region is not shared out", caught, run_plan.line_of(rec.sites[0]))
@@ -216,13 +217,13 @@ def _plan(
     options: Options,
     comm: Communicator,
 ) -> LayoutPlan:
-    """Plan a recording for this rank."""
+    """This rank's plan for a recording, by the layouts of its arrays."""
     from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
     from dcarray.comm.planning.planner import plan
     from dcarray.ir.build import build
     from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
 
-    # blocks are contiguous, whatever the strides of whole memory
+    # blocks are contiguous, whatever the strides of the whole array
     log = [(*entry[:3], None, *entry[4:]) if entry[0] == "old" else entry for entry in rec.log]
     exact = build(log, live, rec.kinds)
     region = DISTRIBUTED.run(exact, debug=options.debug)
@@ -234,11 +235,11 @@ def _plan(
     there = set(layouts)
     rows = not has_matrix_products(region)
     for array in exact.arrays:
-        if array.name not in layouts and _large(array.shape, options):
+        if array.name not in layouts and _is_large(array.shape, options):
             like = (x for x in layouts.values() if x.shape == array.shape)
             if array.role in ("in", "inout"):
                 found = next(like, None)
-                layouts[array.name] = _plain(found) or default_layout(array.shape, options, comm, rows)
+                layouts[array.name] = _without_halo(found) or default_layout(array.shape, options, comm, rows)
             elif not held:
                 layouts[array.name] = default_layout(array.shape, options, comm, rows)
     best = preferred_layouts(region, layouts, layouts.keys() - there, comm.size)
@@ -248,7 +249,7 @@ def _plan(
     }
     culprits = fp_attribution.culprits(rec.statements(), bool(rec.watched & fp_state.ODD))
     doubt = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
-    again = _lost(exact, region) if doubt else ()
+    again = _needed_again(exact, region) if doubt else ()
     program = plan(
         region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, preserved=again
     )
@@ -262,24 +263,24 @@ def _plan(
     return made
 
 
-def _lost(exact: Region, region: Region) -> list[str]:
-    """What a region overwrites that has to be there to run it again, each statement for itself."""
+def _needed_again(exact: Region, region: Region) -> list[str]:
+    """The arrays that a region overwrites and that a repetition statement by statement needs."""
     from dcarray.ir.analysis.effects import lost
 
     there = {array.name for array in region.arrays if array.role == "inout"}
     return [name for name in lost(exact) if name in there]
 
 
-def _plain(layout: Layout | None) -> Layout | None:
-    """A layout without halo."""
+def _without_halo(layout: Layout | None) -> Layout | None:
+    """The layout without halos."""
     from dcarray.comm.layout.layouts import Layout
 
     return None if layout is None else Layout(layout.shape, layout.grid, layout.axes)
 
 
-# ---- what is run -------------------------------------------------------------------------------------
-def _given(rec: Recording, plan: LayoutPlan, held: dict[int, Any], comm: Communicator) -> dict[str, NDArray]:
-    """This rank's memory of what exists."""
+# ---- running -----------------------------------------------------------------------------------------
+def _inputs(rec: Recording, plan: LayoutPlan, held: dict[int, Any], comm: Communicator) -> dict[str, NDArray]:
+    """This rank's memory of the arrays and scalars that a plan reads."""
     given = dict(plan.scalars(rec))
     for name, slot in plan.inputs:
         if slot in held:
@@ -296,7 +297,7 @@ def _contiguous(a: NDArray) -> NDArray:
 
 
 def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
-    """Run local statements; gives the floating-point exceptions."""
+    """Run local statements; returns their floating-point exceptions as bits."""
     if options.jit == "off":
         return _interpreted(region, arrays)
     if id(region) not in plan.compiled:
@@ -314,7 +315,7 @@ def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping
 
 
 def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
-    """Run local statements by the interpreter."""
+    """As `_compute`, by the interpreter."""
     from dcarray.ir import interp
 
     with fp_state.collected() as seen:
@@ -323,10 +324,10 @@ def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
     return seen.flags
 
 
-def _blame(
+def _attribute_errors(
     rec: Recording, plan: LayoutPlan, given: dict[str, NDArray], flags: int, comm: Communicator
 ) -> list[Any]:
-    """The notes on who raised floating-point exceptions that are not ignored, the same on all ranks."""
+    """The notes of the statements that raised floating-point exceptions, the same on all ranks."""
     if not flags:
         return []
     if not flags & plan.doubt:
@@ -352,14 +353,14 @@ def _blame(
         interp.run(region, arrays, around=witness.around)
 
     with communicating():
-        with np.errstate(all="ignore"):  # what is of no statement
+        with np.errstate(all="ignore"):  # copies belong to no statement
             before = {name: a.copy() for name, a in given.items()}
             execute(plan.per_statement, comm, before, local, around=witness.around)
         notes = fp_state.joined(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
     return fp_state.called(notes, state)
 
 
-def _keep(
+def _bind_outputs(
     rec: Recording,
     plan: LayoutPlan,
     after: Mapping[str, Any],
@@ -367,7 +368,7 @@ def _keep(
     written: frozenset[int],
     comm: Communicator,
 ) -> None:
-    """Give the stores what has been computed."""
+    """Bind the results of a run to the stores."""
     slots = rec.slots
     for slot, name, layout, filled in plan.outputs:
         entry = slots[slot]
@@ -386,7 +387,7 @@ def _keep(
         elif before is not None or slot in written:
             if before is not None and before.layout == layout:
                 if before.block is not block and before.exposed:
-                    before.block[...] = block  # somebody has it
+                    before.block[...] = block  # the program has a view of it
                 else:
                     before.block = block
                 before.filled = filled
@@ -399,8 +400,8 @@ def _keep(
                 gather_store(store)
 
 
-def _say(rec: Recording, told: Any, options: Options) -> None:
-    """Report what is computed from whole arrays, or refuse it under ``strict``."""
+def _report_gather(rec: Recording, told: Any, options: Options) -> None:
+    """Report a statement that gathers its arrays, or raise under ``strict``."""
     entry = rec.statements()[told.loc] if told.loc is not None else ("call", "a statement")
     where = run_plan.line_of(rec.sites[told.loc or 0])
     if options.strict:

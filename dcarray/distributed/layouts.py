@@ -1,6 +1,5 @@
-"""Arrays over many ranks, as far as the user says or asks where elements lie: `distribute`, and what the
-attributes ``layout``, ``local`` and ``gather`` of arrays give.
-"""
+"""Layouts of distributed arrays as users set and read them: `distribute`, and the array attributes
+``layout``, ``local`` and ``gather``."""
 
 from __future__ import annotations
 
@@ -110,8 +109,8 @@ def _grid(grid: Cart | ProcessGrid | Sequence[int] | None, shape: tuple[int, ...
 
 
 def blocks_of(x: Handle) -> tuple[Store | None, Any]:
-    """The family whose elements lie in blocks, once what is pending has run, and the window of ``x`` on it if
-    that is not all of it; None if they do not lie in blocks."""
+    """The distributed head of an array's storage family, once what is pending on it has run, and the array's
+    window of it (None: all of it); (None, None) if the array is not distributed."""
     if x._small is not None:
         return None, None
     head = x._store.family
@@ -124,7 +123,7 @@ def blocks_of(x: Handle) -> tuple[Store | None, Any]:
 
 
 def layout_of(x: Handle) -> Layout:
-    """How an array lies over the ranks; of a view, the array that it is a view of."""
+    """The layout of an array, of a view that of its base."""
     head, _ = blocks_of(x)
     if head is not None:
         found: Layout = head.shard.layout
@@ -134,7 +133,7 @@ def layout_of(x: Handle) -> Layout:
 
 
 class LocalView(np.ndarray[Any, Any]):
-    """This rank's block of an array: a plain array, of use until the array is laid out anew."""
+    """This rank's block as a plain array, which raises after the array has been redistributed or gathered."""
 
     _held: Any = None
 
@@ -175,7 +174,7 @@ def _plain(x: Any) -> Any:
 
 
 def local_of(x: Handle, halo: bool = False) -> NDArray:
-    """This rank's elements of an array (of a view: of the array that it is a view of), writable in place."""
+    """This rank's elements of an array, of a view those of its base, writable in place."""
     head, _ = blocks_of(x)
     if head is None:
         return x._writable()
@@ -189,7 +188,7 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
 
 
 def elements_of(x: Handle) -> NDArray:
-    """The elements of an array as plain memory that may be that of a copy."""
+    """The elements of an array as a plain one that may share its memory."""
     x._run()
     head = x._store.family
     if head.shard is not None and x.size < head.size:
@@ -198,7 +197,7 @@ def elements_of(x: Handle) -> NDArray:
 
 
 def gather(x: Handle, root: int | None = None) -> NDArray | None:
-    """A copy of the array as a plain one, on all ranks, or on one and None on the others."""
+    """A plain copy of an array on all ranks; with ``root`` on that rank, and None on the others."""
     comm = world()
     if root is not None:
         check_rank(root, comm.size)

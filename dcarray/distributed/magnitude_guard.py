@@ -1,9 +1,9 @@
-"""Recordings over ranks that may overwrite in place, since what they compute with is small.
+"""The input range check of distributed recordings: small inputs allow writes in place.
 
-A run that may have to be made again, to find who raised a floating-point exception, leaves what it overwrites
-as it was (`comm.planning.passes.copy_on_write`): it writes to other memory, which takes up to three times as
-long as to write where one has just read.  Inputs that are small enough raise none (`ir.magnitudes`), and
-to look at them takes less, where most of them is what is overwritten.
+A run that may be repeated, to find the statement that raised a floating-point exception, keeps the arrays
+that it overwrites (`comm.planning.passes.copy_on_write`): it writes to other memory, which takes up to three
+times as long. Inputs of small magnitude raise no exception (`ir.analysis.value_ranges`), and checking them
+costs less where most of the inputs are overwritten.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 __all__ = ["limit", "within"]
 
-FEWEST = 8 << 20  # bytes that a rank overwrites
+FEWEST = 8 << 20  # bytes that a rank overwrites, for a check to pay
 
 
 def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> Limits | None:
-    """The limits of the inputs within which a run may overwrite in place.
+    """The limits of the inputs' magnitudes within which a run may write in place.
 
     Parameters
     ----------
     region : Region
     again : collection of str
-        What it overwrites that would have to be there to run it again.
+        The overwritten arrays that a repetition needs.
     ranks : int
     mask : int
-        The exceptions that are not ignored, as FPE bits.
+        The floating-point exceptions that are not ignored, as FPE bits.
 
     Returns
     -------
     Limits or None
-        None if there are none, or if to look at the inputs takes longer than it saves.
+        None if there are none, or if the check takes longer than it saves.
     """
     if mask & MINDFUL:
         return None
@@ -66,9 +66,9 @@ def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> Limi
 
 
 def _updated(region: Region, name: str) -> bool:
-    """Is each new element of an array made of the one that it replaces?"""
+    """Whether each new element of an array is computed from the one that it replaces."""
     written = (stmt for stmt in region.body if any(window.array == name for window in writes(stmt)))
-    first = next(written, None)  # None: each element was given what it had, and is left alone
+    first = next(written, None)  # None: the array keeps its elements
     if not isinstance(first, Compute) or first.combine is not None or first.scan is not None:
         return False
     return any(type(load) is Load and same(load.window, first.target) for load in loads(first.body))
@@ -80,7 +80,7 @@ def within(
     comm: Communicator,
     compute: Callable[[Region, Mapping[str, Any]], int],
 ) -> bool:
-    """Is nothing on any rank beyond the limits?  Each rank asks this, about its own."""
+    """Whether no rank's inputs exceed the limits.  Collective."""
     seen = [_parts(a) for a in given.values() if a.dtype.kind in "fc" and a.size]
     found = np.zeros(len(seen))
     arrays = {f"x{k}": a for k, a in enumerate(seen)}
@@ -92,12 +92,13 @@ def within(
 
 
 def _parts(array: NDArray) -> NDArray:
-    """The real numbers in an array's memory, one after the other."""
+    """The elements of an array as a vector of real numbers."""
     flat = array.ravel() if array.ndim or array.dtype.kind == "c" else array
     return flat.view(flat.real.dtype)
 
 
 @cache
 def _largest(arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Region:
-    """What finds the largest magnitudes of arrays, the same region each time."""
+    """The region that finds the largest magnitudes of arrays, cached for arrays of these dtypes and
+    shapes."""
     return value_ranges.largest([Array("", *array) for array in arrays])

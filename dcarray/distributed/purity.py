@@ -1,4 +1,5 @@
-"""Functions of which it is known that they do nothing but compute, so that any rank may call them."""
+"""Pure functions: bytecode analysis of whether a call only computes its result, so that any rank may run
+it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["repeatable"]
+__all__ = ["is_pure"]
 
 _BUILTINS = frozenset(
     [
@@ -21,73 +22,73 @@ _BUILTINS = frozenset(
         min, pow, range, reversed, round, slice, sorted, str, sum, tuple, zip,
     ]
 )  # fmt: skip
-# Names of what changes an array, a list or a dictionary, and of what writes files.
+# Methods that change an array, a list or a dictionary, or write files.
 _LISTS = "add append clear discard extend insert pop popitem remove reverse setdefault sort update"
 _ARRAYS = "at byteswap dump fill out partition put resize setfield setflags shuffle tofile"
 _CHANGES = frozenset(f"{_LISTS} {_ARRAYS}".split())
-# NumPy's functions that do more than compute, or change what they are given.
+# NumPy's functions that have side effects or change their arguments.
 _WRITES = "copyto fill_diagonal place put put_along_axis putmask"
 _READS = "fromfile fromregex genfromtxt load loadtxt save savetxt savez savez_compressed"
 _STATE = (
     "frompyfunc get_printoptions info set_printoptions setbufsize seterr seterrcall show_config show_runtime"
 )
-_MORE = frozenset(f"{_WRITES} {_READS} {_STATE} test".split())
+_IMPURE = frozenset(f"{_WRITES} {_READS} {_STATE} test".split())
 _STORES = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "IMPORT_NAME", "LOAD_BUILD_CLASS")
 _ELEMENTS = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
 _CONSTANTS = (int, float, complex, str, bytes, type(None), type(...), slice, np.generic, np.dtype)
 
 
-def repeatable(function: Any, *args: Any) -> bool:
-    """Is it known of a call that its result follows from its arguments, and that it changes nothing else?
+def is_pure(function: Any, *args: Any) -> bool:
+    """Whether a call is known to be pure: its result depends on its arguments alone, and it changes nothing.
 
     Parameters
     ----------
     function : callable
-        What NumPy calls for each of many lines, which may not be written.
+        The function, whose first argument is a read-only array.
     *args
-        What it is given beside these.
+        Its other arguments.
     """
-    kind = _of_several(args)
-    return kind != _UNKNOWN and _steady(function, kind == _HELD, set())
+    kind = _mutability_of_all(args)
+    return kind != _UNKNOWN and _pure(function, kind == _MUTABLE, set())
 
 
-_FIXED, _HELD, _UNKNOWN = "fixed", "held", "unknown"
+_IMMUTABLE, _MUTABLE, _UNKNOWN = "fixed", "held", "unknown"
 
 
-def _given(value: Any) -> str:
-    """Is a value one that cannot change, one that holds what can, or who knows what?"""
+def _mutability(value: Any) -> str:
+    """Whether a value is immutable, contains mutable values of known types, or is of an unknown type."""
     if isinstance(value, _CONSTANTS):
-        return _FIXED
+        return _IMMUTABLE
     if type(value) is tuple:
-        return _of_several(value)
+        return _mutability_of_all(value)
     if type(value) is np.ndarray:
-        return _UNKNOWN if value.dtype.hasobject else _HELD
+        return _UNKNOWN if value.dtype.hasobject else _MUTABLE
     if type(value) in (list, set):
-        return _UNKNOWN if _UNKNOWN in map(_given, value) else _HELD
+        return _UNKNOWN if _UNKNOWN in map(_mutability, value) else _MUTABLE
     if type(value) is dict:
-        return _UNKNOWN if _UNKNOWN in map(_given, (*value, *value.values())) else _HELD
+        return _UNKNOWN if _UNKNOWN in map(_mutability, (*value, *value.values())) else _MUTABLE
     return _UNKNOWN
 
 
-def _of_several(values: Iterable[Any]) -> str:
-    kinds = set(map(_given, values))
-    return next((kind for kind in (_UNKNOWN, _HELD) if kind in kinds), _FIXED)
+def _mutability_of_all(values: Iterable[Any]) -> str:
+    kinds = set(map(_mutability, values))
+    return next((kind for kind in (_UNKNOWN, _MUTABLE) if kind in kinds), _IMMUTABLE)
 
 
-def _steady(function: Any, holds: bool, met: set[Any]) -> bool:
-    """As `repeatable`; ``holds`` if it is given something that can change."""
+def _pure(function: Any, holds: bool, visited: set[Any]) -> bool:
+    """As `is_pure`; ``holds`` if an argument is mutable."""
     if isinstance(function, functools.partial):
-        kind = _of_several((*function.args, *function.keywords.values()))
-        return kind != _UNKNOWN and _steady(function.func, holds or kind == _HELD, met)
+        kind = _mutability_of_all((*function.args, *function.keywords.values()))
+        return kind != _UNKNOWN and _pure(function.func, holds or kind == _MUTABLE, visited)
     if _known(function):
         return True
     if type(function) is not types.FunctionType:
         return False
-    return function in met or _written(function, holds, met | {function})
+    return function in visited or _pure_python(function, holds, visited | {function})
 
 
 def _known(value: Any) -> bool:
-    """Is it a function of Python's or NumPy's that changes nothing?"""
+    """Whether a value is a function of Python or NumPy that is pure."""
     if isinstance(value, type) and issubclass(value, np.generic):
         return True
     try:
@@ -98,41 +99,43 @@ def _known(value: Any) -> bool:
 
 @functools.cache
 def _of_numpy() -> frozenset[Any]:
-    """Functions of NumPy's and our namesakes of them, and of Python's mathematics."""
+    """The pure functions of NumPy, their counterparts in dcarray, and those of `math` and `cmath`."""
     import dcarray
 
     found = [f for module in (math, cmath) for f in vars(module).values() if callable(f)]
     for theirs, ours in ((np, dcarray), (np.linalg, dcarray.linalg), (np.fft, dcarray.fft)):
         for name, value in vars(theirs).items():
-            if callable(value) and not isinstance(value, type) and name not in _MORE and name[0] != "_":
+            if callable(value) and not isinstance(value, type) and name not in _IMPURE and name[0] != "_":
                 found += [value, getattr(ours, name, value)]
     return frozenset(found)
 
 
-def _written(function: types.FunctionType, holds: bool, met: set[Any]) -> bool:
-    """As `_steady`, of a function that is written in Python."""
+def _pure_python(function: types.FunctionType, holds: bool, visited: set[Any]) -> bool:
+    """As `_pure`, of a function written in Python."""
     cells = function.__closure__ or ()
     try:
         near = {n: c.cell_contents for n, c in zip(function.__code__.co_freevars, cells, strict=True)}
-    except ValueError:  # one that is still to be filled
+    except ValueError:  # an empty cell
         return False
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    kind = _of_several(defaults)
+    kind = _mutability_of_all(defaults)
     if kind == _UNKNOWN:
         return False
-    found = _Reading(near, function.__globals__, met)
-    return found.code(function.__code__) and not (found.changes and (found.holds or holds or kind == _HELD))
+    found = _Usage(near, function.__globals__, visited)
+    return found.code(function.__code__) and not (
+        found.changes and (found.holds or holds or kind == _MUTABLE)
+    )
 
 
-class _Reading:
-    """What the code of a function uses."""
+class _Usage:
+    """The values that a function's bytecode uses, and whether it changes any."""
 
-    def __init__(self, near: dict[str, Any], names: dict[str, Any], met: set[Any]) -> None:
-        self._near, self._names, self._met = near, names, met
+    def __init__(self, near: dict[str, Any], names: dict[str, Any], visited: set[Any]) -> None:
+        self._near, self._names, self._met = near, names, visited
         self.holds = self.changes = False
 
     def code(self, code: types.CodeType) -> bool:
-        """Is every name that it looks up one of something that is known?"""
+        """Whether every global and closure name of a code object has a known value, and none is assigned."""
         if code.co_flags & 0x280:  # a coroutine
             return False
         if _CHANGES.intersection(code.co_names):
@@ -158,15 +161,15 @@ class _Reading:
         return self._names.get(name, getattr(builtins, name, self))
 
     def _value(self, value: Any, after: list[dis.Instruction]) -> bool:
-        """Is this value known, or what follows of it where it is a module?"""
+        """Whether a value, or of a module the attribute that the next instructions read, is known."""
         for step in after:
             if not isinstance(value, types.ModuleType):
                 break
             if step.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
                 return False
             value = getattr(value, step.argval, self)
-        kind = _given(value)
+        kind = _mutability(value)
         if kind == _UNKNOWN:
-            return _steady(value, True, self._met)
-        self.holds |= kind == _HELD
+            return _pure(value, True, self._met)
+        self.holds |= kind == _MUTABLE
         return True

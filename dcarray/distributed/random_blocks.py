@@ -1,8 +1,8 @@
-"""Blocks of one global random array, each drawn on its own.
+"""Windows of a random array, drawn without the rest of it.
 
-A bit generator that can be advanced gives any part of its stream at once.  Where every element of an array
-takes the same number of draws, a block of the array is a few parts of the stream, and whoever needs only
-that block, one process of many for example, makes only that.
+A bit generator that can be advanced gives any part of its stream directly.  Where every element takes the
+same number of draws, a window of the array is a few parts of the stream, so that a rank draws only its own
+block.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _CAN = (
     "random, uniform, triangular, standard_exponential with method='inv', and integers in a range whose "
     "length is a power of two"
 )
-_SKIP = 4000  # elements that are drawn in the time in which a generator is moved
-_MOST = 1 << 20  # elements that are drawn at once if not all of them are wanted
+_SKIP = 4000  # elements that are drawn in the time that it takes to advance a generator
+_MOST = 1 << 20  # elements drawn at once where some of them are not used
 
 
 def block(
@@ -113,10 +113,10 @@ def block(
     return out[(0,) * out.ndim] if result is None else wrap(out.reshape(result))
 
 
-# ---- what a method draws -----------------------------------------------------------------------------
+# ---- draws of a method -------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Taken:
-    """What elements take from the stream of random bits.
+    """The part of the random stream that elements consume.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class _Taken:
         The length of a word of the stream: 32 or 64, or 0 where nothing is drawn.
     dtype : numpy.dtype
     elements : int
-        How many elements a word is cut into.  What a call leaves of its last word is lost.
+        The elements made from one word.  A call drops the rest of its last word.
     """
 
     bits: int
@@ -135,7 +135,7 @@ class _Taken:
 def _elements(
     generator: np.random.Generator, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[[int], Any], _Taken]:
-    """What draws so many elements, and what they take."""
+    """A function that draws a number of elements, and the part of the stream that these consume."""
     function: Callable[..., Any] = getattr(generator, method)
     if method not in _STEADY or (method == "standard_exponential" and kwargs.get("method") != "inv"):
         raise ValueError(f"{method} takes a varying number of draws for an element; these do not: {_CAN}")
@@ -162,12 +162,12 @@ def _elements(
 
 
 def _length(low: Any, high: Any = None, dtype: Any = None, endpoint: Any = False) -> int:
-    """How many integers there are in a range, with the arguments of ``integers``."""
+    """The length of the range of ``integers`` with these arguments."""
     low, high = (0, low) if high is None else (low, high)
     return int(high) - int(low) + bool(endpoint)
 
 
-# ---- moving ------------------------------------------------------------------------------------------
+# ---- advancing ---------------------------------------------------------------------------------------
 def _move(bits: Any, start: Mapping[str, Any], size: int, words: int) -> None:
     """Set a bit generator to the state in which ``words`` words of ``size`` bits were drawn after another.
 
@@ -189,8 +189,8 @@ def _move(bits: Any, start: Mapping[str, Any], size: int, words: int) -> None:
 
 
 def _draw(bits: Any, words: int) -> None:
-    """Draw words of 64 bits without making them."""
-    if isinstance(bits, np.random.Philox):  # makes four at once, and advances by so many
+    """Advance a bit generator by words of 64 bits."""
+    if isinstance(bits, np.random.Philox):  # makes four words at once, and advances by four
         ready = min(words, 4 - bits.state["buffer_pos"])
         bits.random_raw(ready, output=False)
         blocks, words = divmod(words - ready, 4)
@@ -205,7 +205,7 @@ def _draw(bits: Any, words: int) -> None:
 def _lattice(
     shape: tuple[int, ...], window: Key | tuple[Key, ...]
 ) -> tuple[list[range], tuple[int, ...] | None]:
-    """The indices along every axis, and the shape of the part; None for a scalar."""
+    """The indices of a window along every axis, and its shape; None for a scalar."""
     keys = list(window) if isinstance(window, tuple) else [window]
     places = [k for k, key in enumerate(keys) if key is ...]
     if len(places) > 1:
@@ -228,7 +228,7 @@ def _lattice(
 
 
 def _fill(out: Any, ranges: list[range], strides: list[int], origin: int, draw: Draw) -> None:
-    """Draw the elements of a lattice: all at once where they lie close together, and else in parts."""
+    """Draw the elements of a window, at once if they are close together in the stream, else recursively."""
     lowest = sum(min(r[0], r[-1]) * s for r, s in zip(ranges, strides, strict=True))
     highest = sum(max(r[0], r[-1]) * s for r, s in zip(ranges, strides, strict=True))
     span = highest - lowest + 1

@@ -114,9 +114,9 @@ def _program(rec: Recording) -> Any:
     comm = communicator()
     if comm is None or rec.program is not None:
         return rec.program
-    from dcarray.distributed.executor import programmed
+    from dcarray.distributed.executor import program_of
 
-    return programmed(rec, current(), comm)
+    return program_of(rec, current(), comm)
 
 
 def _callers_arrays() -> Iterator[tuple[str, Any]]:

@@ -1,2 +1,2 @@
-"""Distributed forms of NumPy's functions, one topic a module, entered into the table of
+"""Distributed implementations of NumPy's functions, which enter themselves into the tables of
 `dcarray.distributed.dispatch`."""

@@ -1,4 +1,4 @@
-"""Forms over many ranks of functions of the user's that are called for each line of an array."""
+"""Distributed `numpy.apply_along_axis` of the user's functions."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @decomposition_of(np.apply_along_axis)
 def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Each rank calls the function for its own lines, where it is known that it does nothing but compute.
+    """Each rank calls a function that is known to be pure for its own lines.
 
-    Results are of the shape and dtype of the first one, as NumPy has it.
+    Results have the shape and dtype of the first one, as in NumPy.
     """
-    from dcarray.distributed.purity import repeatable
+    from dcarray.distributed.purity import is_pure
 
     x = operand(arr)
     at = axis_of(axis, x.ndim)
-    if x.ndim < 2 or 0 in x.shape or not repeatable(func1d, *args, *kwargs.values()):
+    if x.ndim < 2 or 0 in x.shape or not is_pure(func1d, *args, *kwargs.values()):
         raise Unserved
-    evaluate()  # what has been recorded so far, all ranks run together
+    evaluate()  # all ranks together run what is pending
 
     def call_locally(line: Any) -> Any:
         with options(distribute_above=sys.maxsize):
@@ -43,14 +43,14 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
             return np.asanyarray(found) if isinstance(found, Handle) else found
 
     found = run_distributed(
-        lambda a: _called(dist_array_of(a), at, call_locally), (x,), {}, "apply_along_axis"
+        lambda a: _apply(dist_array_of(a), at, call_locally), (x,), {}, "apply_along_axis"
     )
     if found is NOT_DISTRIBUTED:
         raise Unserved
     return found
 
 
-def _called(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> Any:
+def _apply(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> Any:
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
     from dcarray.comm.layout.layouts import Layout, Whole
@@ -61,7 +61,7 @@ def _called(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> A
     cut = x.layout.parts[axis].parts > 1
     held = x.redistributed(with_whole_axes(x.layout, [axis]) if cut else without_cyclic(x.layout))
     lines = np.moveaxis(held.local, axis, -1).view()
-    lines.flags.writeable = False  # what changes them raises, and NumPy calls it then
+    lines.flags.writeable = False  # a function that writes to them raises, and is left to NumPy
     first = held.layout.owner((0,) * x.ndim)
     like: Any = None
     if x.comm.rank == first:
@@ -72,7 +72,7 @@ def _called(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> A
         made = _results(function, lines, *like)
     failed = np.array(made is None)
     x.comm.allreduce(failed, failed, "lor")
-    if failed or made is None:  # NumPy says why, on all ranks alike
+    if failed or made is None:  # NumPy raises the error, on all ranks
         return NOT_DISTRIBUTED
     more = made.ndim - lines.ndim + 1
     at = range(lines.ndim - 1, made.ndim)
@@ -85,7 +85,7 @@ def _called(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> A
 
 
 def _like(function: Callable[[Any], Any], line: Any) -> Any:
-    """Shape and dtype of a result, if it is an array or a number; else None."""
+    """Shape and dtype of a function's result; None unless that is an array or a number."""
     try:
         found = function(line)
     except Exception:
@@ -97,7 +97,7 @@ def _like(function: Callable[[Any], Any], line: Any) -> Any:
 
 
 def _results(function: Callable[[Any], Any], lines: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The results of a rank's lines; None if some call fails."""
+    """The results for this rank's lines; None if a call raises."""
     made: Any = np.empty((*lines.shape[:-1], *shape), dtype)
     try:
         for place in np.ndindex(lines.shape[:-1]):

@@ -1,4 +1,7 @@
-"""Writing to arrays over many ranks at places and where masks are true: every owner gets its elements."""
+"""Distributed writes by integer arrays and masks: ``x[key] = y``, `numpy.put`, `copyto`, `ufunc.at` and
+others.
+
+Elements are sent to the ranks that own their places."""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ Write = Callable[["DistArray"], "DistArray"]
 
 
 def _values(value: Any, dtype: np.dtype[Any]) -> DistArray | None:
-    """What is to be written, as a piece."""
+    """The values to be written; None for unsupported ones."""
     if type(value) not in (ndarray, np.ndarray):
         if not isinstance(value, (bool, int, float, complex, np.generic, list, tuple)):
             return None
-        # what is no array is converted to the dtype of the elements, with what errors there are
+        # other values than arrays are converted to the dtype of the elements, which may raise NumPy's errors
         value = np.asarray(value, None if isinstance(value, np.generic) else dtype)
     return dist_array_of(value) if value.dtype.kind in _NUMBERS else None
 
@@ -68,14 +71,14 @@ def _at(key: Key, values: DistArray) -> Write:
 
 
 def _fitting(values: DistArray, ndim: int) -> DistArray:
-    """Values without the axes of length one that they have more than what is written."""
+    """Values without the leading axes of length 1 that the target does not have."""
     more = max(0, values.ndim - ndim)
     return values.reshaped(values.shape[more:]) if more else values
 
 
 # ---- functions ---------------------------------------------------------------------------------------
 def _cycled(values: DistArray, at: Any, dtype: np.dtype[Any]) -> Any:
-    """Values one after the other, again and again: those with some numbers."""
+    """The values at some places of their endless repetition."""
     from dcarray.comm.algorithms.fancy_indexing import read_elements
 
     return read_elements(values, at % int(np.prod(values.shape))).astype(dtype, copy=False)
@@ -112,7 +115,8 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
 
 
 def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
-    """`numpy.putmask`, whose values belong to the places, or `numpy.place`, whose are taken in turn."""
+    """The implementation of `numpy.putmask`, whose values repeat over all places, or of `numpy.place`, whose
+    repeat over those that the mask selects."""
 
     def implementation(a: Any, mask: Any, vals: Any) -> Write | Any:
         where, values = dist_array_of(mask), _values(vals, a.dtype)
@@ -151,7 +155,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         fits = np.broadcast_shapes(dst.shape, mask.shape, values.shape) == dst.shape
     except ValueError:
         fits = False
-    if not fits:  # the parts of some ranks may fit
+    if not fits:  # although the blocks of some ranks may fit
         return NOT_DISTRIBUTED
 
     def write(x: DistArray) -> DistArray:

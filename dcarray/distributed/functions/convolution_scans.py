@@ -1,4 +1,4 @@
-"""Forms over many ranks of what goes along lines: products that slide, folds of segments, running folds."""
+"""Distributed `numpy.convolve`, `correlate`, `ufunc.reduceat` and `ufunc.accumulate`."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, o
         return NOT_DISTRIBUTED
     axis %= x.ndim
     rounded = order_dependent(ufunc, dtype or x.dtype)
-    exact = ufunc in _ASSOCIATIVE and not rounded  # to the bit as NumPy rounds, other than `cumsum`
-    if exact and not any(part.parts > 1 for part in x.layout.parts):  # all have it whole
+    exact = ufunc in _ASSOCIATIVE and not rounded  # NumPy's bits are required here, unlike in `cumsum`
+    if exact and not any(part.parts > 1 for part in x.layout.parts):  # every rank has it whole
         x = x.redistributed(default_layout(x.shape, current(), x.comm))
     cut = x.layout.parts[axis].parts > 1
     if exact or (rounded and not cut):
-        return scans.scan(x, ufunc, axis, dtype) if cut else NOT_DISTRIBUTED  # whole lines the recorder has
+        return scans.scan(x, ufunc, axis, dtype) if cut else NOT_DISTRIBUTED  # the recorder scans uncut axes
     if x.ndim == 1 and cut:
         return NOT_DISTRIBUTED
     return fourier.apply_along_axis(x, axis, lambda lines: ufunc.accumulate(lines, axis, dtype))

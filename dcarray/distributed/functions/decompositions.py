@@ -1,4 +1,4 @@
-"""NumPy's functions of arrays over many ranks in terms of others that have a distributed form."""
+"""Decompositions of NumPy's functions into others that have distributed implementations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["decomposition_of"]
 
 
 def _arange(*args: Any) -> Any:
-    """`numpy.arange`, in blocks where it is large."""
+    """`numpy.arange`, distributed where it is large."""
     found = distributed_range("arange", args)
     return np.arange(*args) if found is None else found
 
 
 def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Have these functions called in other words; what raises is left to NumPy."""
+    """A decorator that makes a function the decomposition of NumPy's; where it raises, NumPy is called."""
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
@@ -38,7 +38,7 @@ def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable
     return enter
 
 
-# ---- orders ------------------------------------------------------------------------------------------
+# ---- order -------------------------------------------------------------------------------------------
 @decomposition_of(np.lexsort)
 def _lexsort(keys: Any, axis: Any = -1) -> Any:
     order: Any = None
@@ -56,7 +56,7 @@ def _lexsort(keys: Any, axis: Any = -1) -> Any:
 
 def _extreme(find: Any, extreme: Any) -> Callable[..., Any]:
     def body(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Where the first of the largest, or smallest, complex numbers lie, or the first that is none."""
+        """The index of the first extreme complex number, or of the first NaN."""
         if out is not None or a.dtype.kind != "c" or not a.size:
             raise Unserved
         most = extreme(a, axis, keepdims=True)
@@ -75,7 +75,7 @@ def _unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    """Of an array's parts along an axis: rows of a table."""
+    """Unique subarrays along an axis, as rows of a matrix."""
     at = axis_of(axis, ar.ndim)
     shape = np.moveaxis(np.broadcast_to(np.int8(0), ar.shape), at, 0).shape
     if ar.ndim < 2 or not ar.size or ar.dtype.char not in "?bBhHiIlLqQefdg":
@@ -198,13 +198,13 @@ def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
 
 @decomposition_of(np.interp)
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """By elements, as NumPy does it."""
+    """Elementwise, by NumPy's formulas."""
     if period is not None or not (is_array(xp) and is_array(fp)) or xp.ndim != 1 or xp.shape != fp.shape:
         raise Unserved
     if any(a.dtype.kind not in "biuf" for a in (xp, fp, operand(x))) or not len(xp):
         raise Unserved
     if not bool((xp[1:] >= xp[:-1]).all()):
-        raise Unserved  # what NumPy finds there follows from how it searches
+        raise Unserved  # NumPy's result depends on its search
     ends = [fp[0] if left is None else left, fp[-1] if right is None else right]
     if any(isinstance(end, (complex, np.complexfloating)) or np.ndim(end) for end in ends):
         raise Unserved
@@ -231,7 +231,7 @@ def _linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
     axis: Any = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    """Between elements of arrays, by the same steps as NumPy."""
+    """Between elements of arrays, by NumPy's formulas."""
     num = operator.index(num)
     if retstep or device is not None or num < 0:
         raise Unserved
@@ -295,14 +295,14 @@ def _svdvals(x: Any, /) -> Any:
 
 @decomposition_of(np.einsum_path)
 def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
-    """Which follows from shapes."""
+    """By arrays of the same shapes without memory."""
     likes = [np.broadcast_to(np.empty((), a.dtype), a.shape) if type(a) is ndarray else a for a in operands]
     return np.einsum_path(*likes, **kwargs)
 
 
 @decomposition_of(np.einsum)
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
-    """By pairs of operands."""
+    """By contractions of two operands each."""
     if out is not None or kwargs or len(operands) < 4 or not isinstance(operands[0], str):
         raise Unserved
     path: Any = np.einsum_path
@@ -312,14 +312,16 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
         raise Unserved
     for step in steps:
         text = next(part for part in step if isinstance(part, str) and "->" in part)
-        said = bool(optimize) and text[-1] != ">"  # what is optimized warns; of no axes it gives an array
+        said = (
+            bool(optimize) and text[-1] != ">"
+        )  # with optimize NumPy warns, and a result without axes is an array
         held.append(np.einsum(text, *[held.pop(k) for k in step[0]], optimize=said))
     return held[0]
 
 
 @decomposition_of(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    """Each element so many times as it says itself."""
+    """With a count for each element."""
     x, counts = operand(a), operand(repeats)
     if counts.ndim != 1 or counts.dtype.kind not in "biu" or not np.can_cast(counts.dtype, np.intp, "safe"):
         raise Unserved

@@ -1,4 +1,4 @@
-"""Forms over many ranks of files: every rank writes and reads its own part."""
+"""Distributed `numpy.save`, `load`, `tofile` and their like: each rank writes and reads its own block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["load", "tofile"]
 
 
 def _name(file: Any) -> str | None:
-    """The name of a file that all ranks can open."""
+    """The path of a file that all ranks can open; None for an open file."""
     name = os.fspath(file) if isinstance(file, (str, os.PathLike)) else None
     return name if isinstance(name, str) else None
 
@@ -39,7 +39,7 @@ def _save(file: Any, arr: Any, allow_pickle: bool = True) -> Any:
 
 
 def _by_first(function: Any) -> Any:
-    """What one rank writes, the first, to which the arrays are sent; the others wait for it."""
+    """The implementation of a function that rank 0 runs on gathered arrays, while the others wait."""
 
     def implementation(file: Any, *args: Any, **kwargs: Any) -> Any:
         from dcarray.comm.algorithms import npy_files
@@ -56,12 +56,12 @@ def _by_first(function: Any) -> Any:
 
 
 def _on_first(value: Any) -> Any:
-    """An array, of which the first rank has all."""
+    """An array gathered on rank 0."""
     from dcarray.comm.layout.layouts import Layout
 
     x = dist_array_of(value) if isinstance(value, (Handle, np.ndarray)) else None
     if x is None:
-        return evaluated(value)  # on all ranks, what is pending runs on all of them
+        return evaluated(value)  # on all ranks, since what is pending runs on all
     if not x.ndim:
         return x.block
     return x.redistributed(Layout.on_one(x.shape, x.comm.size, 0)).block
@@ -71,7 +71,7 @@ _to_file = _by_first(lambda name, x, *args, **kwargs: np.asarray(x).tofile(name,
 
 
 def tofile(x: Any, file: Any, *args: Any, **kwargs: Any) -> bool:
-    """Write a file as `numpy.ndarray.tofile`, if that is for one rank to do for all; whether it was."""
+    """Write a distributed array as `numpy.ndarray.tofile`; False if the file is not given by its path."""
     with communicating():
         return _to_file(file, x, *args, **kwargs) is not NOT_DISTRIBUTED
 
@@ -82,8 +82,7 @@ for _function in (np.savez, np.savez_compressed, np.savetxt):
 
 
 def load(*args: Any, **kwargs: Any) -> Any:
-    """`numpy.load` of an array that is to lie in blocks; `NOT_DISTRIBUTED` for any other, and in a single
-    process.
+    """`numpy.load` into a distributed array; `NOT_DISTRIBUTED` for small ones, and in a single process.
 
     Raises
     ------
@@ -106,7 +105,7 @@ def _loaded(file: Any) -> DistArray | None:
         return None
     try:
         shape, dtype = npy_files.stored_shape(name, comm)
-    except ValueError:  # what NumPy has words for
+    except ValueError:  # NumPy raises the error
         return None
     if not compiles(dtype) or not shape or math.prod(shape) <= options.distribute_above:
         return None

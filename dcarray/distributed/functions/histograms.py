@@ -1,5 +1,5 @@
-"""NumPy's histograms of several coordinates and its division of polynomials, over many ranks, in terms of
-functions that have a distributed form."""
+"""Decompositions of `numpy.histogram`, `histogramdd` and `polydiv` into functions with distributed
+implementations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dcarray.api.functions.registry import Unserved
 
 from .decompositions import decomposition_of
 
-MOST_TERMS = 256  # of a quotient, which are found one after the other
+MOST_TERMS = 256  # of a quotient, each of which takes a step of its own
 
 
 @decomposition_of(np.histogram)
 def _histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any]:
-    """In bins that a rule of NumPy's finds, or between edges that lie in blocks themselves."""
+    """Histograms with bins by name, or with distributed edges."""
     x = operand(a)
     if weights is not None or x.dtype.kind not in "iuf" or not x.size:
         raise Unserved
@@ -51,7 +51,7 @@ def _histogramdd(
         raise Unserved
     if any(len(x) != len(columns[0]) for x in columns) or any(x.dtype.kind not in "biuf" for x in columns):
         raise Unserved
-    # Edges follow from extremes: NumPy's own, of a sample that has no others.
+    # NumPy's edges depend on the extremes alone: of a sample that has no other elements.
     extremes = np.array([[x.min() for x in columns], [x.max() for x in columns]], columns[0].dtype)
     edges = np.histogramdd(extremes, bins, range)[1]
     shape = tuple(len(edge) - 1 for edge in edges)

@@ -1,4 +1,4 @@
-"""Keys of NumPy's for arrays over many ranks: integers and masks, alone and together with slices."""
+"""Index expressions of distributed arrays: integer arrays and masks, alone and with slices."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Item = Any  # slice | int | DistArray | None
 
 @dataclass(frozen=True)
 class Key:
-    """A key, of which exactly one is there.
+    """A parsed index expression: exactly one of the attributes is set.
 
     Attributes
     ----------
     mask : DistArray or None
-        A mask of the array's first axes, alone.
+        A mask of the array's first axes.
     rows : (DistArray, int) or None
         Integers along one axis, and all of the other axes.
     items : list of slice, int, DistArray or None; or None
@@ -39,7 +39,8 @@ class Key:
 
 
 def parsed(shape: tuple[int, ...], key: Any) -> Key | None:
-    """A key with an index on one axis at least; None for what is left to NumPy, mistakes too."""
+    """An index expression with at least one integer array or mask; None for any other, and for invalid
+    ones."""
     items = list(key) if type(key) is tuple else [key]
     given = [_item(item) for item in items]
     if any(item is _OTHER for item in given):
@@ -63,7 +64,7 @@ def parsed(shape: tuple[int, ...], key: Any) -> Key | None:
 
 
 def along_axis(shape: tuple[int, ...], index: DistArray, axis: int) -> list[Item] | None:
-    """The key of `numpy.take_along_axis`, if index and shape are such that NumPy has no complaint."""
+    """The key of `numpy.take_along_axis`, or None if NumPy would not accept index and shape."""
     from dcarray.comm.exchange.dist_array import DistArray
 
     if index.dtype.kind not in "iu" or index.ndim != len(shape):
@@ -80,7 +81,7 @@ _OTHER: Any = object()
 
 
 def _item(item: Any) -> Item:
-    """An entry of a key as it is, an array of integers or booleans as a piece, or `_OTHER`."""
+    """An item of an index expression, arrays as `DistArray`; `_OTHER` for an unsupported one."""
     if item is None or item is ... or type(item) is int:
         return item
     if isinstance(item, slice):
@@ -108,14 +109,14 @@ def _is_mask(item: Any) -> bool:
 
 
 def _axes(item: Item) -> int:
-    """How many axes of the array an entry is for."""
+    """The number of axes that an item indexes."""
     if item is None or item is ...:
         return 0
     return int(item.ndim) if _is_mask(item) else 1
 
 
 def _without_masks(shape: tuple[int, ...], given: list[Item]) -> list[Item] | None:
-    """Masks as the places where they are true."""
+    """The items with masks replaced by the indices of their true elements."""
     from dcarray.comm.algorithms.masks import nonzero
 
     found: list[Item] = []
@@ -132,7 +133,7 @@ def _without_masks(shape: tuple[int, ...], given: list[Item]) -> list[Item] | No
 
 
 def _in_order(shape: tuple[int, ...], items: list[Item]) -> bool:
-    """Is there an index, are integers within the array, and do the indices' shapes go together?"""
+    """Whether there is an index array, integers are within bounds, and index shapes broadcast."""
     axis, shapes = 0, []
     for item in items:
         if item is None:

@@ -1,4 +1,5 @@
-"""Forms over many ranks of elements by their places, and of those that masks choose."""
+"""Distributed reads by integer arrays and masks: ``x[key]``, `numpy.take`, `nonzero`, `compress` and
+others."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def _axis(axis: Any, ndim: int) -> int | None:
-    """An axis that exists, counted from the front; None for what NumPy is to answer."""
+    """The non-negative axis; None for an invalid one, for which NumPy raises its error."""
     return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
 
 
 def _index(indices: Any) -> DistArray | None:
-    """Integers on one axis at least, as the algorithms take them."""
+    """An integer array with at least one axis; None for anything else."""
     if type(indices) is list:
         indices = np.asarray(indices)
     index = dist_array_of(indices)

@@ -1,7 +1,7 @@
-"""NumPy's functions of arrays over many ranks by NumPy's own definitions.
+"""NumPy's functions on distributed arrays by NumPy's own Python source.
 
-Many of NumPy's functions are written in Python, in terms of others.  Where all of these have a distributed
-form, so has the function: its definition is run with names that make, and take, wrapped arrays.
+Many of NumPy's functions are written in Python in terms of others.  Where all of those have distributed
+implementations, the function's source runs with global names that make and take wrapped arrays.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = ["DECOMPOSITIONS", "call_numpy_source", "definition", "index_trick"]
 
 
 def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a NumPy function by its own definition; `NOT_DISTRIBUTED` if it is not to be had so, if
-    nothing lies in blocks, or if the definition fails, which NumPy is to explain."""
+    """The result of a NumPy function by its source or decomposition; `NOT_DISTRIBUTED` if it has neither, if
+    no argument is distributed, or if that raises: then NumPy is called, and raises its own error."""
     if communicator() is None:
         return NOT_DISTRIBUTED
     load_implementations()
@@ -35,7 +35,8 @@ def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwarg
 
 
 def index_trick(original: Any, key: Any) -> Any:
-    """What `numpy.r_` or `numpy.c_` makes of arrays in blocks; `NOT_DISTRIBUTED` as `call_numpy_source`."""
+    """``numpy.r_[key]`` or ``numpy.c_[key]`` of distributed arrays; `NOT_DISTRIBUTED` as
+    `call_numpy_source`."""
     if communicator() is None or original not in (np.r_, np.c_) or not _anywhere(key):
         return NOT_DISTRIBUTED
     return _tried(lambda: _of(original).__getitem__(key))
@@ -49,7 +50,7 @@ def _tried(call: Callable[[], Any]) -> Any:
         return wrapped(call())
     except (CommError, StrictError):
         raise
-    except Exception:  # on all ranks alike
+    except Exception:  # the same on all ranks
         return NOT_DISTRIBUTED
 
 
@@ -59,7 +60,7 @@ def _anywhere(value: Any) -> bool:
 
 @cache
 def definition(function: Any) -> Callable[..., Any]:
-    """NumPy's definition of a function, in our names."""
+    """NumPy's Python function, with global names that stand for NumPy's."""
     body = function._implementation
     found: Callable[..., Any] = _with(body, _names(body.__module__))
     return found
@@ -73,7 +74,7 @@ def _with(body: Any, names: dict[str, Any]) -> Any:
 
 @cache
 def _of(original: Any) -> Any:
-    """`numpy.r_` or `numpy.c_` by NumPy's definition, in our names."""
+    """`numpy.r_` or `numpy.c_`, with global names that stand for NumPy's."""
     from dcarray.jit.numpy_proxy import counterpart
 
     kind: Any = type(original)
@@ -86,7 +87,7 @@ def _of(original: Any) -> Any:
 
 
 class _Converter:
-    """What NumPy calls an array converter: arguments as arrays, and results as the arguments' kind."""
+    """A stand-in for NumPy's private array converter: arguments become arrays, results stay what they are."""
 
     def __init__(self, *values: Any) -> None:
         from dcarray.api.functions.creation import asarray
@@ -105,7 +106,7 @@ class _Converter:
 
 @cache
 def _names(module: str) -> dict[str, Any]:
-    """The global names of a module of NumPy's; functions of its own know these too."""
+    """Stand-ins for the global names of one of NumPy's modules; its own functions see them too."""
     from dcarray.jit.numpy_proxy import counterpart
 
     theirs = vars(sys.modules[module])
@@ -120,7 +121,7 @@ def _names(module: str) -> dict[str, Any]:
 
 
 def _apart(numpys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    """How far numbers lie apart: NumPy says it of single ones, which lie nowhere, and ours of arrays."""
+    """NumPy's private unsigned difference: NumPy's function for scalars, the stand-in for arrays."""
 
     def apart(high: Any, low: Any) -> Any:
         if np.ndim(high) or np.ndim(low):
@@ -130,7 +131,7 @@ def _apart(numpys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[...
     return apart
 
 
-_LITTLE = frozenset(["_as_pairs"])  # functions of NumPy's about widths and the like, which lie nowhere
+_LITTLE = frozenset(["_as_pairs"])  # private functions of plain tuples, which stay NumPy's
 _SETS = """
 ediff1d intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values
 """
@@ -147,11 +148,11 @@ cond cross matrix_norm matrix_power matrix_rank multi_dot norm outer tensorinv t
 vector_norm
 """
 _COMPLEX = " arccos arcsin log power sqrt "
-# None uses anything but the names of NumPy and of its module: no private parts of its arrays.
+# Functions that use only public attributes of arrays.
 _OF_NUMPY: list[Any] = [
     *(getattr(np, name) for name in (_SETS + _SHAPES + _VALUES + _POLYNOMIALS).split()),
     *(getattr(np.linalg, name) for name in _ALGEBRA.split()),
     *(getattr(np.emath, name) for name in _COMPLEX.split()),
 ]
-# What is called instead; None for NumPy's own definition.
+# By NumPy function: its decomposition, or None for NumPy's own source.
 DECOMPOSITIONS: dict[Any, Callable[..., Any] | None] = dict.fromkeys(_OF_NUMPY)

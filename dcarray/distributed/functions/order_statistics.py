@@ -1,4 +1,4 @@
-"""Forms over many ranks of what follows from the order of elements: sets, quantiles, counts in bins."""
+"""Distributed sets, searches, medians, quantiles, `bincount` and `histogram`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SORTED = "?bBhHiIlLqQefdg"
 _COMPLEX = "FD"
-_REAL = "?bBhHiIlLqQd"  # of which NumPy's quantiles are those of doubles
+_REAL = "?bBhHiIlLqQd"  # dtypes whose quantiles NumPy computes in float64
 
 
 def _axis(axis: Any, ndim: int) -> int | None:
@@ -46,8 +46,8 @@ def _unique(
 
 
 def _compares(x: DistArray) -> bool:
-    """Have elements an order in which those that are equal come together?  Of complex ones those that are no
-    numbers are all one to `numpy.unique`, which then gives any of them."""
+    """Whether sorting brings equal elements together.  Not with complex NaNs: `numpy.unique` takes all of
+    them for equal, and gives any one."""
     from dcarray.comm.transport.sparse_alltoall import allgather
 
     if x.dtype.char in _COMPLEX:
@@ -98,7 +98,8 @@ def _isin(
 
 
 def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
-    """A function that works on the elements of one argument alone, if the others are whole on every rank."""
+    """The implementation of a function that is elementwise in argument ``which``, with the others
+    replicated."""
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
         from dcarray.comm.algorithms.order_statistics import map_local
@@ -151,7 +152,7 @@ def _median(skips: bool) -> Callable[..., Any]:
 
 
 def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
-    """Something of each line, which stays as an axis; if it is `one` number, without that."""
+    """A function of each line along an axis; the axis is dropped if the result is ``one`` number per line."""
     from dcarray.comm.algorithms import fourier
     from dcarray.comm.algorithms.reductions import normalised_axes, without_axes
 
@@ -165,7 +166,7 @@ def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one:
 
 
 def _lines_first(x: DistArray, axis: Any, function: Callable[[Any, int], Any]) -> Any:
-    """Several numbers for each line, along a first axis."""
+    """A function with several numbers per line, which become the first axis."""
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.layout.layouts import Layout
 
@@ -179,7 +180,8 @@ def _lines_first(x: DistArray, axis: Any, function: Callable[[Any, int], Any]) -
 
 
 def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> Any:
-    """A call that waits for nobody, since filters of warnings are those of the process."""
+    """The result of a call without communication, with its warnings recorded (their filters are
+    process-wide)."""
     with warnings.catch_warnings(record=True) as now:
         warnings.simplefilter("always")
         result = call()
@@ -188,7 +190,7 @@ def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> 
 
 
 def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> None:
-    """All ranks warn of what NumPy warns of on one, which has the lines that it is about."""
+    """Issue on all ranks the warnings that NumPy has issued on one."""
     from dcarray.comm.transport.agreement import broadcast_object
     from dcarray.comm.transport.call_location import caller
 
@@ -200,7 +202,7 @@ def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> 
 
 
 def _in_order(x: DistArray, skips: bool) -> tuple[DistArray, int]:
-    """The elements in order, and how many count; none if one is NaN and none are to be skipped."""
+    """The sorted elements, and how many are not NaN; 0 if there is a NaN that may not be skipped."""
     from dcarray.comm.algorithms.order_statistics import sorted_with_count
 
     values, n = sorted_with_count(x, True)
@@ -208,7 +210,7 @@ def _in_order(x: DistArray, skips: bool) -> tuple[DistArray, int]:
 
 
 def _at(values: DistArray, places: list[int]) -> Any:
-    """Some elements on every rank; a NaN for none."""
+    """Elements at global places, on every rank; a NaN for no places."""
     from dcarray.comm.algorithms.fancy_indexing import read_elements
 
     if not places:
@@ -259,7 +261,7 @@ def _quantile(per: int, skips: bool) -> Callable[..., Any]:
     return implementation
 
 
-_BETWEEN = ("linear", "lower", "higher", "midpoint")  # what lies between two elements follows from these
+_BETWEEN = ("linear", "lower", "higher", "midpoint")  # methods that need only the two neighbours
 
 
 # ---- counts ------------------------------------------------------------------------------------------
@@ -293,7 +295,7 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 
 def _counts(x: DistArray) -> bool:
-    """Does this rank count its elements, of which others may have copies?"""
+    """Whether this rank counts its elements: of ranks with copies of a block, one does."""
     coords = x.layout.grid.coords(x.comm.rank)
     return not any(coords[axis] for axis in x.layout.copy_axes)
 

@@ -1,4 +1,4 @@
-"""Forms over many ranks of arrays repeated, shifted, packed and taken apart."""
+"""Distributed `numpy.repeat`, `tile`, `fftshift`, `delete`, `packbits` and `unpackbits`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _tile(A: Any, reps: Any) -> Any:
 
 
 def _shifted(inverse: bool) -> Callable[..., Any]:
-    """`numpy.fft.fftshift` and its inverse."""
+    """The implementation of `numpy.fft.fftshift` or its inverse."""
 
     def implementation(x: Any, axes: Any = None) -> Any:
         from dcarray.comm.algorithms import joining
@@ -59,7 +59,7 @@ def _shifted(inverse: bool) -> Callable[..., Any]:
 
 
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    """`numpy.delete` at integers: what a mask leaves."""
+    """`numpy.delete` at integers, as a selection by mask."""
     from dcarray.comm.algorithms import take
     from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
     from dcarray.comm.algorithms.masks import nonzero

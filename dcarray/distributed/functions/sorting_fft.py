@@ -1,4 +1,4 @@
-"""Forms over many ranks of sorts, Fourier transforms and running sums."""
+"""Distributed sorts, partitions, Fourier transforms, `cumsum` and `cumprod`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _SORTED = "?bBhHiIlLqQefdgFD"
 _STABLE = ("stable", "mergesort")
-_RECORDED = "?bBhHiIlLqQfd"  # whose running sums there are kernels for
+_RECORDED = "?bBhHiIlLqQfd"  # dtypes whose cumulative sums have kernels
 
 
 def _axis(axis: Any, ndim: int) -> int | None:
-    """An axis that exists, counted from the front; None for what NumPy is to answer."""
+    """The non-negative axis; None for an invalid one, for which NumPy raises its error."""
     if type(axis) is not int or not -ndim <= axis < ndim:
         return None
     return axis % ndim
@@ -60,7 +60,7 @@ def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, sta
     if x.ndim == 1 and _cut(x, 0):
         np.argsort(np.empty(0, x.dtype), kind=kind, stable=stable)  # NumPy's error for a bad kind
         values, places = sorting.sort_1d(x)
-        # of equal elements only a stable sort says which comes first
+        # without stability the order of equal elements is undefined
         return places if kind in _STABLE or stable or all_differ(values) else NOT_DISTRIBUTED
     return fourier.apply_along_axis(x, at, lambda lines: np.argsort(lines, axis=at, kind=kind, stable=stable))
 
@@ -88,7 +88,7 @@ def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", o
 
 
 def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
-    """The array to be partitioned, along which axis and where; None where NumPy has a complaint."""
+    """The array, axis and places of a partition; None for arguments that NumPy does not accept."""
     x, given = (
         dist_array_of(a),
         dist_array_of(np.asarray(kth) if isinstance(kth, (int, list, tuple)) else kth),
@@ -108,7 +108,7 @@ def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
 
 # ---- Fourier transforms ------------------------------------------------------------------------------
 def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]]]) -> Any:
-    """Transforms along axes, one after the other: of which axis, by which function, with what arguments."""
+    """Transforms along axes in sequence; each step has an axis, a function and its keyword arguments."""
     from dcarray.comm.algorithms import fourier
 
     x = dist_array_of(a)
@@ -147,8 +147,8 @@ def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
 def _transforms(
     default: tuple[int, ...] | None, first: Any, others: Callable[..., Any], last: Any = None
 ) -> Callable[..., Any]:
-    """Along several axes in the order in which NumPy takes them: `first` along the last of them, then the
-    `others` backwards; or the others forwards, and `last` along the last."""
+    """The implementation of a transform along several axes in NumPy's order: ``first`` along the last axis,
+    then ``others`` backwards along the rest; or ``others`` forwards, then ``last`` along the last axis."""
 
     def implementation(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         along = list(range(np.ndim(a))) if axes is None and s is None else axes
@@ -170,8 +170,8 @@ def _transforms(
     return implementation
 
 
-# ---- running sums ------------------------------------------------------------------------------------
-def _running(ufunc: np.ufunc) -> Callable[..., Any]:
+# ---- cumulative sums ---------------------------------------------------------------------------------
+def _cumulative(ufunc: np.ufunc) -> Callable[..., Any]:
     def implementation(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         from dcarray.comm.algorithms import fourier, scans
         from dcarray.comm.exchange.dist_array import DistArray
@@ -182,7 +182,7 @@ def _running(ufunc: np.ufunc) -> Callable[..., Any]:
         at = None if x is None else _axis(axis, x.ndim)
         if x is None or at is None or out is not None:
             return NOT_DISTRIBUTED
-        if not any(_cut(x, k) for k in range(x.ndim)):  # it was never laid out
+        if not any(_cut(x, k) for k in range(x.ndim)):  # every rank has it whole
             x = x.redistributed(default_layout(x.shape, current(), x.comm))
         if _cut(x, at):
             if math.prod(x.shape) > FEW or not order_dependent(ufunc, dtype or x.dtype):
@@ -190,7 +190,7 @@ def _running(ufunc: np.ufunc) -> Callable[..., Any]:
             return DistArray.from_whole(
                 ufunc.accumulate(x.gathered(), at, dtype), without_cyclic(x.layout), x.comm
             )
-        if x.dtype.char in _RECORDED:  # whole lines the recorder has
+        if x.dtype.char in _RECORDED:  # the recorder scans uncut axes
             return NOT_DISTRIBUTED
         return fourier.apply_along_axis(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))
 
@@ -211,8 +211,8 @@ DISTRIBUTED.update(
         np.fft.rfftn: _transforms(None, np.fft.rfft, np.fft.fft),
         np.fft.irfft2: _transforms((-2, -1), None, np.fft.ifft, np.fft.irfft),
         np.fft.irfftn: _transforms(None, None, np.fft.ifft, np.fft.irfft),
-        np.cumsum: _running(np.add),
-        np.cumprod: _running(np.multiply),
+        np.cumsum: _cumulative(np.add),
+        np.cumprod: _cumulative(np.multiply),
     }
 )
 for _function in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft):

@@ -1,4 +1,4 @@
-"""Forms over many ranks of `numpy.linalg` on stacks of matrices: each rank does its own."""
+"""Distributed `numpy.linalg`: stacks of matrices by each rank's own, and single matrices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DTYPES = "fdFDbBhHiIlLqQ?"
 
 
 def _of_each(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one matrix, with other arguments that are no arrays."""
+    """The implementation for stacks of a function of one matrix and non-array arguments."""
 
     def implementation(a: Any, *rest: Any, **kwargs: Any) -> Any:
         from dcarray.comm.algorithms.stacked import apply_to_stacks

@@ -1,4 +1,4 @@
-"""Forms over many ranks of ufuncs that no kernel does: each rank has NumPy do its own elements."""
+"""Distributed ufuncs without a kernel: NumPy on each rank's own elements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS = ("divide", "over", "under", "invalid")
 
 
 def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
-    """The ufunc of elements, or the product of matrices."""
+    """A call of an elementwise ufunc, or of `numpy.matmul`."""
     if ufunc is np.matmul:
         return _multiplied(*inputs) if not kwargs else NOT_DISTRIBUTED
     if ufunc.signature is not None or not kwargs.keys() <= {"dtype", "casting"}:
@@ -37,21 +37,21 @@ def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
     if any(x.dtype.kind not in _NUMBERS for x in pieces):
         return NOT_DISTRIBUTED
     if not any(set(types) - set("O->") for types in ufunc.types):
-        return NOT_DISTRIBUTED  # a function of the user's, which may keep count of its calls
+        return NOT_DISTRIBUTED  # made by `numpy.frompyfunc`, of a function that may have side effects
     if any(x is None and np.asarray(y).dtype.hasobject for x, y in zip(arrays, inputs, strict=True)):
-        return NOT_DISTRIBUTED  # objects do not travel
+        return NOT_DISTRIBUTED  # objects are not sent
     try:
         shape = np.broadcast_shapes(*(x.shape for x in pieces))
     except ValueError:
         ufunc(*[x if a is None else _like(a) for x, a in zip(inputs, arrays, strict=True)], **kwargs)
-        raise  # NumPy has said it, or that there is no such ufunc of these dtypes
+        raise  # unless NumPy has raised its own error, or one about the dtypes
     if not shape:
         return NOT_DISTRIBUTED
     return _by_blocks(ufunc, inputs, arrays, _layout(pieces, shape), kwargs)
 
 
 def _layout(pieces: list[DistArray], shape: tuple[int, ...]) -> Layout:
-    """How the results are to lie: as a cut operand of their shape does, if there is one."""
+    """The layout of a result: that of a cut operand of its shape, if there is one, else rows."""
     from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
 
     for x in pieces:
@@ -78,7 +78,7 @@ def _by_blocks(
     matter = any(state[kind] != "ignore" for kind in map(_kind, seen))
     wrong = np.array(found is None or matter)
     comm.allreduce(wrong, wrong, "lor")
-    if wrong:  # NumPy says what, on all ranks alike
+    if wrong:  # NumPy raises or warns, on all ranks
         return NOT_DISTRIBUTED
     if isinstance(found, tuple):
         return tuple(DistArray(comm, layout, np.asarray(one)) for one in found)
@@ -86,7 +86,7 @@ def _by_blocks(
 
 
 def _kind(text: str) -> str:
-    """The name in `numpy.errstate` of what a ufunc calls out."""
+    """The name in `numpy.errstate` of a ufunc's floating-point error message."""
     return next((kind for kind in _KINDS if text.startswith(kind)), "invalid")
 
 
@@ -105,7 +105,7 @@ def _multiplied(a: Any, b: Any) -> Any:
 
 
 def _like(x: DistArray) -> Any:
-    """An array of that shape and dtype that takes no memory."""
+    """An array of the shape and dtype that takes no memory."""
     return np.broadcast_to(x.dtype.type(), x.shape)
 
 
@@ -128,7 +128,7 @@ def _reduced(
     try:
         axes = axes_of(axis, x.ndim)
     except TypeError:
-        ufunc.reduce(_like(x), axis)  # NumPy says what is wrong
+        ufunc.reduce(_like(x), axis)  # NumPy raises its error
         raise
     return reduction(x, ufunc, axes, dtype, bool(keepdims))
 

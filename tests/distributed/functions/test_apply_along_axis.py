@@ -12,7 +12,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.comm import run
-from dcarray.distributed.purity import repeatable
+from dcarray.distributed.purity import is_pure
 
 WEIGHTS, SEEN, N = np.array([1.0, 2, 1]), [], 3
 RANDOM = np.random.default_rng(0)
@@ -112,14 +112,14 @@ def test_lines_are_shared_out(function: Callable[..., Any], axis: int) -> None:
         assert (found.shape, found.dtype) == (want.shape, want.dtype)
         np.testing.assert_allclose(found, want)
 
-    assert repeatable(function)
+    assert is_pure(function)
     for ranks in (2, 4, 7):
         run(ranks, program)
 
 
 @pytest.mark.parametrize("function", NOT_KNOWN)
 def test_all_ranks_make_all_calls_of_others(function: Callable[..., Any]) -> None:
-    assert not repeatable(function)
+    assert not is_pure(function)
 
 
 def test_calls_are_counted_as_in_one_process() -> None:

@@ -132,7 +132,7 @@ def test_nothing_is_gathered_for_nothing() -> None:
 
 
 def test_what_failed_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, told = executor._over_ranks, set[int]()
+    before, told = executor._run_distributed, set[int]()
 
     def once(*args: Any) -> Any:
         if world().rank not in told:
@@ -152,7 +152,7 @@ def test_what_failed_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> 
             assert np.array_equal(x, 2 * np.arange(1, 7))
             assert np.array_equal(z, 6 * np.arange(1, 7).reshape(2, 3))
 
-    monkeypatch.setattr(executor, "_over_ranks", once)
+    monkeypatch.setattr(executor, "_run_distributed", once)
     run(2, check)
 
 
