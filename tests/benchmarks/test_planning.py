@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from comm_planned import counted, forget, planned
+from comm_planning_effort import counted, forget, planned
 
 from benchmarks.papers import PROGRAMS, Program
 from benchmarks.scaling_counts import layouts, region

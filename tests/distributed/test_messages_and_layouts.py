@@ -1,11 +1,11 @@
-"""Arrays over many ranks against NumPy's, on simulated ranks; `comm_programs` has some of it for MPI."""
+"""Arrays over many ranks against NumPy, on simulated ranks; `comm_public_programs` has some under MPI."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import comm_random
+import comm_random_arrays
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ RANKS = (1, 2, 3, 4, 6)
 
 @pytest.mark.parametrize("seed", range(50))
 def test_random_programs(seed: int) -> None:
-    run(RANKS[seed % 5], comm_random.run, seed)
+    run(RANKS[seed % 5], comm_random_arrays.run, seed)
 
 
 def some(shape: tuple[int, ...], seed: int = 0) -> Any:

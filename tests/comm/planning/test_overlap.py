@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from comm_planning import check, laid_out
+from comm_random_regions import check, laid_out
 from hypothesis import given, settings
 
 from dcarray.comm.exchange.plan_matching import verify

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from comm_planned import planned
+from comm_planning_effort import planned
 
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole

@@ -12,7 +12,7 @@ import pytest
 from dcarray.comm.algorithms import scalapack
 from dcarray.comm.transport import threads
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(sys.prefix, "lib")
 there = pytest.mark.skipif(
     not list(HERE.glob("libmkl_scalapack_lp64.so.*")), reason="no ScaLAPACK: pip install 'dcarray[scalapack]'"

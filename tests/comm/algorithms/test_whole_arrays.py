@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from comm_whole import CHECKS
+from comm_whole_arrays import CHECKS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

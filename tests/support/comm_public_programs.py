@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import comm_failing
-import comm_random
-import comm_whole
+import comm_failing_work
+import comm_random_arrays
+import comm_whole_arrays
 import numpy as np
 from comm_layouts import scatter
 
@@ -390,9 +390,9 @@ def halos() -> None:
 
 @program
 def distributed_arrays() -> None:
-    comm_failing.check()
+    comm_failing_work.check()
     for seed in range(6):
-        comm_random.run(seed)
+        comm_random_arrays.run(seed)
     a, b = np.random.default_rng(1).random((40, 30)), np.zeros((40, 30))
     x, y = dc.distribute(a), dc.distribute(b)
     for to, of in ((y, x), (x, y), (b, a), (a, b)):
@@ -403,7 +403,7 @@ def distributed_arrays() -> None:
 
 @program
 def whole_arrays() -> None:
-    for check in comm_whole.CHECKS:
+    for check in comm_whole_arrays.CHECKS:
         for seed in range(12):
             check(random.Random(seed))
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from comm_layouts import axes
-from comm_products import cases
+from comm_random_products import cases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from comm_chains import ALWAYS, chains, sweeps
 from comm_layouts import scatter
-from comm_planning import check, check_placed, laid_out
+from comm_random_regions import check, check_placed, laid_out
+from comm_stencil_chains import ALWAYS, chains, sweeps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comm_chains import ALWAYS, NEVER, chains, sweeps
 from comm_layouts import scatter
+from comm_stencil_chains import ALWAYS, NEVER, chains, sweeps
 from hypothesis import given, settings
 
 from dcarray import comm

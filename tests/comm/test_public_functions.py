@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from comm_programs import PROGRAMS
+from comm_public_programs import PROGRAMS
 
 import dcarray as dc
 

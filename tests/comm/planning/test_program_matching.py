@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import comm_checked
+import comm_mismatched_programs
 import pytest
 from comm_layouts import layouts as some_layout
 from hypothesis import given, settings
@@ -26,12 +26,12 @@ def test_what_is_planned_fits_together(case, ranks, data) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_what_does_not_fit_is_told_on_all_ranks(ranks: int) -> None:
-    comm.run(ranks, comm_checked.main)
+    comm.run(ranks, comm_mismatched_programs.main)
 
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_under_mpi(ranks: int) -> None:
-    done = launch(ranks, "-m", "comm_checked", timeout=60)
+    done = launch(ranks, "-m", "comm_mismatched_programs", timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ended") == ranks

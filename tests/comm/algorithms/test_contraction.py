@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comm_layouts import layouts, scatter
-from comm_products import cases
+from comm_random_products import cases
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comm_planning import check, check_placed, laid_out
+from comm_random_regions import check, check_placed, laid_out
 from hypothesis import given, settings
 
 import dcarray as dc
