@@ -187,7 +187,7 @@ def compiled(line: str) -> CodeType:
     return code
 
 
-def _perform(program: Program, wrapped: bool) -> Iterator[tuple[list[Any], Variables]]:
+def perform(program: Program, wrapped: bool) -> Iterator[tuple[list[Any], Variables]]:
     """For each round what every line raised and warned of, and the variables."""
     common = scope(program, wrapped)
     for inputs in program.rounds:
@@ -236,14 +236,14 @@ def _is_unsigned(program: Program) -> bool:
 
 def _is_undefined(program: Program) -> bool:
     with np.errstate(all="ignore", invalid="warn"):
-        said = (s for events, _ in _perform(program, False) for _, _, lines in events for s in lines)
+        said = (s for events, _ in perform(program, False) for _, _, lines in events for s in lines)
         return any("encountered in cast" in line for line in said)
 
 
 def _difference(program: Program, mode: dict[str, Any]) -> str | None:
     with np.errstate(all="ignore"), dc.options(**mode):
-        ours = _perform(program, True)
-        for number, (events, want) in enumerate(_perform(program, False)):
+        ours = perform(program, True)
+        for number, (events, want) in enumerate(perform(program, False)):
             done, got = next(ours)
             for one, other in zip(events, done, strict=True):
                 if one != other:

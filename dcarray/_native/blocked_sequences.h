@@ -6,7 +6,6 @@
  * blocks are where its pairwise summation divides.  Included where what it uses is declared. */
 
 enum { BLOCK = 2048, WIDEST = 8 }; /* elements, and bytes of one */
-enum { UNFOLDED, SUM, MEAN, LARGEST_OF, LEAST_OF, ANY, ALL, COUNT };
 
 static PyObject *Folds; /* a dict: which of these functions and names of methods do */
 

@@ -23,7 +23,6 @@ typedef struct {
 static Place Places[PLACES];
 static int Viewing;      /* may NumPy make views of large arrays?  Not where several ranks run the program */
 static int Suspended;    /* how often `suspend` was called, less `resume` */
-static Py_ssize_t Alone; /* where a store has the place that made it at once, or None */
 
 static unsigned long Outright; /* a thread of which NumPy does everything at once, or 0; */
 static double Until;           /* and until when */

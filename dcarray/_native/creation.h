@@ -1,10 +1,5 @@
 /* Small arrays that are made of numbers alone.  Included where what it uses is declared. */
 
-/* What the first argument of such a function says: a shape, with a value after it or not; ends and a step; rows, and
- * perhaps columns; the elements; a shape of what nobody has written; or the array, which it is then, if it is one of ours,
- * perhaps only if it lies in C's order. */
-enum { SHAPED, FILLED, RANGED, SQUARE, LISTED, UNWRITTEN, ITSELF, ROWWISE, KINDS };
-
 enum { UNASKED = 1 << 24 }; /* elements: of more than these memory may be short */
 enum { POOLED = 1 << 19 };  /* and filled ones have memory of ours, which others of its size have had */
 enum { MUCH = 1 << 20 };    /* and of matrices: what was recorded before runs before there are as many */

@@ -11,18 +11,13 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "constants.h"
 #include "arrays.h"
 #include "log_format.h"
 #include "windows.h"
 
 static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is installed */
 static PyTypeObject *Plain; /* numpy.ndarray */
-static Py_ssize_t Small;    /* where a handle keeps its plain array: None for a large one */
-static Py_ssize_t Store, Shape, Index, Readonly, View, SmallView; /* what else it keeps; see handle.py */
-static Py_ssize_t Origin;
-static Py_ssize_t Exports, Shard;
-static Py_ssize_t Head, Used, Dirty, Char, Mem, Address, Dtype, Geometry, Size, Permuted; /* in a store; see store.py */
-static Py_ssize_t Done;                    /* in a recording */
 static PyTypeObject *Recordings;           /* the class of these */
 static PyObject *Current;                  /* a function: the options in force */
 static PyObject *Options;                  /* the namespace of `config`, in which they are */
@@ -359,20 +354,10 @@ install(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "a class made in Python is wanted");
         return NULL;
     }
-    if (find_slot(cls, "_small", &Small) || find_slot(cls, "_store", &Store) ||
-        find_slot(cls, "_shape", &Shape) || find_slot(cls, "_index", &Index) ||
-        find_slot(cls, "_readonly", &Readonly) || find_slot(cls, "_ndarray", &View) ||
-        find_slot(cls, "_small_view", &SmallView) || find_slot(cls, "_origin", &Origin) ||
-        find_slot(store, "_head", &Head) || find_slot(store, "used", &Used) ||
-        find_slot(store, "dirty", &Dirty) || find_slot(store, "char", &Char) ||
-        find_slot(store, "mem", &Mem) || find_slot(store, "address", &Address) ||
-        find_slot(store, "dtype", &Dtype) ||
-        find_slot(store, "shape", &Geometry) || find_slot(store, "size", &Size) ||
-        find_slot(store, "permuted", &Permuted) ||
-        find_slot(store, "place", &Alone) || find_slot(store, "exports", &Exports) ||
-        find_slot(store, "shard", &Shard) || find_slot(store, "strides", &Strides) ||
-        find_slot(store, "rec", &Recorded) ||
-        find_slot(recording, "done", &Done))
+#define FIND_IN_HANDLES(text, variable) || find_slot(cls, text, &variable)
+#define FIND_IN_STORES(text, variable) || find_slot(store, text, &variable)
+#define FIND_IN_RECORDINGS(text, variable) || find_slot(recording, text, &variable)
+    if (0 HANDLE_SLOTS(FIND_IN_HANDLES) STORE_SLOTS(FIND_IN_STORES) RECORDING_SLOTS(FIND_IN_RECORDINGS))
         return NULL;
     Example = PyTuple_GET_SIZE(dtypes) ? PyObject_CallFunction(store, "()O", PyTuple_GET_ITEM(dtypes, 0)) : NULL;
     if (Example == NULL)
@@ -522,7 +507,7 @@ PyInit_extension(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddIntConstant(module, "REVISION", 39) < 0)
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 40) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

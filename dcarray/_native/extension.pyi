@@ -6,6 +6,33 @@ import numpy as np
 
 REVISION: int
 
+# The constants of constants.h.
+ANSWERED: tuple[str, ...]
+SHAPED: int
+FILLED: int
+RANGED: int
+SQUARE: int
+LISTED: int
+UNWRITTEN: int
+ITSELF: int
+ROWWISE: int
+DRAWN: int
+UNFOLDED: int
+SUM: int
+MEAN: int
+LARGEST_OF: int
+LEAST_OF: int
+ANY: int
+ALL: int
+COUNT: int
+PLAIN_ARRAY: int
+WRAPPED_ARRAY: int
+IDENTITY: int
+OF_TYPE: int
+EQUAL_INT: int
+FUNCTION: int
+TUPLE: int
+
 def install(
     cls: type,
     ndarray: type[np.ndarray[Any, Any]],

@@ -69,7 +69,6 @@ done:
 }
 
 /* ---- the values of a loop ------------------------------------------------------------------------ */
-enum { PLAIN_ARRAY, OUR_ARRAY, VERY_OBJECT, OF_TYPE, EQUAL_INT, HELD, A_TUPLE }; /* as in program/entering.py */
 enum { MOST_ARRAYS = 32 };
 
 typedef struct {
@@ -109,9 +108,9 @@ value_met(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
     long kind = size > 1 ? PyLong_AsLong(PyTuple_GET_ITEM(check, 0)) : -1;
     PyObject *what = size > 1 ? PyTuple_GET_ITEM(check, 1) : NULL, *a;
     int found = 0;
-    if ((kind == PLAIN_ARRAY || kind == OUR_ARRAY) && size == 7 && PyBytes_CheckExact(PyTuple_GET_ITEM(check, 3)) &&
+    if ((kind == PLAIN_ARRAY || kind == WRAPPED_ARRAY) && size == 7 && PyBytes_CheckExact(PyTuple_GET_ITEM(check, 3)) &&
         !deep) {
-        a = array_met(x, kind == OUR_ARRAY, what, PyTuple_GET_ITEM(check, 2) == Py_True, PyTuple_GET_ITEM(check, 3));
+        a = array_met(x, kind == WRAPPED_ARRAY, what, PyTuple_GET_ITEM(check, 2) == Py_True, PyTuple_GET_ITEM(check, 3));
         if (a == NULL || *arrays == MOST_ARRAYS)
             return 0;
         spans[*arrays].array = x;
@@ -122,20 +121,20 @@ value_met(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
         return PyErr_Occurred() ? -1 : 1;
     }
     switch (kind) {
-    case VERY_OBJECT:
+    case IDENTITY:
         return x == what;
     case OF_TYPE:
         return (PyObject *)Py_TYPE(x) == what;
     case EQUAL_INT:
         return PyLong_CheckExact(x) ? x == what ? 1 : PyObject_RichCompareBool(x, what, Py_EQ) : 0;
-    case HELD:
+    case FUNCTION:
         if (size == 3 && x == PyTuple_GET_ITEM(check, 2)) {
             PyObject *holds = PyObject_CallNoArgs(what);
             found = holds == NULL ? -1 : holds == Py_True;
             Py_XDECREF(holds);
         }
         return found;
-    case A_TUPLE:
+    case TUPLE:
         if (!PyTuple_CheckExact(x) || !PyTuple_CheckExact(what) || PyTuple_GET_SIZE(x) != PyTuple_GET_SIZE(what) ||
             deep == DEEP)
             return 0;

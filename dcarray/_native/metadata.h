@@ -1,18 +1,12 @@
 /* Functions whose answer takes less time than to call NumPy's: what they say is known here.  Included where what it
  * uses is declared. */
 
-/* In the order of `ANSWERED` in functions/small.py. */
-enum {
-    UNANSWERED, SHAPE, NDIM, SIZE, ISCOMPLEX, ISREAL, AT_LEAST_1D, AT_LEAST_2D, SQUEEZE, TRANSPOSE, FLIP, REAL, IMAG,
-    EMPTY_LIKE, RESULT_TYPE, COPYTO, DOT, COPY, ANSWERS
-};
 enum { ANSWERED = 64 }; /* places in the table: a power of two, several times as many as there are answers */
 static struct {
     PyObject *function;
     int answer;
 } Answered[ANSWERED];
 static PyObject *Row, *Backwards; /* the keys of x[None, :] and x[::-1] */
-static Py_ssize_t Strides, Recorded; /* in a store */
 
 /* Where a function is in the table, or would be. */
 static inline int

@@ -9,11 +9,9 @@ typedef struct {
     PyObject *numpy, *slow;
     Py_ssize_t place;
     int looks, makes; /* of large arrays; small ones of numbers, or -1 */
-    int answer;       /* as in metadata.h */
-    int fold;         /* as in blocked_sequences.h */
+    int answer;       /* of constants.h */
+    int fold;         /* likewise */
 } Short;
-
-enum { DRAWN = KINDS }; /* what is drawn by an instance that has NumPy's own generator */
 
 /* A draw of numbers, which no array says how: NULL, without an exception, if it is not so simple. */
 static PyObject *

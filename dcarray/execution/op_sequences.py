@@ -215,6 +215,7 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
 
 
 if BUILT:  # else there are none
+    from dcarray._native import extension
     from dcarray._native.extension import chain as _chain
     from dcarray._native.extension import expire_chains as over
     from dcarray._native.extension import folds as _folds
@@ -230,10 +231,14 @@ if BUILT:  # else there are none
             if times + 1 == TIMES:
                 _learn(rec, prepared, options)
 
-    _sums = (np.sum, np.mean, (np.max, np.amax), (np.min, np.amin), np.any, np.all, np.count_nonzero)
-    _kinds: dict[Any, int] = {}  # as in blocked_sequences.h
-    for _kind, _functions in enumerate(_sums, 1):
-        for _function in _functions if isinstance(_functions, tuple) else (_functions,):
+    _functions_of: dict[int, tuple[Any, ...]] = {
+        extension.SUM: (np.sum,), extension.MEAN: (np.mean,), extension.LARGEST_OF: (np.max, np.amax),
+        extension.LEAST_OF: (np.min, np.amin), extension.ANY: (np.any,), extension.ALL: (np.all,),
+        extension.COUNT: (np.count_nonzero,),
+    }  # fmt: skip
+    _kinds: dict[Any, int] = {}
+    for _kind, _functions in _functions_of.items():
+        for _function in _functions:
             _kinds[_function] = _kinds[_function.__name__] = _kind
     if not isinstance(np.count_nonzero(np.empty(0)), np.generic):  # but a number of Python's
         del _kinds[np.count_nonzero]

@@ -181,7 +181,7 @@ def test_everything_works_without_the_module() -> None:
     here = __file__
     if sys.modules.get("dcarray._native.extension", here) is None:
         pytest.skip("this is the run without it")
-    others = [here.replace("speedups", name) for name in ("like_ndarray", "functions_views")]
+    others = [here.replace("native_module", name) for name in ("like_ndarray", "functions_views")]
     command = [sys.executable, "-c", WITHOUT, here, *others]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stdout[-3000:]

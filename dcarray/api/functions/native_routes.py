@@ -28,11 +28,6 @@ sort squeeze std sum swapaxes take tolist trace transpose var
 _GROWING: dict[Any, int] = {np.outer: 2, np.repeat: 1, np.tile: 1, np.eye: -1, np.identity: -1, np.tri: -1}
 # What looks at no more of an array than its shape and dtype, and gives no array.
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
-# What is known without NumPy's function, in the order of metadata.h.
-_ANSWERED = """
-shape ndim size iscomplexobj isrealobj atleast_1d atleast_2d squeeze transpose flip real imag
-empty_like result_type copyto dot copy
-"""
 # What gives views of its arguments, or no arrays at all; of memory in C's order alone; and of matrices alone.
 _VIEWS = """
 transpose moveaxis swapaxes rollaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d flip fliplr flipud
@@ -80,21 +75,9 @@ def shorten_calls(cls: type, name: str, method: str = "__call__") -> None:
     those of this method of theirs."""
 
 
-# What makes arrays of numbers alone, and what the first argument says, as in creation.h: a shape, a shape
-# before a value, ends and a step, rows and columns, the elements, or a shape of what is not written; and what
-# gives the array itself, perhaps if it lies in C's order.
-_MAKERS: dict[Any, int] = {
-    np.zeros: 0, np.ones: 0, np.full: 1, np.arange: 2, np.eye: 3, np.identity: 3, np.array: 4, np.empty: 5,
-    np.asarray: 6, np.asanyarray: 6, np.ascontiguousarray: 7,
-}  # fmt: skip
-
-
 def made_small(function: Any, slow: Any) -> Any:
     """A function of ours that makes arrays, and goes straight to NumPy's for small ones of numbers."""
     return slow
-
-
-_DRAWN = 8  # as in native_routes.h
 
 
 def made_by_generator(function: Any, slow: Any) -> Any:
@@ -103,6 +86,7 @@ def made_by_generator(function: Any, slow: Any) -> Any:
 
 
 if BUILT:  # else `fallback.quick` and the methods themselves do it
+    from dcarray._native import extension
     from dcarray._native.extension import serve, short, short_call, short_maker
 
     # on plain arrays there is nothing to dispatch
@@ -110,14 +94,20 @@ if BUILT:  # else `fallback.quick` and the methods themselves do it
     _behind |= {f: (getattr(f, "_implementation", f), arrays) for f, arrays in _GROWING.items()}
     _behind |= {np.tril: TRIL, np.triu: TRIU}
     _questions = frozenset(getattr(np, name) for name in _SHAPES.split())
-    _answered = tuple(getattr(np, name) for name in _ANSWERED.split())
+    _answered = tuple(getattr(np, name) for name in extension.ANSWERED)
     serve(_behind, tuple(_METHODS.split()), _questions, viewing(), _answered)
+    _makers: dict[Any, int] = {
+        np.zeros: extension.SHAPED, np.ones: extension.SHAPED, np.full: extension.FILLED,
+        np.arange: extension.RANGED, np.eye: extension.SQUARE, np.identity: extension.SQUARE,
+        np.array: extension.LISTED, np.empty: extension.UNWRITTEN, np.asarray: extension.ITSELF,
+        np.asanyarray: extension.ITSELF, np.ascontiguousarray: extension.ROWWISE,
+    }  # fmt: skip
     shortened = short
     shorten_calls = short_call
 
     def made_small(function: Any, slow: Any) -> Any:
-        kind = _MAKERS.get(function) if callable(function) else None
+        kind = _makers.get(function) if callable(function) else None
         return slow if kind is None else short_maker(function, slow, kind)
 
     def made_by_generator(function: Any, slow: Any) -> Any:
-        return short_maker(function, slow, _DRAWN)
+        return short_maker(function, slow, extension.DRAWN)

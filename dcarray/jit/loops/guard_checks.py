@@ -22,8 +22,6 @@ from .guards import ARRAYS
 __all__ = ["Checks", "checks_hold", "checks_of", "span"]
 
 Checks = tuple[tuple[Any, ...], ...]
-# The kinds of checks, as in `guard_checks.h`.
-_PLAIN_ARRAY, _WRAPPED_ARRAY, _IDENTITY, _TYPE, _EQUAL_INT, _FUNCTION, _TUPLE = range(7)
 
 
 def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:
@@ -33,6 +31,7 @@ def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] |
 
 
 if BUILT:  # else Python computes the guards at each entry
+    from dcarray._native import extension
     from dcarray._native.extension import checks_hold
 
 
@@ -49,20 +48,20 @@ def checks_of(values: Sequence[Any], guards: Sequence[Any], written: Collection[
 def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
     if type(value) in ARRAYS:
         dtype, shape, strides, may_write, plain = guard
-        kind = _PLAIN_ARRAY if plain else _WRAPPED_ARRAY
+        kind = extension.PLAIN_ARRAY if plain else extension.WRAPPED_ARRAY
         low, high = span(shape, strides, dtype.itemsize)
         geometry = struct.pack(f"{2 * len(shape)}n", *shape, *strides)
         return kind, dtype, may_write, geometry, low, high, written
     if type(value) is int:
-        return _EQUAL_INT, value
+        return extension.EQUAL_INT, value
     if type(value) in (float, complex) or isinstance(value, np.generic):
-        return _TYPE, type(value)
+        return extension.OF_TYPE, type(value)
     if type(value) is tuple:
         inner = [_check(v, m, False) for v, m in zip(value, guard[1], strict=True)]
-        return None if None in inner else (_TUPLE, tuple(inner))
+        return None if None in inner else (extension.TUPLE, tuple(inner))
     if isinstance(guard, ObjectGuard) and isinstance(guard.entry_value, Function):
-        return _FUNCTION, guard.holds, value
-    return _IDENTITY, value  # of an immutable type
+        return extension.FUNCTION, guard.holds, value
+    return extension.IDENTITY, value  # of an immutable type
 
 
 def span(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
