@@ -1,4 +1,4 @@
-"""The same random programs with the C extension and without it: the same values, dtypes, errors and warnings."""
+"""Random programs with the C extension and without: the same values, dtypes, errors and warnings."""
 
 from __future__ import annotations
 
