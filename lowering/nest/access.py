@@ -233,7 +233,7 @@ class Arguments:
         self._scratch.append(Scratch(dtype, dims.simplify(size)))
         return f"t{len(self._scratch) - 1}"
 
-    def piece(self, dtype: DType, size: Dim) -> Spot:
+    def scratch_per_piece(self, dtype: DType, size: Dim) -> Spot:
         """A new scratch buffer that each of the pieces of the kernel's loop has for itself."""
         if self.pieces is None:
             return self.scratch(dtype, size), affine()

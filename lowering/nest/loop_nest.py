@@ -18,7 +18,7 @@ from .body import Names, Scope
 from .legality import check, reduced
 from .order import can_join, choose
 
-FEW = 16  # a parallel loop of fewer iterations is too short for many cores
+MIN_PARALLEL = 16  # a parallel loop of fewer iterations is too short for many cores
 Block = tuple[Stmt, ...]
 Kind = Literal["serial", "vector"]
 
@@ -29,7 +29,7 @@ def variable(name: str, coef: int = 1) -> Affine:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class LoopHeader:
     """The head of a loop, and what stands before and after the loop in the level around it.  With ``cond``
     the loop is entered only where that holds."""
 
@@ -43,7 +43,7 @@ class Open:
     floors: tuple[Affine, ...] = ()
 
 
-class Shared(Protocol):
+class SharedArguments(Protocol):
     """What the statements of one kernel have in common."""
 
     arguments: Arguments
@@ -51,13 +51,13 @@ class Shared(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class EnclosingLoops:
     """The loops of the kernel that a statement is in: the values of their variables, and plausible ones."""
 
     variables: Mapping[str, Affine] = field(default_factory=dict)
     typical: Mapping[str, int] = field(default_factory=dict)
 
-    def moves(self, dim: Dim) -> bool:
+    def varies(self, dim: Dim) -> bool:
         """Does a number depend on the loops?"""
         return not dims.free_symbols(dim).isdisjoint(self.variables)
 
@@ -73,12 +73,12 @@ class LoopNest:
     ----------
     stmt, region
         The statement and its region.
-    rows
+    row_axes
         So many of the first axes are the first loop, which is the phase: the statement is one of several
         that run row by row.
     before
         The nest of a statement before it in the same kernel, or what has the same to share.
-    inside
+    enclosing
         The statement is one of several in loops: what it needs is done by one thread, where it stands.
     """
 
@@ -86,15 +86,15 @@ class LoopNest:
         self,
         stmt: Compute | Nest,
         region: Region,
-        rows: int = 0,
-        before: Shared | None = None,
-        inside: Inside | None = None,
+        row_axes: int = 0,
+        shared: SharedArguments | None = None,
+        enclosing: EnclosingLoops | None = None,
     ) -> None:
         self.computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
         self.memory = Memory(region)
-        self.hints = SizeHints(region, inside.typical if inside is not None else None)
-        self.alone = rows > 0 or inside is not None  # by one thread
-        self.inside = inside
+        self.hints = SizeHints(region, enclosing.typical if enclosing is not None else None)
+        self.single_threaded = row_axes > 0 or enclosing is not None  # by one thread
+        self.enclosing = enclosing
         self.shape = self.computes[0].target.shape
         check(self.computes, self.memory)
         folds = [reduced(compute) for compute in self.computes]
@@ -104,21 +104,21 @@ class LoopNest:
             raise Unsupported("reductions over different axes in one nest")
         self.values = [self._value(c, f) for c, f in zip(self.computes, self.folds, strict=True)]
         self.arguments = Arguments(self.memory, len(self.shape), (), ())
-        self.rows = rows
+        self.row_axes = row_axes
         accesses = self._accesses()
         fixed = {n.axis for v in self.values for n in windows.walk(v) if isinstance(n, Iota)}
-        self.scan = self._scan(inside is not None or bool(rows))
+        self.scan = self._scan(enclosing is not None or bool(row_axes))
         fixed |= set() if self.scan is None else {self.scan}
-        if inside is not None:  # products of variables are not affine
-            fixed |= {axis for axis, extent in enumerate(self.shape) if inside.moves(extent)}
-        self.joined = can_join(self.shape, accesses, fixed, rows)
-        self.loops = choose(self.shape, accesses, folded, fixed, self.hints, rows)
-        shared = before.arguments if before is not None else self.arguments
-        variables = inside.variables if inside is not None else None
-        self.arguments = shared.kin(len(self.shape), self.loops.axes, self.loops.extents, variables)
+        if enclosing is not None:  # products of variables are not affine
+            fixed |= {axis for axis, extent in enumerate(self.shape) if enclosing.varies(extent)}
+        self.joined = can_join(self.shape, accesses, fixed, row_axes)
+        self.loops = choose(self.shape, accesses, folded, fixed, self.hints, row_axes)
+        arguments = shared.arguments if shared is not None else self.arguments
+        variables = enclosing.variables if enclosing is not None else None
+        self.arguments = arguments.kin(len(self.shape), self.loops.axes, self.loops.extents, variables)
         for access, write in self._accesses():
             self.arguments.note(access, "w" if write else "r")
-        self.names: Names = before.names if before is not None else Names()
+        self.names: Names = shared.names if shared is not None else Names()
         self.variables = [variable(f"i{k}") for k in range(len(self.loops.axes))]
         self.nonempty = all(map(positive, self.loops.extents))
         self.phases: list[Phase] = []
@@ -159,41 +159,47 @@ class LoopNest:
         """A place in the loop nest; see ``Scope``."""
         return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
 
-    def place(
-        self, phase: str, opens: Sequence[Open], level: int, hoist: bool, ahead: int = 0, var: str = ""
+    def scope_at(
+        self,
+        phase: str,
+        headers: Sequence[LoopHeader],
+        level: int,
+        hoist: bool,
+        ahead: int = 0,
+        var: str = "",
     ) -> Scope:
         """A place ``level`` loops deep, with the phase's as the first; ``ahead``: at so many iterations
         after the present one of the loop over ``var``, or of the last loop but one."""
-        levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
+        levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
         scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
         if ahead:
-            var = var or opens[-2].var
+            var = var or headers[-2].var
             scope.variables = [affine(ahead, v) if v == variable(var) else v for v in self.variables]
         return scope
 
-    def head(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[Open]]:
+    def parallel_header(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[LoopHeader]]:
         """Variable, extent, its Dim and the points of one iteration when the first kept loop is parallel, and
         the other loops."""
         extents = self.loops.extents
-        if not kept or (self.inside is not None and not self.rows):
-            return "one", affine(1), 1, total(extents), [*map(self.whole, kept)]
+        if not kept or (self.enclosing is not None and not self.row_axes):
+            return "one", affine(1), 1, total(extents), [*map(self.whole_loop, kept)]
         others = (extent for loop, extent in enumerate(extents) if loop != kept[0])
         extent = self.arguments.extent(kept[0])
-        return f"i{kept[0]}", extent, extents[kept[0]], total(others), [*map(self.whole, kept[1:])]
+        return f"i{kept[0]}", extent, extents[kept[0]], total(others), [*map(self.whole_loop, kept[1:])]
 
-    def whole(self, loop: int) -> Open:
+    def whole_loop(self, loop: int) -> LoopHeader:
         """All of a loop."""
-        return Open(f"i{loop}", affine(), self.arguments.bounds(loop))
+        return LoopHeader(f"i{loop}", affine(), self.arguments.bounds(loop))
 
-    def strips(self, loop: int, var: str, step: int) -> Open:
+    def strip_loop(self, loop: int, var: str, step: int) -> LoopHeader:
         """A loop in strips: ``var`` is where each begins."""
-        return Open(var, affine(), self.arguments.bounds(loop), step)
+        return LoopHeader(var, affine(), self.arguments.bounds(loop), step)
 
-    def piece(self, loop: int, start: Affine, size: Affine) -> Open:
+    def loop_from(self, loop: int, start: Affine, size: Affine) -> LoopHeader:
         """A loop's iterations from ``start``, at most ``size`` of them."""
-        return Open(f"i{loop}", start, (affine(0, start, size), *self.arguments.bounds(loop)))
+        return LoopHeader(f"i{loop}", start, (affine(0, start, size), *self.arguments.bounds(loop)))
 
-    def blocks(self, extent: Dim, size: Dim) -> Dim:
+    def block_count(self, extent: Dim, size: Dim) -> Dim:
         """How many blocks of a size cover an extent."""
         return dims.simplify((extent + size - 1) // size)
 
@@ -205,12 +211,12 @@ class LoopNest:
 
         return dims.simplify(sympy.Min(limit, value))
 
-    def most(self, value: Dim) -> Dim:
+    def upper_bound(self, value: Dim) -> Dim:
         """The largest that a number is in all of the kernel's loops."""
-        if self.inside is None or not self.inside.moves(value):
+        if self.enclosing is None or not self.enclosing.varies(value):
             return value
         found = dims.largest(value)
-        if self.inside.moves(found):
+        if self.enclosing.varies(found):
             raise Unsupported(f"it is not known how large {dims.show(value)} gets")
         return found
 
@@ -233,7 +239,7 @@ class LoopNest:
 
         return head * sympy.Min(1, points)
 
-    def add(self, phase: Phase, extent: Dim, work: Dim) -> None:
+    def add_phase(self, phase: Phase, extent: Dim, work: Dim) -> None:
         """The next phase, the Dim of its extent, and the work of one iteration."""
         self.phases.append(phase)
         self.launches.append((extent, dims.simplify(work)))
@@ -250,7 +256,7 @@ class LoopNest:
         return (len(every) + sum(self.folds)) * total(self.shape)
 
 
-def by_row(nests: Sequence[LoopNest]) -> Phase:
+def row_phase(nests: Sequence[LoopNest]) -> Phase:
     """One phase, over rows, of several statements."""
     rows = [phase for nest in nests for phase in nest.phases]
     assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
@@ -259,20 +265,20 @@ def by_row(nests: Sequence[LoopNest]) -> Phase:
     return Phase("i0", nests[0].arguments.bounds(0)[0], "serial", body, pre)
 
 
-def finish(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
+def make_kernel(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
     """The kernel of one statement, or of several that run row by row, and how it is called."""
     first = nests[0]
     phases, launches = first.phases, first.launches
     if len(nests) > 1:
-        phases = [by_row(nests)]
+        phases = [row_phase(nests)]
         work: Dim = 0
         for nest in nests:
             work = work + nest.launches[0][1]
         launches = [(first.loops.extents[0], dims.simplify(work))]
-    return assembled(nests, phases, launches)
+    return assemble_kernel(nests, phases, launches)
 
 
-def assembled(
+def assemble_kernel(
     nests: Sequence[LoopNest], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
 ) -> tuple[Kernel, Binding]:
     """The kernel of statements with the same arguments, in the given phases."""
@@ -293,18 +299,20 @@ def assembled(
     return Kernel(buffers, ints, tuple(phases)), binding
 
 
-def around(opens: list[Open], at: int, before: Block, after: Block) -> None:
+def wrap_loop(headers: list[LoopHeader], at: int, before: Block, after: Block) -> None:
     """Put statements before and after one of the loops, outside of those that are there."""
-    head = opens[at]
-    opens[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
+    head = headers[at]
+    headers[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
 
 
-def build_loops(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unroll: int = 0) -> Block:
+def build_loops(
+    scope: Scope, level: int, headers: Sequence[LoopHeader], kind: Kind, unroll: int = 0
+) -> Block:
     """The body of a level: the loops inside it, one in the other, with all that the scope collected.
     ``kind`` and ``unroll`` are the innermost loop's."""
-    body = scope.take(level + len(opens))
-    for number, head in reversed(list(enumerate(opens))):
-        own, times = (kind, unroll) if number == len(opens) - 1 else ("serial", 0)
+    body = scope.take(level + len(headers))
+    for number, head in reversed(list(enumerate(headers))):
+        own, times = (kind, unroll) if number == len(headers) - 1 else ("serial", 0)
         loop: Stmt = For(head.var, head.lower, head.upper, head.step, own, body, times, head.floors)
         if head.cond is not None:
             loop = If(head.cond, (loop,))
@@ -312,7 +320,7 @@ def build_loops(scope: Scope, level: int, opens: Sequence[Open], kind: Kind, unr
     return body
 
 
-def statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr], None] | None) -> None:
+def evaluate_statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr], None] | None) -> None:
     """Evaluate all statements at the scope; ``fold(number, value)`` takes what a reduction folds."""
     for number, compute in enumerate(nest.computes):
         value = scope.evaluate(nest.values[number])
@@ -324,14 +332,16 @@ def statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr], None] |
         scope.store(compute.target, value, any(nest.memory.family(x.window.array) == family for x in later))
 
 
-def evaluated(nest: LoopNest, phase: str, opens: Sequence[Open], tiles: Mapping[Spot, Spot]) -> Scope:
+def evaluated_scope(
+    nest: LoopNest, phase: str, headers: Sequence[LoopHeader], tiles: Mapping[Spot, Spot]
+) -> Scope:
     """A scope inside of the phase and the loops, in which all statements are evaluated."""
-    level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(opens)}}
+    level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
     # Without points nothing is launched: values may be computed before the loops that use them.  A row may
     # have none, though.
-    hoist = not nest.rows or nest.nonempty
-    scope = nest.scope([level[f"i{k}"] for k in range(len(nest.loops.axes))], 1 + len(opens), hoist)
+    hoist = not nest.row_axes or nest.nonempty
+    scope = nest.scope([level[f"i{k}"] for k in range(len(nest.loops.axes))], 1 + len(headers), hoist)
     scope.tiles = tiles
     scope.announce(nest.values, [compute.target for compute in nest.computes])
-    statements(nest, scope, None)
+    evaluate_statements(nest, scope, None)
     return scope

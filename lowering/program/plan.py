@@ -377,7 +377,9 @@ class _Lowering:
         """Lower a statement to the launch of a kernel; return the reason if that cannot be done."""
         try:
             kernel, binding = schedule(stmt, self.region, self.cores)
-            kernel, binding = ufunc_blocks.natively(kernel, binding, not self.fastmath, self.target.own)
+            kernel, binding = ufunc_blocks.call_numpy_loops(
+                kernel, binding, not self.fastmath, self.target.own
+            )
             # the driver launches it again and again where it is in a loop
             kernel, binding = fixed(kernel, binding, None if inside else FEW)
             loaded = self.code.launch(self.target, kernel)

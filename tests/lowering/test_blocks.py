@@ -112,7 +112,7 @@ def test_stages_keep_the_order_of_memory(kernel):
     binding = K.Binding(pointers, (SIZE,), (extent,), (1,))
     check(kernel)
     with small():
-        made, bound = ufunc_blocks.natively(kernel, binding, find=loop_of)
+        made, bound = ufunc_blocks.call_numpy_loops(kernel, binding, find=loop_of)
     check(made)
     # Sums whose order matters, where it may not change.
     unit = 0.7 if K.text(kernel).count("serial") == 2 else 0.5
@@ -127,7 +127,7 @@ def test_the_text_of_stages():
     phase = K.Phase("i", K.affine(0, K.Term(1, "n0")), "vector", (store,))
     kernel = K.Kernel(buffers, ("n0",), (phase,))
     binding = K.Binding((K.Pointer("x", 0), K.Pointer("y", 0)), (1000,), (1000,), (3,))
-    made, bound = ufunc_blocks.natively(kernel, binding, find=lambda *_: (12, 34, True))
+    made, bound = ufunc_blocks.call_numpy_loops(kernel, binding, find=lambda *_: (12, 34, True))
     body = """  parallel serial k0 < n3 {
     --
     stack r3: float64[512]
@@ -143,10 +143,10 @@ def test_the_text_of_stages():
 }"""
     assert K.text(made).split("\n", 1)[1] == body
     assert (bound.ints, bound.extents, bound.work) == ((1000, 12, 34, 2), (2,), (3 * 512,))
-    assert ufunc_blocks.natively(kernel, binding, False)[0] is kernel
-    assert ufunc_blocks.natively(kernel, binding, find=lambda *_: None)[0] is kernel
+    assert ufunc_blocks.call_numpy_loops(kernel, binding, False)[0] is kernel
+    assert ufunc_blocks.call_numpy_loops(kernel, binding, find=lambda *_: None)[0] is kernel
     plain = K.Phase("i", phase.extent, "vector", (K.Store("p1", K.affine(0, I), K.Op("exp", (x,), F8)),))
-    made, _ = ufunc_blocks.natively(
+    made, _ = ufunc_blocks.call_numpy_loops(
         K.Kernel(buffers, ("n0",), (plain,)), binding, find=lambda *_: (12, 34, True)
     )
     assert "p1[4096*k0...] = exp[n1, n2, clears](p0[4096*k0...]) for min(4096, n0 + -4096*k0)" in K.text(made)

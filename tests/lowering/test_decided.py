@@ -21,7 +21,7 @@ FOLDS = {
 @pytest.fixture(scope="module", autouse=True)
 def small_blocks():
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"PIECE": 8, "STOP": 4, "FEW": 3, "DECIDED": (1, 3)}.items():
+        for name, value in {"PIECE": 8, "STOP": 4, "MIN_PARALLEL": 3, "DECIDED": (1, 3)}.items():
             patch.setattr(reduce_module, name, value)
         yield
 

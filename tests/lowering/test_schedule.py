@@ -31,7 +31,7 @@ from dcarray.ir.nodes import (
 )
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks as blocks_module
 from dcarray.lowering.cpu.kernel_passes import unroll_and_jam as jam_module
-from dcarray.lowering.cpu.kernel_passes.ufunc_blocks import natively
+from dcarray.lowering.cpu.kernel_passes.ufunc_blocks import call_numpy_loops
 from dcarray.lowering.cpu.schedules import column_reductions as columns_module
 from dcarray.lowering.cpu.schedules import cross_row_reductions as across_module
 from dcarray.lowering.cpu.schedules import elementwise as elementwise_module
@@ -88,7 +88,7 @@ def run_both(region, symbols=None, seed=0):
             check(made)
             kernels.append(made)
             Machine(made, binding, flats, symbols)
-            made, binding = natively(made, binding, find=loop_of)
+            made, binding = call_numpy_loops(made, binding, find=loop_of)
             check(made)
             Machine(made, binding, staged, symbols)
     for name, (flat, _) in flats.items():  # the same to the bit
@@ -116,17 +116,26 @@ def small_blocks():
         patch.setattr(transpose_module, "TALL", 16)
         patch.setattr(transpose_module, "NARROW", 2)
         patch.setattr(elementwise_module, "STRIP", 2)
-        patch.setattr(schedule_module, "FEW", 2)
-        blocks = {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "FEW": 3, "STOP": 2, "LONG": 2}
+        patch.setattr(schedule_module, "MIN_PARALLEL", 2)
+        blocks = {"BLOCK": 2, "PIECE": 4, "COLUMNS": 2, "MIN_PARALLEL": 3, "STOP": 2, "LONG": 2}
         blocks["DECIDED"] = (1, 3)
         for name, value in blocks.items():
             patch.setattr(reduce_module, name, value)
-        sizes = {"COLUMNS": 2, "ROWS": 2, "GROUP": 2, "GROUPS": 2, "PART": 2, "WAYS": 2, "BODY": 99, "FEW": 3}
+        sizes = {
+            "COLUMNS": 2,
+            "ROWS": 2,
+            "GROUP": 2,
+            "GROUPS": 2,
+            "PART": 2,
+            "WAYS": 2,
+            "BODY": 99,
+            "MIN_PARALLEL": 3,
+        }
         sizes["WIDE"] = 2
         for name, value in sizes.items():
             patch.setattr(columns_module, name, value)
         for module in (across_module, columns_module, jam_module):  # all is from memory
-            patch.setattr(module, "BEYOND", 0)
+            patch.setattr(module, "OUT_OF_CACHE", 0)
         patch.setattr(across_module, "LONG", 2)
         # Operations of random statements that are done in stages.
         patch.setattr(blocks_module, "_OPEN", frozenset({"multiply", "subtract", "exp", "power"}))
@@ -570,7 +579,7 @@ def test_what_rows_fold_of_their_own_is_folded_row_by_row(monkeypatch):
 
 
 def test_a_softmax_is_one_phase(monkeypatch):
-    monkeypatch.setattr(across_module, "BEYOND", 99)
+    monkeypatch.setattr(across_module, "OUT_OF_CACHE", 99)
     (kernel,) = run_both(
         region("""region() {
   in x: f64[5, 7]
@@ -592,7 +601,7 @@ def test_a_softmax_is_one_phase(monkeypatch):
 
 
 def test_rows_of_several_axes_are_one_loop_if_they_go_on_without_a_jump(monkeypatch):
-    monkeypatch.setattr(across_module, "BEYOND", 999)
+    monkeypatch.setattr(across_module, "OUT_OF_CACHE", 999)
     source = """region() {{
   in x: f64[3, {size}, 7]
   out s: f64[3, 2]

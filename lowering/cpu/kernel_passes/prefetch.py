@@ -14,16 +14,16 @@ from dataclasses import replace
 from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Stmt, Term, affine
 from dcarray.lowering.kernel.walk import changed, mapped, values, walk
 
-__all__ = ["BEYOND", "asked"]
+__all__ = ["OUT_OF_CACHE", "with_prefetches"]
 
-BEYOND = 1 << 19  # elements that no near cache holds
+OUT_OF_CACHE = 1 << 19  # elements that no near cache holds
 NEAR, FAR = 256, 2048  # bytes ahead of what is loaded: for the first and for the second cache
 
 Row = tuple[Term, ...]  # of the offset: the same for all elements near one another in a row
 Wants = dict[tuple[str, Row], tuple[Affine, ...]]
 
 
-def asked(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
+def with_prefetches(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
     """The body of a loop with loads that ask for what comes later, too.
 
     Parameters
@@ -48,9 +48,9 @@ def asked(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
         for buffer, several in own.items():
             sharing = [j for j, others in enumerate(rows) if buffer in others]
             pieces = {id(loops[j][1]) for j in sharing}
-            abreast = len(sharing) == 1 or (len(pieces) == 1 and loops[k][1] is not None)
+            fuse_strips = len(sharing) == 1 or (len(pieces) == 1 and loops[k][1] is not None)
             for r, row in enumerate(several):
-                if abreast:
+                if fuse_strips:
                     size = several[row]
                     if not any(row in rows[j][buffer] for j in sharing if j < k):  # else it is there by then
                         found[buffer, row] = (affine(NEAR // size), affine(FAR // size))

@@ -17,12 +17,12 @@ from dcarray.lowering.cpu import caches
 from dcarray.lowering.kernel.nodes import Affine, Binding, For, If, Kernel, Pointer, Stmt, Store, Term
 from dcarray.lowering.nest.access import total
 
-__all__ = ["past_caches"]
+__all__ = ["stream_stores"]
 
 LONG = 512  # bytes of a row: the lines that its ends share with others are stored as ever
 
 
-def past_caches(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
+def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     """The kernel with stores past the caches where it only writes a large array, row by row.
 
     Parameters

@@ -8,12 +8,12 @@ from dataclasses import replace
 from dcarray.lowering.kernel.nodes import Affine, For
 from dcarray.lowering.nest.loop_nest import Block, variable
 
-__all__ = ["abreast"]
+__all__ = ["fuse_strips"]
 
 STRIP = "b1"  # the loop over pieces of a row whose sums are carried from one to the next
 
 
-def abreast(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[int, int], bool]) -> Block:
+def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[int, int], bool]) -> Block:
     """The body of a loop over rows: the parts of it one after the other, but for those that end in a loop
     along the whole row; these go piece by piece with a part that is in pieces anyhow.
 

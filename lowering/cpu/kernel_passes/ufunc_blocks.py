@@ -62,7 +62,7 @@ _COMPLEX = frozenset({"sqrt", "sign", "absolute"})
 _HALF = frozenset({"spacing", "nextafter"})
 
 
-def natively(
+def call_numpy_loops(
     kernel: Kernel,
     binding: Binding,
     exact: bool = True,

@@ -31,13 +31,13 @@ from dcarray.lowering.kernel.walk import changed, values, walk
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.nest.loop_nest import LoopNest
 
-from .prefetch import BEYOND, asked
+from .prefetch import OUT_OF_CACHE, with_prefetches
 
 WAYS = 4  # rows at a time: more are too many streams, fewer too few
 SHARED = 0.9  # of what two rows load one by one, what they load together, at most
 
 
-def in_groups(
+def jam_rows(
     nest: LoopNest, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int
 ) -> tuple[Stmt, ...]:
     """The first loop of a nest from ``start``, a multiple of ``ways``, to ``stop``: so many turns at a time,
@@ -46,16 +46,16 @@ def in_groups(
     if ways == 1:
         return (For("i0", start, (stop, extent), 1, "serial", body),)
     whole = nest.arguments.integer(dims.simplify(nest.loops.extents[0] // ways * ways), "whole", "i0")
-    several = jammed(body, "i0", ways)
-    if nest.hints(total(nest.loops.extents)) >= BEYOND:
-        several = asked(several, "i0", ways)
+    several = unroll_and_jam(body, "i0", ways)
+    if nest.hints(total(nest.loops.extents)) >= OUT_OF_CACHE:
+        several = with_prefetches(several, "i0", ways)
     return (
         For("i0", start, (stop, whole), ways, "serial", several),
         For("i0", start, (stop, extent), 1, "serial", body, 0, (whole,)),
     )
 
 
-def in_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
+def jam_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
     """Two turns at a time of one of a nest's loops, if they load much in common.
 
     Parameters
@@ -74,10 +74,10 @@ def in_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, .
     if not isinstance(last, For):
         return body
     if last.var != f"i{loop}":
-        return (*before, replace(last, body=in_pairs(nest, last.body, loop)))
+        return (*before, replace(last, body=jam_pairs(nest, last.body, loop)))
     if not all(isinstance(stmt, For) for stmt in last.body):
         return body  # what stands there is kept in registers, which are not enough for two
-    both = jammed(last.body, last.var, 2)
+    both = unroll_and_jam(last.body, last.var, 2)
     if len(_loads(both)) > SHARED * 2 * len(_loads(last.body)):
         return body
     whole = nest.arguments.integer(dims.simplify(nest.loops.extents[loop] // 2 * 2), "whole", last.var)
@@ -95,7 +95,7 @@ def _loads(body: Iterable[Stmt]) -> set[Expr]:
     return found
 
 
-def jammed(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
+def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
     """The body of a loop over ``var`` for so many iterations from ``var`` on.
 
     Parameters

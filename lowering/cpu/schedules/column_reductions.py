@@ -15,8 +15,8 @@ import numpy as np
 
 from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Dim, Gather
-from dcarray.lowering.cpu.kernel_passes.prefetch import BEYOND, asked
-from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import in_pairs
+from dcarray.lowering.cpu.kernel_passes.prefetch import OUT_OF_CACHE, with_prefetches
+from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import jam_pairs
 from dcarray.lowering.kernel.nodes import (
     Affine,
     Elem,
@@ -34,14 +34,14 @@ from dcarray.lowering.nest.access import product, same, total
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Folding, converted, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
-    FEW,
+    MIN_PARALLEL,
     Block,
+    LoopHeader,
     LoopNest,
-    Open,
-    around,
     build_loops,
-    statements,
+    evaluate_statements,
     variable,
+    wrap_loop,
 )
 
 COLUMNS = 4096  # elements of a strip of the result
@@ -60,7 +60,7 @@ FEWER, LARGER = 4, 64  # rows, and that cost, at most, where one array comes fro
 Add = Callable[[Scope, Folding, list[Expr]], None]
 
 
-def columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
+def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
     """One phase: every strip is folded from its first row to its last.
 
     Where the rows of the result are few and all take from the same operand, as those of a matrix product do,
@@ -69,25 +69,25 @@ def columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: li
     extents, arguments = nest.loops.extents, nest.arguments
     *outer, last = kept
     shared = _shares(nest, outer, last, folded)
-    strips = not nest.alone and _stripped(nest, outer, last, NARROW if shared else COLUMNS)
+    strips = not nest.single_threaded and _stripped(nest, outer, last, NARROW if shared else COLUMNS)
     shared = shared and strips
     width = NARROW if shared else COLUMNS
-    if not nest.alone and not strips:
+    if not nest.single_threaded and not strips:
         outer.insert(0, outer.pop(_longest(nest, outer)))
     if strips:
-        launch = nest.blocks(extents[last], width)
+        launch = nest.block_count(extents[last], width)
         phase, extent = "b0", arguments.integer(launch, "blocks")
-        opens = [] if shared else [nest.whole(loop) for loop in outer]
+        headers = [] if shared else [nest.whole_loop(loop) for loop in outer]
         start = variable("b0", width)
         points = width * total(n for loop, n in enumerate(extents) if loop != last)
     else:
-        phase, extent, launch, points, opens = nest.head(outer)
-        strip = "b2" if nest.alone else "b0"  # blocks of the rows that it is a part of are b0
-        opens.append(nest.strips(last, strip, COLUMNS))
+        phase, extent, launch, points, headers = nest.parallel_header(outer)
+        strip = "b2" if nest.single_threaded else "b0"  # blocks of the rows that it is a part of are b0
+        headers.append(nest.strip_loop(last, strip, COLUMNS))
         start = variable(strip)
-    base = 1 + len(opens)
-    across = nest.piece(last, start, affine(width))
-    within = [*map(nest.whole, outer), across] if shared else [across]
+    base = 1 + len(headers)
+    across = nest.loop_from(last, start, affine(width))
+    within = [*map(nest.whole_loop, outer), across] if shared else [across]
     rows = total(extents[loop] for loop in folded)
     few = dims.prove_le(rows, ROWS) is True
 
@@ -100,18 +100,18 @@ def columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: li
                 row = product(arguments.extent(last), nest.variables[outer[0]])
                 size, at = size * extents[outer[0]], affine(0, row, at)
             elif not strips:
-                most = nest.at_most(nest.most(extents[last]), COLUMNS)
+                most = nest.at_most(nest.upper_bound(extents[last]), COLUMNS)
                 size, at = most, affine(0, at, variable(strip, -1))
-                if outer and not nest.inside:
+                if outer and not nest.enclosing:
                     size = most * extents[outer[0]]
                     row = product(arguments.integer(most, "width"), nest.variables[outer[0]])
                     at = affine(0, row, at)
-            buffer, own = arguments.piece(folding.fold.wide, size)
+            buffer, own = arguments.scratch_per_piece(folding.fold.wide, size)
             places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
         """A loop across the strip that does something for some of the reductions."""
-        scope = nest.place(phase, [*opens, *within], base + len(within), False)
+        scope = nest.scope_at(phase, [*headers, *within], base + len(within), False)
         for folding in which:
             fill(scope, folding)
         return (build_loops(scope, base, within, "vector") if which else ()), scope
@@ -140,31 +140,31 @@ def columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: li
 
     begun, begins = sweep(begin, [f for f in foldings if f.compute.init is not None])
     summed = [f for f in foldings if f.number in places]
-    inside = [*map(nest.whole, folded)]
+    inside = [*map(nest.whole_loop, folded)]
     if summed:
         inside[-1:] = [
-            nest.strips(folded[-1], "b1", ROWS),
-            nest.piece(folded[-1], variable("b1"), affine(ROWS)),
+            nest.strip_loop(folded[-1], "b1", ROWS),
+            nest.loop_from(folded[-1], variable("b1"), affine(ROWS)),
         ]
-        around(inside, -1, sweep(clear, summed)[0], sweep(flush, summed)[0])
-    around(inside, 0, begun, ())
-    body, main = _swept(nest, phase, [*opens, *inside], within, foldings, add)
+        wrap_loop(inside, -1, sweep(clear, summed)[0], sweep(flush, summed)[0])
+    wrap_loop(inside, 0, begun, ())
+    body, main = _swept(nest, phase, [*headers, *inside], within, foldings, add)
     pre = (*main.preamble(), *begins.preamble())
-    if not nest.alone and not strips and not places and len(outer) > 1:
-        body = in_pairs(nest, body, outer[-1])
-    nest.add(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
+    if not nest.single_threaded and not strips and not places and len(outer) > 1:
+        body = jam_pairs(nest, body, outer[-1])
+    nest.add_phase(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
 
 
 def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
     """Which of the loops is to be shared out to threads: the first that is long enough, or the longest."""
-    sizes = [min(nest.hints(nest.loops.extents[loop]), FEW) for loop in outer]
+    sizes = [min(nest.hints(nest.loops.extents[loop]), MIN_PARALLEL) for loop in outer]
     return sizes.index(max(sizes))
 
 
 def _stripped(nest: LoopNest, outer: Sequence[int], last: int, width: int) -> bool:
     """Are strips shared out to threads, instead of the rows of the result?"""
     sizes = [nest.hints(extent) for extent in nest.loops.extents]
-    return not outer or (sizes[last] > width and all(sizes[loop] < FEW for loop in outer))
+    return not outer or (sizes[last] > width and all(sizes[loop] < MIN_PARALLEL for loop in outer))
 
 
 def _shares(nest: LoopNest, outer: Sequence[int], last: int, folded: list[int]) -> bool:
@@ -183,37 +183,37 @@ def _moves(nest: LoopNest, coefs: Sequence[Dim], loop: int) -> bool:
     return any(not same(coefs[axis], 0) for axis in nest.loops.axes[loop])
 
 
-def column_partials(nest: LoopNest, foldings: list[Folding], folded: list[int]) -> None:
+def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: list[int]) -> None:
     """Two phases: blocks of rows give partial rows of results; these are folded."""
     arguments, (first, *others), last = nest.arguments, folded, len(nest.loops.axes) - 1
     extent, rows = nest.loops.extents[last], nest.loops.extents[first]
     size = rows_of_a_part(nest, first)
-    count = nest.blocks(rows, size)
+    count = nest.block_count(rows, size)
     row = product(arguments.extent(last), variable("b0"))
     places = {f.number: arguments.scratch(f.fold.wide, count * extent) for f in foldings}
     at = affine(0, row, nest.variables[last])
-    across = nest.piece(last, variable("b1"), affine(WIDE))
+    across = nest.loop_from(last, variable("b1"), affine(WIDE))
 
-    fills = nest.place("b0", [nest.strips(last, "b1", WIDE), across], 3, False)
+    fills = nest.scope_at("b0", [nest.strip_loop(last, "b1", WIDE), across], 3, False)
     for folding in foldings:
         value = folding.fold.identity() if not folding.fold.idempotent else None
         start = value or converted(starts_of(fills, nest, [folding])[0], folding.fold.wide)
         fills.add(Store(places[folding.number], at, start))
     before = build_loops(fills, 2, [across], "vector")
     height = arguments.integer(size, "height")
-    group = nest.piece(first, product(height, variable("b0")), height)
-    opens = [nest.strips(last, "b1", WIDE), group, *map(nest.whole, others)]
-    around(opens, 1, before, ())
+    group = nest.loop_from(first, product(height, variable("b0")), height)
+    headers = [nest.strip_loop(last, "b1", WIDE), group, *map(nest.whole_loop, others)]
+    wrap_loop(headers, 1, before, ())
 
     def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
         place, fold = places[folding.number], folding.fold
         scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
 
-    body, main = _swept(nest, "b0", opens, [across], foldings, add)
+    body, main = _swept(nest, "b0", headers, [across], foldings, add)
     pre = (*main.preamble(), *fills.preamble())
     points = size * total(n for loop, n in enumerate(nest.loops.extents) if loop != first)
     blocks = arguments.integer(count, "blocks")
-    nest.add(Phase("b0", blocks, "serial", body, pre), count, points * nest.cost())
+    nest.add_phase(Phase("b0", blocks, "serial", body, pre), count, points * nest.cost())
     fold_parts(nest, foldings, places, count, blocks)
 
 
@@ -222,9 +222,9 @@ def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
     partial results are few."""
     extents = nest.loops.extents
     points = total(n for loop, n in enumerate(extents) if loop != first)
-    worth = nest.blocks(nest.blocks(PART, nest.largest(points, 1)), GROUP)
+    worth = nest.block_count(nest.block_count(PART, nest.largest(points, 1)), GROUP)
     count = min(GROUPS, max(SEVERAL, ROOM // points)) if type(points) is int and points > 0 else GROUPS
-    return dims.simplify(GROUP * nest.largest(worth, nest.blocks(extents[first], GROUP * count), 1))
+    return dims.simplify(GROUP * nest.largest(worth, nest.block_count(extents[first], GROUP * count), 1))
 
 
 def fold_parts(
@@ -233,10 +233,10 @@ def fold_parts(
     """The phase that folds partial rows of results in their order."""
     arguments, last = nest.arguments, len(nest.loops.axes) - 1
     at = affine(0, product(arguments.extent(last), variable("b0")), nest.variables[last])
-    strips = nest.blocks(nest.loops.extents[last], COLUMNS)
-    strip = nest.piece(last, variable("b1", COLUMNS), affine(COLUMNS))
-    begins = nest.place("b1", [strip], 2, False)
-    adds = nest.place("b1", [Open("b0", affine(), (extent,)), strip], 3, False)
+    strips = nest.block_count(nest.loops.extents[last], COLUMNS)
+    strip = nest.loop_from(last, variable("b1", COLUMNS), affine(COLUMNS))
+    begins = nest.scope_at("b1", [strip], 2, False)
+    adds = nest.scope_at("b1", [LoopHeader("b0", affine(), (extent,)), strip], 3, False)
     for folding in foldings:
         arguments.note(arguments.access(folding.compute.target), "r")
         if folding.compute.init is not None:
@@ -244,24 +244,29 @@ def fold_parts(
         fold, old = folding.fold, _element(adds, folding)
         value = op(fold.name, converted(old, fold.wide), Elem(places[folding.number], at, fold.wide))
         adds.store(folding.compute.target, converted(value, fold.dtype), False)
-    body = build_loops(adds, 1, [Open("b0", affine(), (extent,)), strip], "vector")
+    body = build_loops(adds, 1, [LoopHeader("b0", affine(), (extent,)), strip], "vector")
     if any(folding.compute.init is not None for folding in foldings):
         body = (*build_loops(begins, 1, [strip], "vector"), *body)
     phase = Phase("b1", arguments.integer(strips, "strips"), "serial", body, begins.preamble())
-    nest.add(phase, strips, COLUMNS * count * 4)
+    nest.add_phase(phase, strips, COLUMNS * count * 4)
 
 
 def _swept(
-    nest: LoopNest, phase: str, opens: list[Open], within: list[Open], foldings: list[Folding], add: Add
+    nest: LoopNest,
+    phase: str,
+    headers: list[LoopHeader],
+    within: list[LoopHeader],
+    foldings: list[Folding],
+    add: Add,
 ) -> tuple[Block, Scope]:
     """The loops, of which the last is over rows, and in it those ``within``, the last of which is across the
     strip: for several rows at a time and then for those that are left.  ``add`` takes what they give."""
-    *others, rows = opens
-    several, level = ways(nest), 1 + len(others)
-    large = not nest.alone and nest.hints(total(nest.loops.extents)) >= BEYOND
+    *others, rows = headers
+    several, level = jam_factor(nest), 1 + len(others)
+    large = not nest.single_threaded and nest.hints(total(nest.loops.extents)) >= OUT_OF_CACHE
     heads = [(1, rows)]
     extent = nest.loops.extents[int(rows.var[1:])]
-    if several > 1 and nest.inside is not None and nest.inside.moves(extent):
+    if several > 1 and nest.enclosing is not None and nest.enclosing.varies(extent):
         # how many rows are left over could not be counted beforehand
         first, full = variable("b3"), _whole_group(rows, several)
         others.append(replace(rows, var="b3", step=several))
@@ -278,7 +283,7 @@ def _swept(
     for count, head in heads:
         scope = _row(nest, phase, [*others, head, *within], rows.var, foldings, count, add)
         made = build_loops(scope, level, [head, *within], "vector", UNROLL if count > 1 else 0)
-        body += asked(made, rows.var, count) if count > 1 and large else made
+        body += with_prefetches(made, rows.var, count) if count > 1 and large else made
         if main is None:
             main = scope
         else:
@@ -288,7 +293,7 @@ def _swept(
     return build_loops(main, 1, others, "serial"), main
 
 
-def _whole_group(rows: Open, several: int) -> Op:
+def _whole_group(rows: LoopHeader, several: int) -> Op:
     """Are there so many rows from ``b3`` on?"""
     last, boolean = Index(affine(several - 1, variable("b3"))), np.dtype(bool)
     tests = [Op("less", (last, Index(stop)), boolean) for stop in rows.upper]
@@ -296,12 +301,20 @@ def _whole_group(rows: Open, several: int) -> Op:
 
 
 def _row(
-    nest: LoopNest, phase: str, opens: list[Open], var: str, foldings: list[Folding], count: int, add: Add
+    nest: LoopNest,
+    phase: str,
+    headers: list[LoopHeader],
+    var: str,
+    foldings: list[Folding],
+    count: int,
+    add: Add,
 ) -> Scope:
     """The statements at one column of so many rows, over which ``var`` runs."""
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
-    places = [nest.place(phase, opens, 1 + len(opens), nest.nonempty, ahead, var) for ahead in range(count)]
+    places = [
+        nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty, ahead, var) for ahead in range(count)
+    ]
     for scope in places:
         scope.announce(nest.values, [compute.target for compute in nest.computes])
 
@@ -312,7 +325,7 @@ def _row(
             if count == 1:
                 add(scope, by_number[number], [wide])
 
-        statements(nest, scope, fold)
+        evaluate_statements(nest, scope, fold)
     main, *more = places
     for scope in more:
         main.absorb(scope)
@@ -322,7 +335,7 @@ def _row(
     return main
 
 
-def ways(nest: LoopNest) -> int:
+def jam_factor(nest: LoopNest) -> int:
     """How many rows are taken at a time: fewer when there is much to do for each, unless that has to wait
     for memory anyway."""
     count, waits = WAYS, _from_memory(nest) == 1
@@ -334,7 +347,7 @@ def ways(nest: LoopNest) -> int:
 
 def _from_memory(nest: LoopNest) -> int:
     """How many streams of what no near cache holds are read by a loop along rows."""
-    if nest.alone or nest.hints(total(nest.loops.extents)) < BEYOND:
+    if nest.single_threaded or nest.hints(total(nest.loops.extents)) < OUT_OF_CACHE:
         return 0
     own = {compute.target.array for compute in nest.computes}
     *others, last = range(len(nest.loops.axes))

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Dim
-from dcarray.lowering.cpu.kernel_passes.prefetch import BEYOND
-from dcarray.lowering.cpu.kernel_passes.strip_fusion import abreast
-from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, in_groups
+from dcarray.lowering.cpu.kernel_passes.prefetch import OUT_OF_CACHE
+from dcarray.lowering.cpu.kernel_passes.strip_fusion import fuse_strips
+from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Elem, Expr, Kernel, Let, Phase, Stmt, Store, affine
 from dcarray.lowering.nest.access import product, total
@@ -21,14 +21,14 @@ from dcarray.lowering.nest.fold import Folding, converted, foldings_of, op, star
 from dcarray.lowering.nest.loop_nest import (
     Block,
     LoopNest,
-    assembled,
+    assemble_kernel,
     build_loops,
-    by_row,
-    statements,
+    evaluate_statements,
+    row_phase,
     variable,
 )
 
-from .column_reductions import fold_parts, rows_of_a_part, ways
+from .column_reductions import fold_parts, jam_factor, rows_of_a_part
 
 LONG = 256  # rows, and elements of each, from which on several are taken at a time
 
@@ -40,7 +40,7 @@ def folds_rows(nest: LoopNest) -> bool:
     return 0 in nest.loops.folded
 
 
-def by_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
+def schedule_row_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
     """The kernel of nests that run row by row.
 
     Parameters
@@ -55,7 +55,7 @@ def by_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
     """
     first, arguments = nests[0], nests[0].arguments
     size = rows_of_a_part(max((nest for nest in nests if folds_rows(nest)), key=_points), 0)
-    count = first.blocks(first.loops.extents[0], size)
+    count = first.block_count(first.loops.extents[0], size)
     blocks, height = arguments.integer(count, "blocks"), arguments.integer(size, "height")
     pre, fills, rows, ends = list[Let](), list[Stmt](), list[Block](), list[LoopNest]()
     work: Dim = 0
@@ -76,15 +76,17 @@ def by_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
             pre.extend(phase.pre)
             work = work + nest.launches[0][1]
     start = product(height, variable("b0"))
-    several = _together(nests)
-    along = abreast(rows, [folds_rows(nest) for nest in nests], lambda j, k: _unseen(nests[j], nests[k]))
-    body = (*fills, *in_groups(first, along, start, affine(0, start, height), several))
+    several = _common_jam_factor(nests)
+    along = fuse_strips(
+        rows, [folds_rows(nest) for nest in nests], lambda j, k: _independent(nests[j], nests[k])
+    )
+    body = (*fills, *jam_rows(first, along, start, affine(0, start, height), several))
     phases = [Phase("b0", blocks, "serial", body, tuple(pre)), *(p for nest in ends for p in nest.phases)]
     launches = [(count, dims.simplify(size * work)), *(n for nest in ends for n in nest.launches)]
-    return assembled(nests, phases, launches)
+    return assemble_kernel(nests, phases, launches)
 
 
-def by_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | None:
+def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | None:
     """The kernel of nests that run row by row, several rows at a time, where rows that are folded come from
     memory; None where that is of no use.
 
@@ -94,39 +96,41 @@ def by_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | None:
         All have a phase over the rows already.
     """
     first, folding = nests[0], [nest for nest in nests if any(nest.folds)]
-    far = any(_points(nest) >= BEYOND and _points(nest) >= LONG * _rows_of(nest) for nest in folding)
-    if not far or _rows_of(first) < LONG or not all(map(_apart, folding)):
+    far = any(_points(nest) >= OUT_OF_CACHE and _points(nest) >= LONG * _rows_of(nest) for nest in folding)
+    if not far or _rows_of(first) < LONG or not all(map(_folds_whole_rows, folding)):
         return None
-    several = _together(nests)
+    several = _common_jam_factor(nests)
     if several == 1:
         return None
-    phase, count = by_row(nests), first.blocks(first.loops.extents[0], several)
+    phase, count = row_phase(nests), first.block_count(first.loops.extents[0], several)
     row = variable("b0", several)
-    body = in_groups(first, phase.body, row, affine(several, row), several)
+    body = jam_rows(first, phase.body, row, affine(several, row), several)
     blocks = first.arguments.integer(count, "blocks")
     work: Dim = 0
     for nest in nests:
         work = work + several * nest.launches[0][1]
-    return assembled(nests, [Phase("b0", blocks, "serial", body, phase.pre)], [(count, dims.simplify(work))])
+    return assemble_kernel(
+        nests, [Phase("b0", blocks, "serial", body, phase.pre)], [(count, dims.simplify(work))]
+    )
 
 
-def _unseen(nest: LoopNest, folding: LoopNest) -> bool:
+def _independent(nest: LoopNest, folding: LoopNest) -> bool:
     """Does a nest write nothing that another reads, which folds the rows and so writes what is its own?"""
     family = nest.memory.family
     read = {family(load.window.array) for value in folding.values for load in windows.loads(value)}
     return read.isdisjoint(family(compute.target.array) for compute in nest.computes)
 
 
-def _together(nests: Sequence[LoopNest]) -> int:
+def _common_jam_factor(nests: Sequence[LoopNest]) -> int:
     """How many rows are taken at a time; what is done once for a row does not count."""
-    return min(WAYS, *(ways(nest) for nest in nests if len(nest.loops.axes) > 1))
+    return min(WAYS, *(jam_factor(nest) for nest in nests if len(nest.loops.axes) > 1))
 
 
 def _rows_of(nest: LoopNest) -> int:
     return nest.hints(nest.loops.extents[0])
 
 
-def _apart(nest: LoopNest) -> bool:
+def _folds_whole_rows(nest: LoopNest) -> bool:
     """Does a row fold into what is its own, without a look at whether the rest matters?"""
     arrays = nest.memory.arrays
     whole = len(nest.loops.axes) - 1 in nest.loops.folded
@@ -150,8 +154,8 @@ def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
 
 def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
     """What partial results begin with; in a loop over blocks."""
-    across = nest.whole(1)
-    scope = nest.place("b0", [across], 2, False)
+    across = nest.whole_loop(1)
+    scope = nest.scope_at("b0", [across], 2, False)
     for folding in foldings:
         fold = folding.fold
         start = converted(starts_of(scope, nest, [folding])[0], fold.wide) if fold.idempotent else None
@@ -161,8 +165,8 @@ def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
 
 def _row(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
     """One row, folded into its block's partial results; in a loop over rows."""
-    across = nest.whole(1)
-    scope = nest.place("i0", [across], 2, nest.nonempty)
+    across = nest.whole_loop(1)
+    scope = nest.scope_at("i0", [across], 2, nest.nonempty)
     scope.announce(nest.values, [compute.target for compute in nest.computes])
     folds = {folding.number: folding.fold for folding in foldings}
 
@@ -171,5 +175,5 @@ def _row(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
         old = Elem(place, at, fold.wide)
         scope.add(Store(place, at, op(fold.name, old, converted(value, fold.wide))))
 
-    statements(nest, scope, add)
+    evaluate_statements(nest, scope, add)
     return Phase("i0", affine(), "serial", build_loops(scope, 1, [across], "vector"), scope.preamble())

@@ -12,19 +12,19 @@ from dcarray.lowering.kernel.nodes import Expr, If, Index, Op, Phase, affine
 from dcarray.lowering.nest.access import positive, total
 from dcarray.lowering.nest.body import literal
 from dcarray.lowering.nest.loop_nest import (
-    FEW,
+    MIN_PARALLEL,
     Block,
-    Inside,
+    EnclosingLoops,
     Kind,
+    LoopHeader,
     LoopNest,
-    Open,
-    Shared,
+    SharedArguments,
     build_loops,
-    evaluated,
+    evaluated_scope,
     variable,
 )
 
-from .transpose import found, transposing
+from .transpose import find_tiling, schedule_transposed
 
 STRIP = 4096  # elements of one parallel piece when the innermost loop itself is cut
 
@@ -33,15 +33,15 @@ def row_nests(
     body: Sequence[Compute | Nest],
     region: Region,
     axes: int,
-    before: Shared | None = None,
-    inside: Inside | None = None,
+    shared: SharedArguments | None = None,
+    enclosing: EnclosingLoops | None = None,
 ) -> list[LoopNest]:
     """The nests of statements that run row by row."""
 
     def nests(axes: int) -> list[LoopNest]:
         made: list[LoopNest] = []
         for part in body:
-            made.append(LoopNest(part, region, axes, made[0] if made else before, inside))
+            made.append(LoopNest(part, region, axes, made[0] if made else shared, enclosing))
         return made
 
     found = nests(axes)
@@ -49,63 +49,66 @@ def row_nests(
     return found if all(nest.joined for nest in found) else nests(1)
 
 
-def row(nest: LoopNest) -> None:
+def schedule_row(nest: LoopNest) -> None:
     """Element-wise statements of one row."""
-    opens = [nest.whole(loop) for loop in range(1, len(nest.loops.axes))]
-    scope = evaluated(nest, "i0", opens, {})
+    headers = [nest.whole_loop(loop) for loop in range(1, len(nest.loops.axes))]
+    scope = evaluated_scope(nest, "i0", headers, {})
     phase = Phase(
-        "i0", nest.arguments.extent(0), "serial", build_loops(scope, 1, opens, "vector"), scope.preamble()
+        "i0", nest.arguments.extent(0), "serial", build_loops(scope, 1, headers, "vector"), scope.preamble()
     )
-    nest.add(phase, nest.loops.extents[0], nest.cost() * total(nest.loops.extents[1:]))
+    nest.add_phase(phase, nest.loops.extents[0], nest.cost() * total(nest.loops.extents[1:]))
 
 
-def elementwise(nest: LoopNest) -> None:
+def schedule_elementwise(nest: LoopNest) -> None:
     """Make the phase of element-wise statements."""
     loops, hints, arguments = nest.loops, nest.hints, nest.arguments
     rank = len(loops.axes)
     sizes = [hints(extent) for extent in loops.extents]
-    tiling = found(nest)
+    tiling = find_tiling(nest)
     if tiling is not None:
-        return transposing(nest, tiling)
+        return schedule_transposed(nest, tiling)
     order = list(range(rank))
     inner = rank - 1
-    opens: list[Open] = []
+    headers: list[LoopHeader] = []
     share: Dim = 1
     if rank == 0:
         phase, extent, launch = "one", affine(1), 1
     elif rank == 1:
         phase, extent, launch = "i0", arguments.extent(0), loops.extents[0]
     else:
-        if sizes[0] < FEW:
+        if sizes[0] < MIN_PARALLEL:
             longest = max(order[:-1], key=lambda loop: sizes[loop])
             order.remove(longest)
             order.insert(0, longest)
-        if sizes[order[0]] < FEW and sizes[inner] >= 2 * STRIP:
-            launch = nest.blocks(loops.extents[inner], STRIP)
+        if sizes[order[0]] < MIN_PARALLEL and sizes[inner] >= 2 * STRIP:
+            launch = nest.block_count(loops.extents[inner], STRIP)
             phase, extent = "b0", arguments.integer(launch, "blocks", inner)
-            opens = [*map(nest.whole, order[:-1]), nest.piece(inner, variable("b0", STRIP), affine(STRIP))]
+            headers = [
+                *map(nest.whole_loop, order[:-1]),
+                nest.loop_from(inner, variable("b0", STRIP), affine(STRIP)),
+            ]
             share = STRIP * total(loops.extents[loop] for loop in order[:-1])
         else:
             phase, extent, launch = f"i{order[0]}", arguments.extent(order[0]), loops.extents[order[0]]
-            opens = [nest.whole(loop) for loop in order[1:]]
+            headers = [nest.whole_loop(loop) for loop in order[1:]]
             share = total(loops.extents[loop] for loop in order[1:])
-    scope = evaluated(nest, phase, opens, {})
-    body = build_loops(scope, 1, opens, "vector")
+    scope = evaluated_scope(nest, phase, headers, {})
+    body = build_loops(scope, 1, headers, "vector")
     kind: Kind = "vector" if rank == 1 else "serial"
-    nest.add(
+    nest.add_phase(
         Phase(phase, extent, kind, body, scope.preamble()), nest.unless_empty(launch), share * nest.cost()
     )
 
 
-def elementwise_inside(nest: LoopNest) -> Block:
+def elementwise_loops(nest: LoopNest) -> Block:
     """The loops of element-wise statements inside of others."""
-    opens = [nest.whole(loop) for loop in range(len(nest.loops.axes))]
-    scope = evaluated(nest, "one", opens, {})
-    body = (*scope.preamble(), *build_loops(scope, 1, opens, "vector"))
+    headers = [nest.whole_loop(loop) for loop in range(len(nest.loops.axes))]
+    scope = evaluated_scope(nest, "one", headers, {})
+    body = (*scope.preamble(), *build_loops(scope, 1, headers, "vector"))
     sure = all(map(positive, nest.loops.extents))
-    if sure or (len(opens) == 1 and len(body) == 1):
+    if sure or (len(headers) == 1 and len(body) == 1):
         return body
-    unsure = [bound for head in opens for bound in head.upper]
+    unsure = [bound for head in headers for bound in head.upper]
     boolean, zero = np.dtype(bool), literal(0, np.dtype(np.int64))
     some: list[Expr] = [Op("less", (zero, Index(bound)), boolean) for bound in unsure]
     return (If(reduce(lambda a, b: Op("logical_and", (a, b), boolean), some), body),)

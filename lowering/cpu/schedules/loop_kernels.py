@@ -43,11 +43,11 @@ from dcarray.lowering.nest import expansion
 from dcarray.lowering.nest.access import Arguments, Memory, product, total
 from dcarray.lowering.nest.body import Names, Scope
 from dcarray.lowering.nest.legality import check_types
-from dcarray.lowering.nest.loop_nest import Inside, LoopNest, by_row, variable
+from dcarray.lowering.nest.loop_nest import EnclosingLoops, LoopNest, row_phase, variable
 
 from .cross_row_reductions import folds_rows
-from .elementwise import elementwise_inside, row, row_nests
-from .reductions import reduction
+from .elementwise import elementwise_loops, row_nests, schedule_row
+from .reductions import schedule_reduction
 
 _BOOL = np.dtype(np.bool_)
 WORTH = 1 << 18  # units of work from which on two threads are of use
@@ -58,7 +58,9 @@ ROOM = 1 << 26  # bytes of memory for what pieces have of their own
 SMALL = 16  # rows and columns of a matrix product from which on a library is better at it
 
 
-def by_loops(stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2) -> tuple[Kernel, Binding]:
+def schedule_loops(
+    stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2
+) -> tuple[Kernel, Binding]:
     """The kernel of a loop or branch and all that is in it; see ``schedule``."""
     maker = _Maker(region, cores)
     phase, extent = maker.phase(stmt)
@@ -83,7 +85,7 @@ class _Maker:
     cores: int
     names: Names = field(default_factory=Names)
     arguments: Arguments = field(init=False)
-    inside: Inside = field(default_factory=Inside)
+    enclosing: EnclosingLoops = field(default_factory=EnclosingLoops)
     times: Dim = 1  # how often the present statement runs
     middle: Mapping[str, Dim] = field(default_factory=dict)  # of the loops around, the middle turn
     work: Dim = 0  # of all statements
@@ -94,7 +96,7 @@ class _Maker:
     @property
     def hints(self) -> SizeHints:
         """Plausible sizes here."""
-        return SizeHints(self.region, self.inside.typical)
+        return SizeHints(self.region, self.enclosing.typical)
 
     # ---- the whole ----------------------------------------------------------------------------------
     def phase(self, stmt: nodes.Loop | While | Branch) -> tuple[Phase, Dim]:
@@ -154,7 +156,9 @@ class _Maker:
         self.arguments.pieces = "g0", count
         width = self.arguments.integer(dims.simplify(size * abs(step)))
         for array in large:
-            self.arguments.private[array.name] = self.arguments.piece(array.dtype, total(array.shape))
+            self.arguments.private[array.name] = self.arguments.scratch_per_piece(
+                array.dtype, total(array.shape)
+            )
         stacks = self.stacks(small)
         self.cores = 1  # the turns are for all of them
         loop = self.loop(stmt)
@@ -171,7 +175,7 @@ class _Maker:
         """One statement."""
         match stmt:
             case Compute() | Nest():
-                return self.loop_nest(LoopNest(stmt, self.region, 0, self, self.inside))
+                return self.loop_nest(LoopNest(stmt, self.region, 0, self, self.enclosing))
             case Rows(body, axes):
                 return self.rows(body, axes)
             case Bands(body):
@@ -207,15 +211,15 @@ class _Maker:
         assert isinstance(branch, Branch)
         head, value = self.condition(place)
         var = self.names("at")
-        here = self.arguments.kin(0, (), (), self.inside.variables)
+        here = self.arguments.kin(0, (), (), self.enclosing.variables)
         low, high = (Index(here.number(dims.simplify(n))) for n in (start, stop))
         local = Local(var, value.dtype)
         within = [Op("less_equal", (low, local), _BOOL), Op("less", (local, high), _BOOL)]
-        outside = self.inside, self.middle
+        outside = self.enclosing, self.middle
         self.enter(stmt, variable(var))
         with dims.ranging(stmt.var, stmt.bounds):
             body = self.block(branch.then)
-        self.inside, self.middle = outside
+        self.enclosing, self.middle = outside
         return (*head, Let(var, value), If(Op("logical_and", tuple(within), _BOOL), body))
 
     def loop(self, stmt: nodes.Loop) -> For:
@@ -224,17 +228,17 @@ class _Maker:
         if type(step) is not int:
             raise Unsupported("the step of a loop is not known")
         sign = 1 if step > 0 else -1
-        here = self.arguments.kin(0, (), (), self.inside.variables)
+        here = self.arguments.kin(0, (), (), self.enclosing.variables)
         # the greatest of some is the least of their negatives
         lower = [here.number(dims.simplify(-n)) for n in dims.least_of(dims.simplify(-sign * start))]
         upper = tuple(here.number(n) for n in dims.least_of(dims.simplify(sign * stop)))
-        var = f"u{len(self.inside.variables)}"
-        outside = self.inside, self.times, self.middle
+        var = f"u{len(self.enclosing.variables)}"
+        outside = self.enclosing, self.times, self.middle
         self.times = self.times * dims.substitute(_turns(stmt), self.middle)
         self.enter(stmt, variable(var, sign))
         with dims.ranging(stmt.var, stmt.bounds):
             body = self.block(stmt.body) if outside[0].variables else self.outermost(stmt)
-        self.inside, self.times, self.middle = outside
+        self.enclosing, self.times, self.middle = outside
         return For(var, lower[0], upper, abs(step), "serial", body, 0, tuple(lower[1:]))
 
     def enter(self, stmt: nodes.Loop, value: Affine) -> None:
@@ -242,8 +246,8 @@ class _Maker:
         start, stop, _ = stmt.bounds
         typical = (self.hints(start) + self.hints(stop)) // 2
         middle = dims.substitute(dims.simplify((start + stop) // 2), self.middle)
-        self.inside = Inside(
-            {**self.inside.variables, stmt.var: value}, {**self.inside.typical, stmt.var: typical}
+        self.enclosing = EnclosingLoops(
+            {**self.enclosing.variables, stmt.var: value}, {**self.enclosing.typical, stmt.var: typical}
         )
         self.middle = {**self.middle, stmt.var: middle}
 
@@ -277,7 +281,7 @@ class _Maker:
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
         """What has to be done for the value of a condition, and the value."""
         check_types(cond)
-        arguments = self.arguments.kin(0, (), (), self.inside.variables)
+        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
         for load in windows.loads(cond):
             arguments.note(arguments.reach(load), "r")
         scope = Scope(arguments, self.names, [], [], 1, True)
@@ -294,23 +298,23 @@ class _Maker:
         """The loops of a statement."""
         self.weigh(nest)
         if not any(nest.folds):
-            return elementwise_inside(nest)
-        reduction(nest)
+            return elementwise_loops(nest)
+        schedule_reduction(nest)
         (phase,) = nest.phases
         return (*phase.pre, *phase.body)
 
     def rows(self, body: Sequence[Compute | Nest], axes: int) -> tuple[Stmt, ...]:
         """Statements row by row."""
-        nests = row_nests(body, self.region, axes, self, self.inside)
+        nests = row_nests(body, self.region, axes, self, self.enclosing)
         if any(map(folds_rows, nests)):
             return self.block(body)
         for nest in nests:
             self.weigh(nest)
             if any(nest.folds):
-                reduction(nest)
+                schedule_reduction(nest)
             else:
-                row(nest)
-        phase = by_row(nests)
+                schedule_row(nest)
+        phase = row_phase(nests)
         return (*phase.pre, For("i0", affine(), nests[0].arguments.bounds(0), 1, "serial", phase.body))
 
 

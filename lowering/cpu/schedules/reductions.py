@@ -14,25 +14,25 @@ from functools import reduce
 
 from dcarray.ir import dims, ops, windows
 from dcarray.ir.nodes import Apply, Dim, Gather, Iota, Load
-from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, in_groups
+from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Let, Phase, Store, affine
 from dcarray.lowering.nest.access import product, same, total
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Fold, Folding, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
-    FEW,
+    MIN_PARALLEL,
     Block,
     Kind,
+    LoopHeader,
     LoopNest,
-    Open,
-    around,
     build_loops,
-    statements,
+    evaluate_statements,
     variable,
+    wrap_loop,
 )
 
-from .column_reductions import COLUMNS, column_partials, columns, ways
+from .column_reductions import COLUMNS, jam_factor, schedule_column_partials, schedule_columns
 
 BLOCK = 512  # elements whose sum a target may regroup
 PIECE = 64 * BLOCK  # elements of one partial result
@@ -46,7 +46,7 @@ AHEAD = 4  # so many times the elements that it gives
 EACH = 16  # the work for an element up to which several rows fold it at a time
 
 
-def reduction(nest: LoopNest) -> None:
+def schedule_reduction(nest: LoopNest) -> None:
     """Make the phases of a nest with reductions."""
     foldings = foldings_of(nest)
     rank = len(nest.loops.axes)
@@ -55,34 +55,40 @@ def reduction(nest: LoopNest) -> None:
     sizes = [nest.hints(extent) for extent in nest.loops.extents]
     many = total(sizes) > 2 * PIECE
     ordered = any(f.fold.mode == "ordered" for f in foldings)
-    if nest.alone:
+    if nest.single_threaded:
         many = False
-    if folded[-1] != rank - 1 and many and len(kept) == 1 and sizes[-1] < FEW * COLUMNS and not ordered:
-        column_partials(nest, foldings, folded)
+    if (
+        folded[-1] != rank - 1
+        and many
+        and len(kept) == 1
+        and sizes[-1] < MIN_PARALLEL * COLUMNS
+        and not ordered
+    ):
+        schedule_column_partials(nest, foldings, folded)
     elif folded[-1] != rank - 1:
-        columns(nest, foldings, kept, folded)
+        schedule_columns(nest, foldings, kept, folded)
     elif ordered or not many:
         _rows(nest, foldings, kept, folded, "serial" if ordered else "vector")
     else:
         common = _in_common(nest, kept, folded)
-        if common or total(sizes[loop] for loop in kept) < FEW:
+        if common or total(sizes[loop] for loop in kept) < MIN_PARALLEL:
             _partials(nest, foldings, kept, folded, common)
         else:
             _rows(nest, foldings, kept, folded, "vector")
 
 
-def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[Open], bool]:
+def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[LoopHeader], bool]:
     """The innermost loop, whole or in blocks, and whether the blocks' sums are to be carried.
     ``nested``: other folded loops are around it."""
     extent = nest.loops.extents[loop]
     if _decidable(nest, foldings):
         if not dims.prove_lt(STOP, extent):  # short rows would be slower
-            return [nest.whole(loop)], False
-        return [nest.strips(loop, "b1", STOP), nest.piece(loop, variable("b1"), affine(STOP))], True
+            return [nest.whole_loop(loop)], False
+        return [nest.strip_loop(loop, "b1", STOP), nest.loop_from(loop, variable("b1"), affine(STOP))], True
     short = dims.prove_le(extent, BLOCK) is True
     if short or not any(f.fold.mode == "sum" for f in foldings):
-        return [nest.whole(loop)], nested and short
-    return [nest.strips(loop, "b1", BLOCK), nest.piece(loop, variable("b1"), affine(BLOCK))], True
+        return [nest.whole_loop(loop)], nested and short
+    return [nest.strip_loop(loop, "b1", BLOCK), nest.loop_from(loop, variable("b1"), affine(BLOCK))], True
 
 
 def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
@@ -94,16 +100,16 @@ def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
     return not any(flags.of(n.op, tuple(a.dtype for a in n.args), n.dtype) for n in every)
 
 
-def _until_decided(nest: LoopNest, foldings: list[Folding], opens: list[Open]) -> None:
+def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHeader]) -> None:
     """Skip the innermost loop where it cannot change the results any more."""
-    if len(opens) < 2 or not _decidable(nest, foldings):
+    if len(headers) < 2 or not _decidable(nest, foldings):
         return
     ends = [found for f in foldings if (found := f.fold.open_ended()) is not None]
-    opens[-1] = replace(opens[-1], cond=reduce(lambda a, b: op("logical_or", a, b), ends))
+    headers[-1] = replace(headers[-1], cond=reduce(lambda a, b: op("logical_or", a, b), ends))
 
 
 def _accumulate(
-    nest: LoopNest, foldings: list[Folding], scope: Scope, opens: list[Open], carried: bool
+    nest: LoopNest, foldings: list[Folding], scope: Scope, headers: list[LoopHeader], carried: bool
 ) -> None:
     """Evaluate the statements in the innermost loop, folding."""
     scope.announce(nest.values, [compute.target for compute in nest.computes])
@@ -115,48 +121,54 @@ def _accumulate(
 
     if carried:
         begin = tuple(stmt for fold_ in folds.values() for stmt in fold_.open_block())
-        statements(nest, scope, fold)
-        _until_decided(nest, foldings, opens)
-        around(opens, -1, begin, tuple(stmt for fold_ in folds.values() for stmt in fold_.close_block()))
+        evaluate_statements(nest, scope, fold)
+        _until_decided(nest, foldings, headers)
+        wrap_loop(headers, -1, begin, tuple(stmt for fold_ in folds.values() for stmt in fold_.close_block()))
     else:
-        statements(nest, scope, fold)
-        _until_decided(nest, foldings, opens)
+        evaluate_statements(nest, scope, fold)
+        _until_decided(nest, foldings, headers)
 
 
 def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:
-    phase, extent, launch, points, opens = nest.head(kept)
+    phase, extent, launch, points, headers = nest.parallel_header(kept)
     inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
-    base, first = 1 + len(opens), len(opens)
-    opens += [*map(nest.whole, folded[:-1]), *inner]
-    main = nest.place(phase, opens, 1 + len(opens), nest.nonempty)
-    ends = nest.place(phase, opens, base, False)
+    base, first = 1 + len(headers), len(headers)
+    headers += [*map(nest.whole_loop, folded[:-1]), *inner]
+    main = nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty)
+    ends = nest.scope_at(phase, headers, base, False)
     starts = starts_of(ends, nest, foldings)
     declared = tuple(s for f, v in zip(foldings, starts, strict=True) for s in f.fold.open(v, carried))
     before = (*ends.take(base), *declared)
-    _accumulate(nest, foldings, main, opens, carried)
+    _accumulate(nest, foldings, main, headers, carried)
     for folding, start in zip(foldings, starts, strict=True):
         ends.store(folding.compute.target, folding.fold.combined(start, folding.fold.result()), False)
-    around(opens, first, before, ends.take(base))
-    body = build_loops(main, 1, opens, kind)
+    wrap_loop(headers, first, before, ends.take(base))
+    body = build_loops(main, 1, headers, kind)
     pre = (*main.preamble(), *ends.preamble())
     several = _at_a_time(nest, foldings, kept, folded, kind)
     if several == 1:
-        nest.add(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
+        nest.add_phase(Phase(phase, extent, "serial", body, pre), launch, points * nest.cost())
         return
-    count, row = nest.blocks(launch, several), variable("b0", several)
-    body = in_groups(nest, body, row, affine(several, row), several)
+    count, row = nest.block_count(launch, several), variable("b0", several)
+    body = jam_rows(nest, body, row, affine(several, row), several)
     blocks = nest.arguments.integer(count, "blocks")
-    nest.add(Phase("b0", blocks, "serial", body, pre), count, several * points * nest.cost())
+    nest.add_phase(Phase("b0", blocks, "serial", body, pre), count, several * points * nest.cost())
 
 
 def _at_a_time(
     nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind
 ) -> int:
     """How many rows are folded at a time."""
-    if nest.alone or len(kept) != 1 or len(folded) != 1 or kind == "serial" or _decidable(nest, foldings):
+    if (
+        nest.single_threaded
+        or len(kept) != 1
+        or len(folded) != 1
+        or kind == "serial"
+        or _decidable(nest, foldings)
+    ):
         return 1
     rows, points = map(nest.hints, nest.loops.extents)
-    return min(WAYS, ways(nest)) if rows >= LONG and points >= LONG else 1
+    return min(WAYS, jam_factor(nest)) if rows >= LONG and points >= LONG else 1
 
 
 def _partials(
@@ -168,7 +180,7 @@ def _partials(
     if common or len(folded) > 1:
         size = arguments.integer(rows, "rows")
     several = WAYS if common and _work(nest, folded) <= EACH and not _decidable(nest, foldings) else 1
-    count = nest.blocks(extents[folded[0]], rows)
+    count = nest.block_count(extents[folded[0]], rows)
     points = rows * total(n for loop, n in enumerate(extents) if loop != folded[0])
     # one partial result for each block and each point of the kept loops
     places = [arguments.scratch(f.fold.wide, count * total(extents[k] for k in kept)) for f in foldings]
@@ -184,7 +196,7 @@ def _partials(
         at_all = [(place, at) for place in places]
         body, pre = _pieces(nest, own, kept, folded, block, size, at_all, lower, several)
         extent = arguments.integer(launch, "blocks", *([lower] if lower else []))
-        nest.add(Phase("b0", extent, "serial", body, pre), launch, points * nest.cost())
+        nest.add_phase(Phase("b0", extent, "serial", body, pre), launch, points * nest.cost())
     _combine(nest, foldings, kept, places, at, count)
 
 
@@ -203,17 +215,17 @@ def _pieces(
     So many rows, if there are any, fold at a time."""
     start = product(size, block)
     inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
-    opens = [nest.whole(loop) for loop in kept]
-    base, first = 1 + len(opens), len(opens)
+    headers = [nest.whole_loop(loop) for loop in kept]
+    base, first = 1 + len(headers), len(headers)
     if len(folded) > 1:
-        opens += [nest.piece(folded[0], start, size), *map(nest.whole, folded[1:-1]), *inner]
+        headers += [nest.loop_from(folded[0], start, size), *map(nest.whole_loop, folded[1:-1]), *inner]
     elif carried:
         stop = (affine(0, start, size), nest.arguments.extent(folded[0]))
-        opens += [replace(inner[0], lower=start, upper=stop), inner[1]]
+        headers += [replace(inner[0], lower=start, upper=stop), inner[1]]
     else:
-        opens += [nest.piece(folded[0], start, size)]
-    main = nest.place("b0", opens, 1 + len(opens), nest.nonempty)
-    ends = nest.place("b0", opens, base, False)
+        headers += [nest.loop_from(folded[0], start, size)]
+    main = nest.scope_at("b0", headers, 1 + len(headers), nest.nonempty)
+    ends = nest.scope_at("b0", headers, base, False)
     idempotent = [folding for folding in foldings if folding.fold.idempotent]
     begins = dict(zip((f.number for f in idempotent), starts_of(ends, nest, idempotent), strict=True))
     before = [*ends.take(base)]
@@ -222,15 +234,15 @@ def _pieces(
         if known:
             old = Elem(place, affine(0, at, variable("k0")), folding.fold.wide)
             before.append(For("k0", affine(), (affine(known),), 1, "vector", folding.fold.update(old)))
-    _accumulate(nest, foldings, main, opens, carried)
+    _accumulate(nest, foldings, main, headers, carried)
     for folding, (place, at) in zip(foldings, places, strict=True):
         ends.add(Store(place, affine(0, at, block), folding.fold.result()))
-    around(opens, first, tuple(before), ends.take(base))
+    wrap_loop(headers, first, tuple(before), ends.take(base))
     if several == 1:
-        body = build_loops(main, 1, opens, "vector")
+        body = build_loops(main, 1, headers, "vector")
     else:
-        row, *inside = opens
-        body = in_groups(nest, build_loops(main, 2, inside, "vector", 1), row.lower, row.upper[0], several)
+        row, *inside = headers
+        body = jam_rows(nest, build_loops(main, 2, inside, "vector", 1), row.lower, row.upper[0], several)
         body = (*main.take(1), *row.before, *body, *row.after)
     return body, (*main.preamble(), *ends.preamble())
 
@@ -249,7 +261,7 @@ def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
         if moving:
             bytes_ += access.array.dtype.itemsize * nest.hints(total(nest.loops.extents[k] for k in moving))
     height, extents = nest.hints(_height(nest, folded, True)), nest.loops.extents
-    few = nest.hints(extents[folded[0]]) < FEW * height  # blocks, for many cores
+    few = nest.hints(extents[folded[0]]) < MIN_PARALLEL * height  # blocks, for many cores
     return bytes_ >= CACHE and not few and nest.hints(extents[kept[0]]) * AHEAD <= FAR * BLOCK
 
 
@@ -260,9 +272,9 @@ def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
     if not common:
         return max(1, PIECE // inner)
     rows = total(n for loop, n in enumerate(extents) if loop not in nest.loops.folded)
-    blocks = nest.blocks(total(extents[loop] for loop in folded), BLOCK * PARTS)
-    size = nest.at_most(nest.largest(blocks, nest.blocks(rows * AHEAD, BLOCK), NEAR), FAR) * BLOCK
-    return size if len(folded) == 1 else nest.blocks(size, inner)
+    blocks = nest.block_count(total(extents[loop] for loop in folded), BLOCK * PARTS)
+    size = nest.at_most(nest.largest(blocks, nest.block_count(rows * AHEAD, BLOCK), NEAR), FAR) * BLOCK
+    return size if len(folded) == 1 else nest.block_count(size, inner)
 
 
 def _work(nest: LoopNest, folded: list[int]) -> float:
@@ -288,11 +300,11 @@ def _combine(
     nest: LoopNest, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
 ) -> None:
     """The phase that folds the partial results of all blocks, in their order."""
-    phase, extent, launch, _, opens = nest.head(kept)
-    base, first = 1 + len(opens), len(opens)
-    opens.append(Open("b0", affine(), (nest.arguments.integer(count, "blocks"),)))
-    main = nest.place(phase, opens, base + 1, False)
-    ends = nest.place(phase, opens, base, False)
+    phase, extent, launch, _, headers = nest.parallel_header(kept)
+    base, first = 1 + len(headers), len(headers)
+    headers.append(LoopHeader("b0", affine(), (nest.arguments.integer(count, "blocks"),)))
+    main = nest.scope_at(phase, headers, base + 1, False)
+    ends = nest.scope_at(phase, headers, base, False)
     starts = starts_of(ends, nest, foldings)
     folds = [Fold(f.fold.name, f.fold.dtype, nest.names) for f in foldings]
     declared = tuple(s for fold, v in zip(folds, starts, strict=True) for s in fold.open(v, True))
@@ -302,7 +314,9 @@ def _combine(
             main.add(stmt)
     for folding, fold, start in zip(foldings, folds, starts, strict=True):
         ends.store(folding.compute.target, fold.combined(start, fold.result()), False)
-    around(opens, first, before, ends.take(base))
+    wrap_loop(headers, first, before, ends.take(base))
     others = total(nest.loops.extents[loop] for loop in kept[1:])
-    body = build_loops(main, 1, opens, "serial")
-    nest.add(Phase(phase, extent, "serial", body, ends.preamble()), launch, count * others * 8 * len(folds))
+    body = build_loops(main, 1, headers, "serial")
+    nest.add_phase(
+        Phase(phase, extent, "serial", body, ends.preamble()), launch, count * others * 8 * len(folds)
+    )

@@ -15,13 +15,21 @@ from dcarray.lowering.kernel.nodes import Declare, Elem, Expr, Lit, Local, Phase
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import op
-from dcarray.lowering.nest.loop_nest import FEW, Block, LoopNest, Open, around, build_loops, variable
+from dcarray.lowering.nest.loop_nest import (
+    MIN_PARALLEL,
+    Block,
+    LoopHeader,
+    LoopNest,
+    build_loops,
+    variable,
+    wrap_loop,
+)
 
 STRIP = 1024  # neighbours that are scanned side by side
 WAYS = 4  # rows taken at a time
 
 
-def scanning(nest: LoopNest) -> None:
+def schedule_scan(nest: LoopNest) -> None:
     """Make the phase of a scan."""
     (compute,) = nest.computes
     loops = nest.loops.axes
@@ -36,34 +44,41 @@ def scanning(nest: LoopNest) -> None:
 # ---- the scanned loop is the innermost -------------------------------------------------------------
 def _rows(nest: LoopNest, compute: Compute, kept: list[int], scanned: int) -> None:
     extents, arguments = nest.loops.extents, nest.arguments
-    along = nest.whole(scanned)
+    along = nest.whole_loop(scanned)
     if not kept:
         main, body = _lines(nest, compute, "one", [], [along], 1)
-        nest.add(Phase("one", affine(1), "serial", body, main.preamble()), 1, total(extents) * nest.cost())
+        nest.add_phase(
+            Phase("one", affine(1), "serial", body, main.preamble()), 1, total(extents) * nest.cost()
+        )
         return
     *outer, last = kept
-    launch = nest.blocks(extents[last], WAYS)
+    launch = nest.block_count(extents[last], WAYS)
     start, whole = variable("b0", WAYS), arguments.integer(extents[last] // WAYS * WAYS, "whole")
-    several = Open(f"i{last}", start, (affine(WAYS, start), whole), WAYS)
-    single = replace(nest.piece(last, start, affine(WAYS)), floors=(whole,))
-    others = [nest.whole(loop) for loop in outer]
+    several = LoopHeader(f"i{last}", start, (affine(WAYS, start), whole), WAYS)
+    single = replace(nest.loop_from(last, start, affine(WAYS)), floors=(whole,))
+    others = [nest.whole_loop(loop) for loop in outer]
     main, first = _lines(nest, compute, "b0", others, [several, along], WAYS)
     rest, second = _lines(nest, compute, "b0", others, [single, along], 1)
     main.absorb(rest)
     main.put(1 + len(others), (*first, *second))
     points = WAYS * total(n for loop, n in enumerate(extents) if loop != last)
     body, groups = build_loops(main, 1, others, "serial"), arguments.integer(launch, "groups")
-    nest.add(Phase("b0", groups, "serial", body, main.preamble()), launch, points * nest.cost())
+    nest.add_phase(Phase("b0", groups, "serial", body, main.preamble()), launch, points * nest.cost())
 
 
 def _lines(
-    nest: LoopNest, compute: Compute, phase: str, others: list[Open], opens: list[Open], ways: int
+    nest: LoopNest,
+    compute: Compute,
+    phase: str,
+    others: list[LoopHeader],
+    headers: list[LoopHeader],
+    ways: int,
 ) -> tuple[Scope, Block]:
     """So many rows at a time, each folded into a variable of its own."""
     dtype = nest.memory.arrays[compute.target.array].dtype
     name = str(compute.combine)
-    level = 1 + len(others) + len(opens)
-    places = [nest.place(phase, [*others, *opens], level, nest.nonempty, ahead) for ahead in range(ways)]
+    level = 1 + len(others) + len(headers)
+    places = [nest.scope_at(phase, [*others, *headers], level, nest.nonempty, ahead) for ahead in range(ways)]
     declared: list[Stmt] = []
     for scope in places:
         scope.announce(nest.values, [compute.target])
@@ -76,8 +91,8 @@ def _lines(
     main, *more = places
     for scope in more:
         main.absorb(scope)
-    heads = list(opens)
-    around(heads, -1, tuple(declared), ())
+    heads = list(headers)
+    wrap_loop(heads, -1, tuple(declared), ())
     return main, build_loops(main, 1 + len(others), heads, "serial")
 
 
@@ -96,34 +111,34 @@ def _columns(nest: LoopNest, compute: Compute, kept: list[int], scanned: int) ->
     extents, arguments = nest.loops.extents, nest.arguments
     arguments.note(arguments.access(compute.target), "r")
     *outer, last = kept
-    if not outer or nest.hints(extents[outer[0]]) < FEW:
-        launch = nest.blocks(extents[last], STRIP)
+    if not outer or nest.hints(extents[outer[0]]) < MIN_PARALLEL:
+        launch = nest.block_count(extents[last], STRIP)
         phase, extent = "b0", arguments.integer(launch, "blocks")
-        others, start = [nest.whole(loop) for loop in outer], variable("b0", STRIP)
+        others, start = [nest.whole_loop(loop) for loop in outer], variable("b0", STRIP)
         points = STRIP * total(n for loop, n in enumerate(extents) if loop != last)
     else:
-        phase, extent, launch, points, others = nest.head(outer)
-        others.append(nest.strips(last, "b0", STRIP))
+        phase, extent, launch, points, others = nest.parallel_header(outer)
+        others.append(nest.strip_loop(last, "b0", STRIP))
         start = variable("b0")
-    across, along = nest.piece(last, start, affine(STRIP)), nest.whole(scanned)
+    across, along = nest.loop_from(last, start, affine(STRIP)), nest.whole_loop(scanned)
     level = 1 + len(others)
     begin, go_on = replace(along, upper=(affine(1), *along.upper)), replace(along, lower=affine(1))
     main = _across(nest, compute, phase, [*others, begin, across], _start(nest, compute))
     first = build_loops(main, level, [begin, across], "vector")
-    opens = [*others, go_on, across]
-    buffer, at = nest.place(phase, opens, level + 2, False, -1).address(compute.target)
+    headers = [*others, go_on, across]
+    buffer, at = nest.scope_at(phase, headers, level + 2, False, -1).address(compute.target)
     before = Elem(buffer, at, nest.memory.arrays[compute.target.array].dtype)
-    rest = _across(nest, compute, phase, opens, before)
+    rest = _across(nest, compute, phase, headers, before)
     second = build_loops(rest, level, [go_on, across], "vector")
     main.absorb(rest)
     main.put(level, (*first, *second))
     body = build_loops(main, 1, others, "serial")
-    nest.add(Phase(phase, extent, "serial", body, main.preamble()), launch, points * nest.cost())
+    nest.add_phase(Phase(phase, extent, "serial", body, main.preamble()), launch, points * nest.cost())
 
 
-def _across(nest: LoopNest, compute: Compute, phase: str, opens: list[Open], before: Expr) -> Scope:
+def _across(nest: LoopNest, compute: Compute, phase: str, headers: list[LoopHeader], before: Expr) -> Scope:
     """The elements of a strip, each folded with what is before it."""
-    scope = nest.place(phase, opens, 1 + len(opens), nest.nonempty)
+    scope = nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty)
     scope.announce(nest.values, [compute.target])
     value = scope.evaluate(nest.values[0])
     scope.store(compute.target, op(str(compute.combine), before, value), False)

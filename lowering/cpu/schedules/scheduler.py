@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, While
-from dcarray.lowering.cpu.kernel_passes.streaming_stores import past_caches
+from dcarray.lowering.cpu.kernel_passes.streaming_stores import stream_stores
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel
-from dcarray.lowering.nest.loop_nest import FEW, LoopNest, finish
+from dcarray.lowering.nest.loop_nest import MIN_PARALLEL, LoopNest, make_kernel
 
-from .cross_row_reductions import by_blocks, by_groups, folds_rows
-from .elementwise import elementwise, row, row_nests
-from .loop_kernels import by_loops
-from .reductions import reduction
-from .scans import scanning
-from .time_tiles import by_bands
+from .cross_row_reductions import folds_rows, schedule_row_blocks, schedule_row_groups
+from .elementwise import row_nests, schedule_elementwise, schedule_row
+from .loop_kernels import schedule_loops
+from .reductions import schedule_reduction
+from .scans import schedule_scan
+from .time_tiles import schedule_bands
 
 
 def schedule(
@@ -49,19 +49,19 @@ def schedule(
     if isinstance(stmt, Rows):
         return _by_rows(stmt, region)
     if isinstance(stmt, Bands):
-        return by_bands(stmt, region)
+        return schedule_bands(stmt, region)
     if isinstance(stmt, Loop | While | Branch):
-        return by_loops(stmt, region, cores)
+        return schedule_loops(stmt, region, cores)
     nest = LoopNest(stmt, region)
     if nest.scan is not None:
-        scanning(nest)
+        schedule_scan(nest)
     elif any(nest.folds):
-        reduction(nest)
+        schedule_reduction(nest)
     else:
-        elementwise(nest)
-        kernel, binding = finish([nest])
-        return past_caches(kernel, binding, region), binding
-    return finish([nest])
+        schedule_elementwise(nest)
+        kernel, binding = make_kernel([nest])
+        return stream_stores(kernel, binding, region), binding
+    return make_kernel([nest])
 
 
 def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
@@ -70,13 +70,13 @@ def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
     if reason is not None:
         raise Unsupported(reason.text)
     nests = row_nests(stmt.body, region, stmt.axes)
-    if nests[0].hints(nests[0].loops.extents[0]) < FEW:
+    if nests[0].hints(nests[0].loops.extents[0]) < MIN_PARALLEL:
         raise Unsupported("the rows are too few")
     late = [nest for nest in nests if folds_rows(nest)]
     for nest in nests:
         if any(nest.folds) and nest not in late:
-            reduction(nest)
+            schedule_reduction(nest)
         elif not any(nest.folds):
-            row(nest)
-    kernel, binding = by_blocks(nests) if late else by_groups(nests) or finish(nests)
-    return past_caches(kernel, binding, region), binding
+            schedule_row(nest)
+    kernel, binding = schedule_row_blocks(nests) if late else schedule_row_groups(nests) or make_kernel(nests)
+    return stream_stores(kernel, binding, region), binding

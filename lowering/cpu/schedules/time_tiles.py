@@ -18,14 +18,21 @@ from dcarray.ir.nodes import Bands, Dim, Region
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
 from dcarray.lowering.nest.access import total
-from dcarray.lowering.nest.loop_nest import LoopNest, Open, assembled, build_loops, evaluated, variable
+from dcarray.lowering.nest.loop_nest import (
+    LoopHeader,
+    LoopNest,
+    assemble_kernel,
+    build_loops,
+    evaluated_scope,
+    variable,
+)
 
 _FAR = 1 << 40  # rows to where no array reaches
 NEAREST = 24 << 10  # bytes that a statement finds again in the first cache
 _VECTORS = 64  # elements: strips are whole vectors
 
 
-def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
+def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     """The kernel of statements that run in bands; see ``schedule``."""
     found = slants(stmt.body, region)
     reason = found if isinstance(found, Reason) else bands_conflict(stmt, region)
@@ -37,7 +44,7 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     first, ahead = nests[0], max(slant.ahead for slant in found)
     sides = max(slant.ahead + slant.behind for slant in found)
     ends = first.largest(*(dims.simplify(s.first + s.count + s.behind) for s in found))
-    tiles = first.blocks(ends + ahead, stmt.tile)
+    tiles = first.block_count(ends + ahead, stmt.tile)
     between: dict[int, Any] = {}  # the integers that the second launch has others of
 
     def integer(tile: Dim, gap: Dim, what: str) -> Affine:
@@ -57,22 +64,22 @@ def by_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
         own = affine(0, start, _minus(nest.arguments.number(slant.first)))  # the row of the statement there
         band, side = affine(-slant.behind, own, variable("b0")), affine(slant.ahead, own)
         upper = (nest.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
-        opens = [
-            Open("i0", affine(), upper, floors=(band, affine(0, side, low))),
-            *(nest.whole(loop) for loop in range(1, len(nest.loops.axes))),
+        headers = [
+            LoopHeader("i0", affine(), upper, floors=(band, affine(0, side, low))),
+            *(nest.whole_loop(loop) for loop in range(1, len(nest.loops.axes))),
         ]
         if width := _strip(nest):
-            opens[1] = nest.piece(1, variable("b1"), affine(width))
-            opens.insert(0, nest.strips(1, "b1", width))
-        scope = evaluated(nest, "c0", opens, {})
-        body += build_loops(scope, 1, opens, "vector")
+            headers[1] = nest.loop_from(1, variable("b1"), affine(width))
+            headers.insert(0, nest.strip_loop(1, "b1", width))
+        scope = evaluated_scope(nest, "c0", headers, {})
+        body += build_loops(scope, 1, headers, "vector")
         pre += scope.preamble()
     bands = For("b0", affine(), (rows,), stmt.height, "serial", tuple(body))
     row: Dim = 0
     for nest in nests:
         row = row + nest.cost() * total(nest.loops.extents[1:])
     phase = Phase("c0", count, "serial", (bands,), tuple(pre))
-    kernel, binding = assembled(nests, (phase,), ((tiles, dims.simplify(row * stmt.tile)),))
+    kernel, binding = assemble_kernel(nests, (phase,), ((tiles, dims.simplify(row * stmt.tile)),))
     if not sides:
         return kernel, binding
     ints = tuple(between.get(number, value) for number, value in enumerate(binding.ints))

@@ -12,7 +12,15 @@ from dcarray.ir import windows
 from dcarray.ir.nodes import Dim, Load, Window
 from dcarray.lowering.kernel.nodes import Affine, DType, For, Let, Phase, Stack, Stmt, Turn, affine
 from dcarray.lowering.nest.access import Access, Spot, same, scale, total
-from dcarray.lowering.nest.loop_nest import FEW, Block, LoopNest, Open, build_loops, evaluated, variable
+from dcarray.lowering.nest.loop_nest import (
+    MIN_PARALLEL,
+    Block,
+    LoopHeader,
+    LoopNest,
+    build_loops,
+    evaluated_scope,
+    variable,
+)
 
 # A tile: its iterations along the innermost loop, and its bytes along the other one.  Cache lines that follow
 # each other come together; one line from each of many rows comes late, and where rows are a power of two
@@ -32,7 +40,7 @@ class Tiling:
     writes: tuple[Access, ...]
 
 
-def found(nest: LoopNest) -> Tiling | None:
+def find_tiling(nest: LoopNest) -> Tiling | None:
     """How to tile, if it is of use."""
     extents, family = nest.loops.extents, nest.memory.family
     if len(extents) < 2 or nest.hints(extents[-1]) < NARROW:
@@ -58,7 +66,7 @@ def found(nest: LoopNest) -> Tiling | None:
     return None
 
 
-def transposing(nest: LoopNest, tiling: Tiling) -> None:
+def schedule_transposed(nest: LoopNest, tiling: Tiling) -> None:
     """Make the phase of element-wise statements that are tiled."""
     tiles = _Tiles(nest, tiling)
     body = tiles.copy()
@@ -66,11 +74,11 @@ def transposing(nest: LoopNest, tiling: Tiling) -> None:
     if body is None:
         before, spots, after = tiles.buffers()
         first, second = tiles.pieces()
-        opens = [*tiles.opens, replace(first, before=before, after=after), second]
-        scope = evaluated(nest, tiles.phase, opens, spots)
-        body, pre = build_loops(scope, 1, opens, "vector"), scope.preamble()
+        headers = [*tiles.headers, replace(first, before=before, after=after), second]
+        scope = evaluated_scope(nest, tiles.phase, headers, spots)
+        body, pre = build_loops(scope, 1, headers, "vector"), scope.preamble()
     phase = Phase(tiles.phase, tiles.extent, "serial", body, pre)
-    nest.add(phase, nest.unless_empty(tiles.launch), tiles.share * nest.cost())
+    nest.add_phase(phase, nest.unless_empty(tiles.launch), tiles.share * nest.cost())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +99,13 @@ class _Tiles:
         self.across, self.inner = tiling.across, len(extents) - 1
         large = max(access.array.dtype.itemsize for access in (*tiling.reads, *tiling.writes))
         self.size = {self.across: max(2, TALL // large), self.inner: WIDE}
-        count = {loop: nest.blocks(extents[loop], size) for loop, size in self.size.items()}
+        count = {loop: nest.block_count(extents[loop], size) for loop, size in self.size.items()}
         first, second = sorted(self.size, key=lambda loop: -nest.hints(count[loop]))
         others = [loop for loop in range(self.inner) if loop != self.across]
         longest = max(others, key=lambda loop: nest.hints(extents[loop]), default=None)
         self.begin = {second: variable("b1")}
-        strips = [nest.strips(second, "b1", self.size[second])]
-        if longest is None or nest.hints(count[first]) >= min(FEW, nest.hints(extents[longest])):
+        strips = [nest.strip_loop(second, "b1", self.size[second])]
+        if longest is None or nest.hints(count[first]) >= min(MIN_PARALLEL, nest.hints(extents[longest])):
             self.phase, self.launch = "b0", count[first]
             self.extent = arguments.integer(self.launch, "blocks", first)
             self.begin[first] = variable("b0", self.size[first])
@@ -107,14 +115,14 @@ class _Tiles:
             self.phase, self.launch = f"i{longest}", extents[longest]
             self.extent = arguments.extent(longest)
             self.begin[first] = variable("b0")
-            strips.insert(0, nest.strips(first, "b0", self.size[first]))
+            strips.insert(0, nest.strip_loop(first, "b0", self.size[first]))
             self.share = total(n for k, n in enumerate(extents) if k != longest)
-        self.opens = [*map(nest.whole, others), *strips]
+        self.headers = [*map(nest.whole_loop, others), *strips]
 
-    def pieces(self) -> tuple[Open, Open]:
+    def pieces(self) -> tuple[LoopHeader, LoopHeader]:
         """The loops of a tile."""
         one, two = (
-            self.nest.piece(k, self.begin[k], affine(self.size[k])) for k in (self.across, self.inner)
+            self.nest.loop_from(k, self.begin[k], affine(self.size[k])) for k in (self.across, self.inner)
         )
         return one, two
 
@@ -163,6 +171,6 @@ class _Tiles:
         if (self.tiling.reads and self.tiling.writes) or not same(nest.arguments.steps(plain)[-1], 1):
             return None
         body: Block = (self.turn(self.place(to), self.place(source), rows, value.dtype),)
-        for head in reversed(self.opens):
+        for head in reversed(self.headers):
             body = (For(head.var, head.lower, head.upper, head.step, "serial", body, 0, head.floors),)
         return body
