@@ -19,9 +19,9 @@ from .bounds import bounded
 from .numbers import ERRORS, Numbers
 from .values import (
     PYTHON,
-    Chosen,
     Data,
-    Either,
+    Masked,
+    PythonOrNumpy,
     Shape,
     Value,
     cast,
@@ -36,7 +36,7 @@ from .values import (
 _I8, _U8 = np.dtype(np.int64), np.dtype(np.uint64)
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
-#: The operators: their ufuncs, and themselves.
+#: Operators: their ufuncs, and Python's functions.
 BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "+": ("add", operator.add), "-": ("subtract", operator.sub), "*": ("multiply", operator.mul),
     "/": ("divide", operator.truediv), "//": ("floor_divide", operator.floordiv),
@@ -47,7 +47,7 @@ BINARY: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     ">=": ("greater_equal", operator.ge), "==": ("equal", operator.eq), "!=": ("not_equal", operator.ne),
 }  # fmt: skip
 _LOGICAL = {"&": "logical_and", "|": "logical_or", "^": "logical_xor"}
-_UNSIGNED = (">>", "//", "%")  # which take less without a sign
+_UNSIGNED = (">>", "//", "%")  # faster on unsigned integers
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "-": ("negative", operator.neg), "+": ("positive", operator.pos), "~": ("invert", operator.invert)
@@ -55,11 +55,11 @@ UNARY: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 class Arithmetic(Numbers):
-    """Operations on values; what has to be stored goes to ``memory``."""
+    """Operators and ufuncs; values are stored in ``memory``."""
 
     # ---- element by element -------------------------------------------------------------------------
     def loop(self, name: str, inputs: Sequence[Value]) -> str:
-        """The loop that NumPy's ufunc takes."""
+        """The type signature of the inner loop that NumPy's ufunc chooses."""
         for x in inputs:
             if not is_number(x):
                 raise self.scope.fail(f"{name} of what is no number")
@@ -71,10 +71,10 @@ class Arithmetic(Numbers):
             raise self.scope.fail(f"{name} does not compile for its operands")
         return loop
 
-    def ufunc(self, name: str, inputs: Sequence[Value]) -> Data | Chosen:
-        """A ufunc on numbers, arrays and what masks choose."""
-        if any(isinstance(x, Chosen) for x in inputs):
-            return self.of_chosen(name, inputs)
+    def ufunc(self, name: str, inputs: Sequence[Value]) -> Data | Masked:
+        """A ufunc on numbers, arrays and boolean selections."""
+        if any(isinstance(x, Masked) for x in inputs):
+            return self.of_masked(name, inputs)
         return self.elementwise(name, inputs)
 
     def elementwise(self, name: str, inputs: Sequence[Value]) -> Data:
@@ -86,7 +86,7 @@ class Arithmetic(Numbers):
                     return strong(UFUNCS[name](*inputs))
             except ERRORS as error:
                 raise self.scope.fail(f"{name} of constants fails") from error
-        if any(isinstance(x, Chosen) for x in inputs):
+        if any(isinstance(x, Masked) for x in inputs):
             raise self.scope.fail(f"{name} of what a mask chooses")
         loop = self.loop(name, inputs)
         shape = self.broadcast([shape_of(x) for x in inputs])
@@ -96,7 +96,7 @@ class Arithmetic(Numbers):
             raise self.scope.fail("NumPy refuses an integer of so many bits here")
         kinds, result = loop.split("->")
         args = [
-            self.over(self.expr(x, np.dtype(c)), shape_of(x), shape)
+            self.expand(self.expr(x, np.dtype(c)), shape_of(x), shape)
             for x, c in zip(inputs, kinds, strict=True)
         ]
         if name == "square" and result in "FD" and not is_array(inputs[0]):
@@ -114,56 +114,57 @@ class Arithmetic(Numbers):
             return "power"
         if loop[0] in "fd":
             arrays = [x for x in inputs if isinstance(x, Data) and is_array(x)]
-            alike = all(x.dtype.char == loop[0] and x.shape == shape for x in arrays)
-            frozen = any(x.window and x.window.array in self.memory.frozen for x in arrays)
-            if not alike or frozen or any(x.readonly for x in arrays):  # which may have strides of 0
+            identical = all(x.dtype.char == loop[0] and x.shape == shape for x in arrays)
+            frozen = any(x.window and x.window.array in self.memory.unwriteable for x in arrays)
+            if not identical or frozen or any(x.readonly for x in arrays):  # which may have strides of 0
                 raise self.scope.fail("NumPy may take one exponent for many elements, or not")
         return "array_power"
 
-    def chosen(self, x: Chosen) -> Expr:
-        """What a mask chooses, and 1 elsewhere.
+    def masked_or_one(self, x: Masked) -> Expr:
+        """The full array of a selection, with 1 in place of unselected elements.
 
-        The 1 is an input, and so is a False that the mask is compared with: of what a compiler knows it makes
-        a choice between two results, and computes one that nobody has asked for."""
+        The 1 is an input of the region, and so is a False that the mask is compared with: with constants the
+        compiler selects between two results instead, and computes results of unselected elements."""
         one, no = (
-            self.over(self.memory.entry(text, dtype, None).expr, (), x.full.shape)
+            self.expand(self.memory.entry_scalar(text, dtype, None).expr, (), x.full.shape)
             for text, dtype in (("1", x.dtype), ("False", _BOOL))
         )
         return Apply("where", (Apply("logical_xor", (x.mask.expr, no), _BOOL), x.full.expr, one), x.dtype)
 
-    def of_chosen(self, name: str, inputs: Sequence[Value]) -> Chosen:
-        """A ufunc on elements that one mask chooses, and on scalars."""
-        first, *others = [x for x in inputs if isinstance(x, Chosen)]
-        alike = all(x.mask.expr is first.mask.expr and x.along == first.along for x in others)
-        if any(is_array(x) for x in inputs) or not alike:
+    def of_masked(self, name: str, inputs: Sequence[Value]) -> Masked:
+        """A ufunc on selections by the same mask, and on scalars."""
+        first, *others = [x for x in inputs if isinstance(x, Masked)]
+        identical = all(x.mask.expr is first.mask.expr and x.along == first.along for x in others)
+        if any(is_array(x) for x in inputs) or not identical:
             raise self.scope.fail("what a mask chooses meets other arrays")
         given = [
-            self.memory.value(self.chosen(x), x.full.shape) if isinstance(x, Chosen) else x for x in inputs
+            self.memory.value(self.masked_or_one(x), x.full.shape) if isinstance(x, Masked) else x
+            for x in inputs
         ]
-        return Chosen(self.elementwise(name, given), first.mask, first.along)
+        return Masked(self.elementwise(name, given), first.mask, first.along)
 
     # ---- operators ----------------------------------------------------------------------------------
     def binary(self, op: str, a: Value, b: Value) -> Value:
         """``a op b``."""
-        if isinstance(a, Either) or isinstance(b, Either):
-            return self._of_either(op, a, b)
+        if isinstance(a, PythonOrNumpy) or isinstance(b, PythonOrNumpy):
+            return self._of_python_or_numpy(op, a, b)
         name, function = BINARY[op]
         known = all(type(x) in PYTHON for x in (a, b))
         if known or not (is_number(a) and is_number(b)):
             return self._python(op, function, a, b)
         if is_int(_plain(a)) and is_int(_plain(b)):
             return self._integers(op, _plain(a), _plain(b))
-        if not any(is_array(x) or isinstance(x, Chosen) for x in (a, b)):
+        if not any(is_array(x) or isinstance(x, Masked) for x in (a, b)):
             found = self._scalars(op, a, b)
             return self._watched(name, (a, b)) if found is None else found
         if op == "**" and (fast := _fast_power(a, b)):
             return self.ufunc(fast, (a,))
         return self.ufunc(name, (a, b))
 
-    def _of_either(self, op: str, a: Value, b: Value) -> Value:
+    def _of_python_or_numpy(self, op: str, a: Value, b: Value) -> Value:
         """An operation whose result is the same for Python's scalar and for NumPy's."""
         first, second = (
-            self.binary(op, *[getattr(x, side) if isinstance(x, Either) else x for x in (a, b)])
+            self.binary(op, *[getattr(x, side) if isinstance(x, PythonOrNumpy) else x for x in (a, b)])
             for side in ("python", "numpy")
         )
         if kind_of(first) != kind_of(second) or isinstance(kind_of(second), type):
@@ -207,9 +208,9 @@ class Arithmetic(Numbers):
         return self.memory.value(expr, scalar=True, weak=bool)
 
     def _scalars(self, op: str, a: Value, b: Value) -> Value:
-        """An operation on scalars, where it is not what the ufunc does."""
+        """An operation on scalars; None where it is that of the ufunc."""
         kinds = [kind_of(x) for x in (a, b)]
-        if kinds == [complex, "d"]:  # to Python a float: what they give is no scalar of NumPy
+        if kinds == [complex, "d"]:  # Python takes a float64 for a float: the result is no NumPy scalar
             raise self.scope.fail(f"{op} of a complex number of Python's and a float64")
         weak = all(isinstance(k, type) for k in kinds)
         if (weak or op == "**") and op not in COMPARISONS:
@@ -218,7 +219,7 @@ class Arithmetic(Numbers):
                 kind = max(kinds, key=PYTHON.index) if weak else None
                 if op == "**" or kind in (float, complex):
                     dtype = np.dtype(kind) if weak else np.dtype(self.loop(BINARY[op][0], (a, b))[-1])
-                    return self.memory.entry(f"({texts[0]} {op} {texts[1]})", dtype, kind)
+                    return self.memory.entry_scalar(f"({texts[0]} {op} {texts[1]})", dtype, kind)
         if op == "**" and set(kinds) <= {float, int, "d"} and not set(kinds) <= {int}:
             return self.of_c("pow", [a, b], float if weak else None)
         if not weak:
@@ -233,7 +234,7 @@ class Arithmetic(Numbers):
         if kind is float and op in ("+", "-", "*", "/"):
             args = self.expr(a, _F8), self.expr(b, _F8)
             made = Apply(BINARY[op][0], args, _F8)
-            if op == "/" and not self._nonzero(b):  # of which Python raises an error, whatever is divided
+            if op == "/" and not self._nonzero(b):  # Python raises an error for any dividend
                 fits = Apply("not_equal", (args[1], const(0.0, _F8)), _BOOL)
                 made = Apply("checked", (fits, made), _F8)
             return self.memory.value(made, scalar=True, weak=float)
@@ -245,8 +246,8 @@ class Arithmetic(Numbers):
         raise self.scope.fail(f"{op} of Python scalars")
 
     def of_c(self, name: str, args: Sequence[Value], weak: type | None = float) -> Data:
-        """A function of the C library, as Python's scalars and NumPy's use it; of Python's, the run looks at
-        what Python would raise an error of."""
+        """A function of the C library on scalars; for Python's (``weak``), with a run-time check for the
+        results of which Python raises an error."""
         given = tuple([self.expr(x, _F8) for x in args])
         made: Expr = Apply(f"c_{name}", given, _F8)
         if weak:
@@ -272,7 +273,7 @@ class Arithmetic(Numbers):
         return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)
 
     def _counted(self, op: str, a: Value, b: Value) -> Data:
-        """Arithmetic of Python ints that come at run time."""
+        """Arithmetic of run-time Python ints."""
         found = bounded(op, *[self.limits(x) for x in (a, b)])
         if found is None:
             raise self.scope.fail(f"an integer has no known bounds: {op}")
@@ -298,14 +299,14 @@ class Arithmetic(Numbers):
             return self.scope.arithmetic("-", -1, a)
         if isinstance(a, Data) and a.weak is float and op in "+-":
             if a.text:
-                return self.memory.entry(f"({op}{a.text})", a.dtype, float)
+                return self.memory.entry_scalar(f"({op}{a.text})", a.dtype, float)
             return self.memory.value(Apply(name, (a.expr,), a.dtype), scalar=True, weak=float)
-        if not (isinstance(a, Chosen) or (isinstance(a, Data) and not a.weak)):
+        if not (isinstance(a, Masked) or (isinstance(a, Data) and not a.weak)):
             raise self.scope.fail(f"{op} of a value that is not understood")
-        return self.ufunc(name, (a,)) if isinstance(a, Chosen) or is_array(a) else self._watched(name, (a,))
+        return self.ufunc(name, (a,)) if isinstance(a, Masked) or is_array(a) else self._watched(name, (a,))
 
     def _watched(self, name: str, inputs: tuple[Value, ...]) -> Data:
-        """An operator on scalars, of whose integers NumPy warns when they overflow."""
+        """An operator on NumPy scalars, with a check for integer overflow, of which NumPy warns."""
         value = self.elementwise(name, inputs)
         if value.dtype.kind == "c" and name == "multiply":
             return self.memory.value(_product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
@@ -320,7 +321,7 @@ class Arithmetic(Numbers):
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array")
-            expr = self.over(value.expr, value.shape, ()) if not value.shape else remap(
+            expr = self.expand(value.expr, value.shape, ()) if not value.shape else remap(
                 value.expr, (Index(0),) * len(value.shape), ()
             )  # fmt: skip
             if expr.dtype != _BOOL:
@@ -342,13 +343,13 @@ class Arithmetic(Numbers):
         return self.memory.value(expr, scalar=True, weak=bool)
 
     def both(self, name: str, a: Data, b: Data) -> Data:
-        """``logical_and`` or ``logical_or`` of two bools."""
+        """``logical_and`` or ``logical_or`` of two run-time bools."""
         expr = Apply(name, (a.expr, b.expr), _BOOL)
         return self.memory.value(expr, scalar=True, weak=bool)
 
 
 def _product(a: Expr, b: Expr) -> Expr:
-    """The product of complex scalars, for which NumPy has no fused operations as for arrays."""
+    """The product of complex scalars, computed without the fused operations that NumPy uses for arrays."""
     part = np.empty(0, a.dtype).real.dtype
     (x, y), (u, v) = [[Apply(name, (z,), part) for name in ("real", "imag")] for z in (a, b)]
 
@@ -364,14 +365,15 @@ def _plain(value: Value) -> Value:
 
 
 def _text(value: Value) -> str:
-    """Python for a scalar, if it depends only on names bound when the loop begins."""
+    """A Python expression for a scalar that depends only on names bound when the loop begins, else empty."""
     if isinstance(value, Data):
         return value.text
     return repr(value) if type(value) in PYTHON and value == value and abs(value) < np.inf else ""
 
 
 def _fast_power(x: Value, exponent: Value) -> str:
-    """What NumPy's ``**`` makes of some scalar exponents of arrays, which is exact where ``power`` is not."""
-    if not (is_array(x) or isinstance(x, Chosen)) or type(exponent) not in (int, float):
+    """The ufunc to which NumPy's ``**`` maps some scalar exponents of arrays, which is exact unlike
+    ``power``."""
+    if not (is_array(x) or isinstance(x, Masked)) or type(exponent) not in (int, float):
         return ""
     return short_power(x.dtype.kind, exponent)

@@ -19,9 +19,9 @@ from .masks import Masks
 from .ragged import RaggedSlices
 from .values import (
     PYTHON,
-    Chosen,
     Data,
-    Either,
+    Masked,
+    PythonOrNumpy,
     Ragged,
     Shape,
     Value,
@@ -54,19 +54,19 @@ class Arrays:
             view = self.memory.view(compose(x.window, amap, shape), x.dtype)
             view.readonly = x.readonly
             return view
-        return self.memory.value(remap(x.expr, amap, shape), shape, lent=x.lent)
+        return self.memory.value(remap(x.expr, amap, shape), shape, views_in_numpy=x.views_in_numpy)
 
     def getitem(self, x: Data, key: Value) -> Value:
         """``x[key]``."""
         if not is_array(x):
             raise self.scope.fail("a scalar is indexed")
         if self.masks.is_mask(x, key):
-            return self.masks.choose(x, key)
+            return self.masks.select(x, key)
         if self.ragged.is_slice(x, key):
             return self.ragged.slice(x, key)
         if isinstance(key, Ragged):
             return self.ragged.gather(x, key)
-        if self.gathers.is_places(key):
+        if self.gathers.is_data_dependent(key):
             return self.gathers.gather(x, key)
         if not is_basic(key):
             raise self.scope.fail("an index is an array")
@@ -157,15 +157,15 @@ class Arrays:
             return value  # type: ignore[no-any-return]
         if not is_number(value):
             raise self.scope.fail("an array is made of what is no number")
-        own = self.math.own(value)
+        own = self.math.as_numpy(value)
         return self.memory.copy(own)
 
-    def cast_chosen(self, x: Chosen, dtype: DType) -> Chosen:
+    def cast_masked(self, x: Masked, dtype: DType) -> Masked:
         """What a mask chooses as another dtype."""
         if x.dtype == dtype:
             return x
-        full = self.astype(self.memory.value(self.math.chosen(x), x.full.shape), dtype)
-        return Chosen(full, x.mask, x.along)
+        full = self.astype(self.memory.value(self.math.masked_or_one(x), x.full.shape), dtype)
+        return Masked(full, x.mask, x.along)
 
     def astype(self, x: Data, dtype: DType) -> Data:
         """The elements as another dtype."""
@@ -179,7 +179,9 @@ class Arrays:
         window = target.window
         if window is None:
             raise self.scope.fail("an array that is no memory is written")
-        if isinstance(value, Either) and (target.dtype.kind in "fc" or target.dtype == value.numpy.dtype):
+        if isinstance(value, PythonOrNumpy) and (
+            target.dtype.kind in "fc" or target.dtype == value.numpy.dtype
+        ):
             value = value.numpy
         if not is_number(value):
             raise self.scope.fail("what is assigned to elements is no number")
@@ -201,7 +203,7 @@ class Arrays:
             drop = (0,) * (len(shape_of(value)) - len(shape)) + (Ellipsis,)
             expr = remap(expr, select(self.scope, shape_of(value), drop)[0], shape)
         done = [value] if spent and isinstance(value, Data) else []
-        self.memory.write(window, self.math.over(expr, shape, window.shape), *done)
+        self.memory.write(window, self.math.expand(expr, shape, window.shape), *done)
 
     def _fitting(self, value: Data, dtype: DType) -> Expr:
         """A scalar as another dtype, of which Python makes an int of its own for an array of integers."""
@@ -218,7 +220,7 @@ class Arrays:
 
     def writeable(self, x: Data) -> None:
         """Check that the program may write the array."""
-        if x.window is None or x.readonly or x.window.array in self.memory.frozen:
+        if x.window is None or x.readonly or x.window.array in self.memory.unwriteable:
             raise self.scope.fail("an array may not be written")
 
     def update(self, op: str, target: Data, value: Value) -> None:
@@ -235,7 +237,7 @@ class Arrays:
             self.scope.eq(n, m) is not True for n, m in zip(shape, window.shape, strict=True)
         ):
             raise self.scope.fail("an in-place operation makes an array larger")
-        expr = self.math.over(cast(result.expr, target.dtype), result.shape, window.shape)
+        expr = self.math.expand(cast(result.expr, target.dtype), result.shape, window.shape)
         self.memory.write(window, expr, *[v for v in (result, value) if isinstance(v, Data)])
 
     # ---- scalars ------------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ class Arrays:
             if value.dtype.kind not in fine or value.weak is int:
                 raise self.scope.fail(f"{kind.__name__}() of a scalar")
             if kind is int:
-                return self.math.counted(value)
+                return self.math.as_counter(value)
             return self.memory.value(cast(value.expr, weak_dtype(kind)), scalar=True, weak=kind)
         if type(value) in (*PYTHON, str):
             try:

@@ -1,4 +1,4 @@
-"""Bounds of what Python's operators make of integers of which only bounds are known."""
+"""Interval arithmetic: bounds of the results of Python's operators on bounded integers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _CORNERS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
     "<<": operator.lshift, ">>": operator.rshift,
 }  # fmt: skip
-MOST_BITS = 63  # by which is shifted
+MOST_BITS = 63  # of a shift
 
 
 def bounded(op: str, a: Bounds, b: Bounds) -> Bounds | None:
-    """Bounds of ``x op y`` for all ``x`` and ``y`` within these; None if there are none."""
+    """Bounds of ``x op y`` for all ``x`` and ``y`` within bounds; None if there are none."""
     if op in ("//", "%") and b[0] <= 0 <= b[1]:
         return None
     if op in ("<<", ">>") and not 0 <= b[0] <= b[1] <= MOST_BITS:
         return None
-    if op in _CORNERS:  # monotonic in each operand while the other one stays
+    if op in _CORNERS:  # monotonic in each operand
         ends = [_CORNERS[op](x, y) for x in a for y in b]
         return min(ends), max(ends)
     if op == "%":
@@ -34,5 +34,5 @@ def bounded(op: str, a: Bounds, b: Bounds) -> Bounds | None:
 
 
 def _bits(x: int) -> int:
-    """The bits of a number in two's complement, without that of the sign."""
+    """The bits of a number in two's complement, without the sign bit."""
     return (x if x >= 0 else ~x).bit_length()

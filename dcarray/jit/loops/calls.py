@@ -11,9 +11,9 @@ from dcarray.ir.ops import C_LIBRARY
 from .arrays import size_of
 from .entry_values import DType, PublicObject
 from .joining import Joining
-from .numpy_calls import FOLDS
+from .numpy_calls import REDUCTIONS
 from .python_calls import Args, Named
-from .values import Chosen, Data, Method, Value, is_array, is_int, is_number, public
+from .values import Data, Masked, Method, Value, is_array, is_int, is_number, public_object
 
 _METHODS = frozenset(
     ["sum", "prod", "max", "min", "any", "all", "mean", "copy", "astype", "reshape", "transpose", "dot"]
@@ -32,18 +32,18 @@ class Calls(Joining):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
-        if isinstance(value, Chosen) and name in (*FOLDS, "mean", "var", "std"):
+        if isinstance(value, Masked) and name in (*REDUCTIONS, "mean", "var", "std"):
             return Method(value, name)
-        if isinstance(value, Chosen) and name == "size":
-            return self.folds.number(value.mask)
+        if isinstance(value, Masked) and name == "size":
+            return self.reductions.number(value.mask)
         raise self.scope.fail(f"the attribute {name} of a value that is not understood")
 
     def _member(self, thing: PublicObject, name: str) -> Value:
-        owner = public(thing.name)
+        owner = public_object(thing.name)
         if isinstance(owner, np.ufunc) and owner.__name__ in UFUNCS and name in _UFUNC_METHODS:
             return Method(owner.__name__, name)
         full = f"{thing.name}.{name}"
-        found = public(full)
+        found = public_object(full)
         if isinstance(found, float):  # numpy.pi
             return found
         if found is None and name != "newaxis":
@@ -85,7 +85,7 @@ class Calls(Joining):
             raise self.scope.fail("a dtype is called")
         if not isinstance(function, PublicObject):
             raise self.scope.fail("what is called is not understood")
-        found = public(function.name)
+        found = public_object(function.name)
         if isinstance(found, np.ufunc):
             return self._ufunc(found.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")
@@ -94,8 +94,8 @@ class Calls(Joining):
         if function.name.startswith("builtins."):
             method = getattr(self, f"_py_{name}", None)
         elif function.name.startswith("numpy."):
-            if name in FOLDS:
-                return self._folded(FOLDS[name], args, named)
+            if name in REDUCTIONS:
+                return self._reduced(REDUCTIONS[name], args, named)
             method = getattr(self, f"_np_{name}", None)
         else:
             name = name.removeprefix("math.")
@@ -110,15 +110,15 @@ class Calls(Joining):
         x, name = method.of, method.name
         if isinstance(x, str):  # a ufunc
             if name == "outer":
-                return self.folds.outer(x, *self._bind(["a", "b"], args, named))
+                return self.reductions.outer(x, *self._bind(["a", "b"], args, named))
             a, axis, dtype, out, keepdims = self._bind(
                 ["array", "axis", "dtype", "out", "keepdims"], args, named, axis=0, dtype=None, out=None,
                 keepdims=False,
             )  # fmt: skip
             self._none(out)
-            return self.folds.reduce(x, a, axis, self._dtype(dtype), self._flag(keepdims))
-        if name in FOLDS:
-            return self._folded(FOLDS[name], (x, *args), named)
+            return self.reductions.reduce(x, a, axis, self._dtype(dtype), self._flag(keepdims))
+        if name in REDUCTIONS:
+            return self._reduced(REDUCTIONS[name], (x, *args), named)
         if name == "copy":
             self._bind([], args, named)
             return self.memory.copy(x) if is_array(x) else x
@@ -139,7 +139,7 @@ class Calls(Joining):
 
     def _ufunc(self, name: str, args: Args, named: Named) -> Value:
         if name == "matmul":
-            return self.folds.matmul(*self._bind(["a", "b"], args, named))
+            return self.reductions.matmul(*self._bind(["a", "b"], args, named))
         if name not in UFUNCS:
             raise self.scope.fail(f"{name} does not compile")
         out = named.pop("out", None)
@@ -166,7 +166,7 @@ class Calls(Joining):
         if isinstance(value, Data):
             if value.dtype.kind not in "fb" or dtype.kind != "f":
                 raise self.scope.fail("a scalar's constructor")
-            return self.arrays.astype(self.math.own(value), dtype)
+            return self.arrays.astype(self.math.as_numpy(value), dtype)
         if type(value) is float and dtype.kind in "iu":
             value = self.arrays.python(int, value)
         return self.memory.value(self.math.expr(value, dtype), scalar=True)

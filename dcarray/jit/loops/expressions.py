@@ -12,7 +12,7 @@ from dcarray.ir.nodes import While
 
 from .calls import Calls
 from .entry_values import Function
-from .values import Data, Missing, Value
+from .values import Data, Unbound, Value
 
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -36,7 +36,7 @@ class Frame:
     def look(self, name: str) -> Value:
         if name in self.names:
             return self.names[name]
-        return self.around.get(name, Missing(f"{name} is not known"))
+        return self.around.get(name, Unbound(f"{name} is not known"))
 
 
 class Expressions:
@@ -44,7 +44,7 @@ class Expressions:
 
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
-        self.folds = calls.folds
+        self.reductions = calls.reductions
         self.arrays = calls.arrays
         self.math = calls.math
         self.memory = calls.memory
@@ -94,7 +94,7 @@ class Expressions:
 
     def binary(self, sign: ast.operator, a: Value, b: Value) -> Value:
         if isinstance(sign, ast.MatMult):
-            return self.folds.matmul(a, b)
+            return self.reductions.matmul(a, b)
         return self.math.binary(_SIGNS[type(sign)], a, b)
 
     def sign(self, sign: ast.operator) -> str:
@@ -113,7 +113,7 @@ class Expressions:
 
     def _name(self, name: str, frame: Frame) -> Value:
         value = frame.look(name)
-        if isinstance(value, Missing):
+        if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
         return value
 

@@ -1,8 +1,7 @@
-"""Elements at places that only a run can tell: ``x[i]``, ``i`` being an array of integers or a part of one,
-or an integer of Python's that comes at run time.
+"""Data-dependent indexing: ``x[i]`` with an array of integers, an element of one, or a run-time Python int.
 
-The places are proved to be inside of the array by the run itself: one outside is moved inside, and raises the
-floating-point flag of an invalid operation, for which the loop runs as it is written, and says so.
+Indices are checked at run time: one out of bounds is clamped, and raises the floating-point flag of an
+invalid operation, upon which the loop runs in Python, which raises the error.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 
 
 class Gathers:
-    """Reads at places that depend on data."""
+    """Reads and writes at data-dependent indices."""
 
     def __init__(self, math: Arithmetic) -> None:
         self.math = math
         self.memory = math.memory
         self.scope = math.scope
 
-    def is_places(self, key: Value) -> bool:
-        """Is an array or scalar of integers part of the key, and all else basic?"""
+    def is_data_dependent(self, key: Value) -> bool:
+        """Whether a key has an integer array or run-time integer, and is basic otherwise."""
         keys = key if type(key) is tuple else (key,)
         found = [isinstance(k, Data) and k.weak in (None, int) and k.dtype.kind in "iu" for k in keys]
         plain = all(f or is_int(k) or isinstance(k, slice) for f, k in zip(found, keys, strict=True))
         return any(found) and plain
 
     def gather(self, x: Data, key: Value) -> Data:
-        """``x[key]``, as values."""
+        """``x[key]``."""
         keys = list(key) if type(key) is tuple else [key]
         if len(keys) > len(x.shape):
             raise self.scope.fail("too many indices")
@@ -66,15 +65,17 @@ class Gathers:
                 at.append((start if places else 0, k))
         shape = tuple(domain)
         axes = [self._along(k, x.shape[n], place, shape, spread) for n, (place, k) in enumerate(at)]
-        lent = not places and len(chosen) < len(keys)
-        return self.memory.value(self._of(x, axes, shape), shape, scalar=not shape, lent=lent)
+        views_in_numpy = not places and len(chosen) < len(keys)
+        return self.memory.value(
+            self._of(x, axes, shape), shape, scalar=not shape, views_in_numpy=views_in_numpy
+        )
 
     def _along(self, k: Value, size: Dim, place: int, domain: Shape, spread: Shape) -> Expr:
-        """Where along an axis the points of the domain are."""
+        """The index along an axis, as an expression over the domain."""
         if isinstance(k, Data):
             after = len(domain) - place - len(spread)
             own = (*k.shape, *(1,) * after)
-            return self.math.over(self.math.with_axes(self.inside(k, size), k.shape, own), own, domain)
+            return self.math.expand(self.math.append_axes(self.inside(k, size), k.shape, own), own, domain)
         if is_int(k):
             (index,), _ = select(self.scope, (size,), k)
             return self.math.expr(index.offset, _I8)
@@ -89,7 +90,7 @@ class Gathers:
         return Apply("add", (value, self.math.expr(offset, _I8)), _I8)
 
     def inside(self, k: Data, size: Dim) -> Expr:
-        """Indices counted from the start, inside of the axis."""
+        """Non-negative indices, clamped to the axis, with a check unless they are proved to be in bounds."""
         given = cast(k.expr, _I8)
         if k.dtype == np.uint64 or self.scope.nonneg(size - 1) is not True:
             raise self.scope.fail("an array of indices that is not understood")
@@ -97,7 +98,7 @@ class Gathers:
         if low >= 0 and self.scope.lt(high, size) is True:
             return given
         domain = k.shape
-        count = self.math.over(self.math.expr(size, _I8), (), domain)
+        count = self.math.expand(self.math.expr(size, _I8), (), domain)
         zero, one = const(0, _I8), const(1, _I8)
         below = Apply("less", (given, zero), _BOOL)
         value = Apply("where", (below, Apply("add", (given, count), _I8), given), _I8)
@@ -107,13 +108,13 @@ class Gathers:
         window = self.memory.new(domain, _I8, "at")
         self.memory.may_raise = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))
-        self.memory.fixed.add(window.array)
+        self.memory.immutable.add(window.array)
         found = Load(window, _I8)
         return Apply("minimum", (Apply("maximum", (found, zero), _I8), last), _I8)
 
     # ---- writing ------------------------------------------------------------------------------------
-    def settled(self, x: Data, key: Value) -> Value:
-        """The key with scalars that are counted from the start, and known to be inside."""
+    def normalised(self, x: Data, key: Value) -> Value:
+        """The key with its scalars stored, non-negative and in bounds."""
         keys = list(key) if type(key) is tuple else [key]
         if len(keys) > len(x.shape):
             raise self.scope.fail("too many indices")
@@ -123,18 +124,19 @@ class Gathers:
                     self.inside(k, x.shape[n]), scalar=True, weak=int,
                     limits=(0, self.scope.limits(x.shape[n])[1] - 1),
                 )  # fmt: skip
-                self.memory.keep(place, "at")
+                self.memory.store(place, "at")
                 keys[n] = place
         return tuple(keys)
 
     @contextmanager
     def writing(self, x: Data, key: Value, *spent: Value) -> Iterator[Value]:
-        """Inside, what is traced is done at the places of a settled key, which is basic there."""
+        """A context for statements that write at a normalised key; gives that key with loop variables in
+        place of run-time scalars."""
         keys, loc = list(key), self.memory.loc
         if any(isinstance(k, Data) and k.shape for k in keys):
             raise self.scope.fail("an array of indices is written through")
         if x.window is not None:
-            self.memory.before(x.window, [v for v in spent if isinstance(v, Data) and not v.scalar])
+            self.memory.protect_values(x.window, [v for v in spent if isinstance(v, Data) and not v.scalar])
         places: list[tuple[str, Dim, Expr]] = []
         with ExitStack() as stack:
             for n, k in enumerate(keys):
@@ -143,7 +145,7 @@ class Gathers:
                     stack.enter_context(self.scope.loop(var, *loop_range(0, size, 1)))
                     places.append((var, size, k.expr))
                     keys[n] = symbol(var, None)
-            body = stack.enter_context(self.memory.inner())
+            body = stack.enter_context(self.memory.nested_block())
             yield tuple(keys)
         made = tuple(body)
         for var, size, place in reversed(places):
@@ -153,11 +155,11 @@ class Gathers:
 
     # ---- elements -----------------------------------------------------------------------------------
     def element(self, x: Data, place: Expr) -> Expr:
-        """One element along the only axis of an array in memory, at a place inside of it."""
+        """An element of an array with one axis, at an index in bounds."""
         return self._of(x, [place], ())
 
     def _of(self, x: Data, axes: list[Expr], domain: Shape) -> Expr:
-        """The elements of the array that ``x`` is a window of."""
+        """A gather from the memory of ``x``, with an index expression for each of its axes."""
         window = x.window
         assert window is not None
         index: list[Expr] = []

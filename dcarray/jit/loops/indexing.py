@@ -1,4 +1,4 @@
-"""Basic indexing with Python ints of which only ranges may be known."""
+"""Basic indexing with Python ints that are known exactly or by their ranges."""
 
 from __future__ import annotations
 
@@ -11,30 +11,29 @@ from dcarray.ir.nodes import Dim, Index
 from .scope import Scope
 from .values import Shape, Value, is_int
 
-#: For each axis of an array its coordinate over a new domain, and the shape of that.
+#: For each axis of an array its index as a function of a new domain, and the shape of that.
 Selection = tuple[tuple[Index, ...], Shape]
 
 
 def is_basic(key: Value) -> bool:
-    """Is it a key of basic indexing?"""
+    """Whether a key is one of basic indexing."""
     keys = key if type(key) is tuple else (key,)
     return all(is_int(k) or k is None or isinstance(k, slice | EllipsisType) for k in keys)
 
 
 def only_integers(key: Value, ndim: int) -> bool:
-    """Does the key choose one element?"""
+    """Whether a key selects one element."""
     keys = key if type(key) is tuple else (key,)
     return len(keys) == ndim and all(map(is_int, keys))
 
 
 def select(scope: Scope, shape: Shape, key: Value) -> Selection:
-    """What basic indexing selects.
+    """The selection of basic indexing.
 
     Raises
     ------
     Untraceable
-        If it is not proved to stay inside, or what it selects depends on loop variables in a way that is not
-        affine.
+        If it is not proved to be in bounds, or its shape is no affine function of loop variables.
     """
     keys = list(key) if type(key) is tuple else [key]
     given = sum(k is not None and k is not Ellipsis for k in keys)
@@ -61,7 +60,7 @@ def select(scope: Scope, shape: Shape, key: Value) -> Selection:
 
 
 def position(scope: Scope, k: Dim, size: Dim) -> Dim:
-    """An index counted from the start."""
+    """The non-negative index; fails unless it is proved to be in bounds."""
     if scope.nonneg(k) is True and scope.lt(k, size) is True:
         return k
     if scope.le(k, -1) is True and scope.le(-size, k) is True:
@@ -83,7 +82,7 @@ def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:
 
 
 def run_length(scope: Scope, start: Dim, stop: Dim, step: int) -> Dim:
-    """How many steps there are from ``start`` to before ``stop``."""
+    """The length of ``range(start, stop, step)``."""
     span = dims.simplify(stop - start if step > 0 else start - stop)
     if scope.le(span, 0) is True:
         return 0
@@ -111,13 +110,13 @@ def _clip(scope: Scope, v: Dim, size: Dim, low: Dim, high: Dim) -> Dim:
 
 
 def transposed(shape: Shape, axes: tuple[int, ...]) -> Selection:
-    """The axes permuted: new axis ``k`` is old axis ``axes[k]``."""
+    """The selection that permutes axes: new axis ``k`` is old axis ``axes[k]``."""
     place = {old: new for new, old in enumerate(axes)}
     return tuple(Index(0, 1, place[k]) for k in range(len(shape))), tuple(shape[a] for a in axes)
 
 
 def flipped(shape: Shape, axes: tuple[int, ...]) -> Selection:
-    """The axes turned round."""
+    """The selection that reverses axes."""
     amap = tuple(
         Index(dims.simplify(n - 1), -1, k) if k in axes else Index(0, 1, k) for k, n in enumerate(shape)
     )
@@ -125,7 +124,7 @@ def flipped(shape: Shape, axes: tuple[int, ...]) -> Selection:
 
 
 def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
-    """The shape with axes of length 1 added and dropped alone; None if that is not enough."""
+    """The selection that adds and drops axes of length 1; None if the reshape needs more."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
     if len(old) != len(new) or any(

@@ -1,4 +1,4 @@
-"""What a ``for`` goes through: ranges, arrays, and ``enumerate``, ``zip`` and ``reversed`` of them."""
+"""Iterables of ``for`` loops: ranges, arrays, and ``enumerate``, ``zip`` and ``reversed`` of them."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from dcarray.ir.nodes import Dim
 
 from .arrays import Arrays
 from .indexing import run_length
-from .values import Data, Span, Steps, Value, is_array, is_int
+from .values import Data, ItemRange, RuntimeRange, Value, is_array, is_int
 
 
-class Series:
-    """Makes `Steps` of what the program goes through, item by item."""
+class Iterables:
+    """Conversion of iterables to `ItemRange`."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
         self.memory = arrays.memory
         self.scope = arrays.scope
 
-    def of(self, value: Value) -> Steps:
-        """The items of a range or of an array, each of which is read in its turn."""
-        if isinstance(value, Steps):
+    def items(self, value: Value) -> ItemRange:
+        """The items of a range or an array, each read in its iteration."""
+        if isinstance(value, ItemRange):
             return value
         if not is_array(value) or not value.shape:
             raise self.scope.fail("a loop over what is no range and no array")
         stored = self.memory.array(value)
-        return Steps(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
+        return ItemRange(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
 
-    def counted(self, value: Value) -> Span:
-        """The items of what may be left before its end."""
-        steps = self.of(value)
-        return Span(steps.start, steps.stop, steps.step, steps.item)
+    def runtime_items(self, value: Value) -> RuntimeRange:
+        """The items of a loop with a ``break``."""
+        steps = self.items(value)
+        return RuntimeRange(steps.start, steps.stop, steps.step, steps.item)
 
-    def enumerated(self, value: Value, first: Value) -> Steps:
+    def enumerate(self, value: Value, first: Value) -> ItemRange:
         """``enumerate(value, first)``."""
         if not is_int(first):
             raise self.scope.fail("enumerate from what is no integer")
         steps = self._from_zero(value)
-        return Steps(0, steps.stop, 1, lambda k: (self._at(first, k), steps.item(k)))
+        return ItemRange(0, steps.stop, 1, lambda k: (self._at(first, k), steps.item(k)))
 
-    def zipped(self, values: tuple[Value, ...]) -> Steps:
+    def zip(self, values: tuple[Value, ...]) -> ItemRange:
         """``zip(*values)``."""
         parts = [self._from_zero(v) for v in values]
         if not parts:
@@ -49,25 +49,25 @@ class Series:
                 if self.scope.le(part.stop, least) is not True:
                     raise self.scope.fail("it is not known what ends first")
                 least = part.stop
-        return Steps(0, least, 1, lambda k: tuple([part.item(k) for part in parts]))
+        return ItemRange(0, least, 1, lambda k: tuple([part.item(k) for part in parts]))
 
-    def turned(self, value: Value) -> Steps:
+    def reversed(self, value: Value) -> ItemRange:
         """``reversed(value)``."""
-        if isinstance(value, Steps) and value.iterator:
+        if isinstance(value, ItemRange) and value.iterator:
             raise self.scope.fail("reversed of an iterator")
         steps = self._from_zero(value)
-        return Steps(0, steps.stop, 1, lambda k: steps.item(self._at(steps.stop - 1, k, -1)))
+        return ItemRange(0, steps.stop, 1, lambda k: steps.item(self._at(steps.stop - 1, k, -1)))
 
-    def _from_zero(self, value: Value) -> Steps:
-        """With turns counted from 0 by 1."""
-        steps = self.of(value)
+    def _from_zero(self, value: Value) -> ItemRange:
+        """The items over a range from 0 with step 1."""
+        steps = self.items(value)
         start, step = steps.start, steps.step
         count = run_length(self.scope, start, steps.stop, step)
 
-        return Steps(0, count, 1, lambda k: steps.item(self._at(start, k, step)))
+        return ItemRange(0, count, 1, lambda k: steps.item(self._at(start, k, step)))
 
     def _at(self, start: Dim, k: Value, step: int = 1) -> Value:
-        """``start + k * step`` of a counter."""
+        """``start + k * step``, for a counter ``k`` of either kind."""
         if not isinstance(k, Data):
             return start + k * step
         math = self.arrays.math

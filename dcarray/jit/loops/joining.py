@@ -15,7 +15,7 @@ from .entry_values import DType
 from .indexing import run_length
 from .numpy_calls import NumpyCalls
 from .python_calls import Args, Named
-from .values import Chosen, Data, Value, cast, is_array, is_int
+from .values import Data, Masked, Value, cast, is_array, is_int
 
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
@@ -158,7 +158,7 @@ class Joining(NumpyCalls):
 
     def _np_trace(self, args: Args, named: Named) -> Value:
         (a,) = self._bind(["a"], args, named)
-        return self.folds.reduce("add", self._diagonal(a))
+        return self.reductions.reduce("add", self._diagonal(a))
 
     def _diagonal(self, a: Value) -> Data:
         if not is_array(a) or len(a.shape) != 2 or self.scope.eq(*a.shape) is not True:
@@ -201,18 +201,18 @@ class Joining(NumpyCalls):
         return self.math.elementwise("sqrt", (self._np_var(args, named),))
 
     def _variance(self, a: Value, axis: Value, ddof: Value, keepdims: bool) -> Data:
-        if isinstance(a, Chosen) and axis is None and not keepdims and ddof in (0, 1) and type(ddof) is int:
-            return self.folds.variance_of_chosen(a, ddof)
+        if isinstance(a, Masked) and axis is None and not keepdims and ddof in (0, 1) and type(ddof) is int:
+            return self.reductions.variance_of_masked(a, ddof)
         if not is_array(a) or a.dtype.char not in "fd" or ddof not in (0, 1) or type(ddof) is not int:
             raise self.scope.fail("a variance that is not understood")
         count = self.arrays.count(a.shape, axis)
         if self.scope.nonneg(count - ddof - 1) is not True:
             raise self.scope.fail("a variance of too few elements")
-        mean = self.folds.mean(a, axis, None, True)
+        mean = self.reductions.mean(a, axis, None, True)
         apart = self.math.elementwise("subtract", (a, mean))
         squares = self.math.elementwise("multiply", (apart, apart))
-        total = self.folds.reduce("add", squares, axis, None, keepdims)
-        return self.folds.divided(total, count - ddof)
+        total = self.reductions.reduce("add", squares, axis, None, keepdims)
+        return self.reductions.divided(total, count - ddof)
 
     def _np_clip(self, args: Args, named: Named) -> Value:
         a, low, high = self._bind(["a", "a_min", "a_max"], args, named, a_min=None, a_max=None)

@@ -22,22 +22,22 @@ from .bindings import Names
 from .entry_values import DType
 from .expressions import Frame
 from .memory import Checkpoint
-from .numbers import COUNT
-from .statements import Statements, alike
+from .numbers import MAX_COUNTER
+from .statements import Statements, identical
 from .substitute import with_constants
 from .values import (
     PYTHON,
     Data,
-    Either,
-    Missing,
+    PythonOrNumpy,
+    Unbound,
     Value,
     cast,
     is_array,
     is_number,
     kind_of,
     lies_in,
-    settle,
     weak_dtype,
+    with_last_values,
 )
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
@@ -119,7 +119,7 @@ class LoopBodies(Statements):
         """
         if runs is not True:
             head |= bound & after
-        self.memory.settle()
+        self.memory.materialise()
         before = dict(frame.names)
         carried = sorted(n for n in bound & head if n in before)
         loop = LoopBody(body, frame, before, carried, head | after, after, runs, count)
@@ -155,7 +155,7 @@ class LoopBodies(Statements):
         to: dict[str, str] = {}
         for name in kept:
             end = iteration.names.get(name)
-            found = [n for n in kept if alike(loop.before[n], end)]
+            found = [n for n in kept if identical(loop.before[n], end)]
             to[name] = name if name in found or not found else found[0]
         if set(to) != set(to.values()):
             return
@@ -188,7 +188,7 @@ class LoopBodies(Statements):
             elif isinstance(value, Data):
                 names[name] = self._value_of(CarriedVariable(variable.window, variable.dtype, value.kind))
         outer = frozenset(self.memory.arrays)
-        with self.memory.inner() as block:
+        with self.memory.nested_block() as block:
             loop.body()
         return Iteration(block, loop.frame.names, carried, outer)
 
@@ -196,12 +196,12 @@ class LoopBodies(Statements):
         if isinstance(kind, Assumption):
             window = self.memory.new(value.shape, value.dtype, name)
             self.memory.write(window, value.expr)
-            self.memory.frozen.add(window.array)
+            self.memory.unwriteable.add(window.array)
             if kind is REORDERED_COPY:
                 self.memory.reordered.add(window.array)
             return CarriedVariable(window, value.dtype, kind)
         dtype = _dtype(kind)
-        if kind is int and kind_of(value) is int and max(map(abs, self.math.limits(value))) > COUNT:
+        if kind is int and kind_of(value) is int and max(map(abs, self.math.limits(value))) > MAX_COUNTER:
             raise self.scope.fail(f"{name} is large from the start")
         window = self.memory.new((), dtype, name)
         self.memory.write(window, self.math.expr(value, dtype))
@@ -211,16 +211,16 @@ class LoopBodies(Statements):
         if isinstance(variable.kind, Assumption):
             return self.memory.view(variable.window, variable.dtype)
         weak = variable.kind if variable.kind in PYTHON else None
-        limits = (0 if variable.natural else -COUNT, COUNT - 1) if variable.kind is int else None
+        limits = (0 if variable.natural else -MAX_COUNTER, MAX_COUNTER - 1) if variable.kind is int else None
         return self.memory.value(Load(variable.window, variable.dtype), scalar=True, weak=weak, limits=limits)
 
     def _refined(self, name: str, assumption: Any, loop: LoopBody, iteration: Iteration) -> Any:
         """The assumption about a name, or another one where the iteration's end contradicts it."""
         value = loop.before[name]
-        end = iteration.names.get(name, Missing(f"{name} may not be bound"))
-        if isinstance(end, Missing):
+        end = iteration.names.get(name, Unbound(f"{name} may not be bound"))
+        if isinstance(end, Unbound):
             raise self.scope.fail(end.reason)
-        if assumption is INVARIANT and alike(value, end):
+        if assumption is INVARIANT and identical(value, end):
             return assumption
         changed = self.scope.fail(f"{name} changes from one iteration to the next")
         if isinstance(assumption, Assumption):
@@ -300,7 +300,7 @@ class LoopBodies(Statements):
 
     def _write_back(self, iteration: Iteration) -> None:
         """Append to the iteration the stores of its final values into the loop-carried variables."""
-        with self.memory.inner() as block:
+        with self.memory.nested_block() as block:
             ends = {
                 name: self.memory.value(
                     self.math.expr(self._final_value(iteration, name), variable.dtype), variable.window.shape
@@ -316,11 +316,11 @@ class LoopBodies(Statements):
     def _final_value(self, iteration: Iteration, name: str) -> Value:
         """The value of a name at the iteration's end; an int that may grow too large has a run-time check."""
         value, variable = iteration.names[name], iteration.carried[name]
-        if variable.kind is not int or max(map(abs, self.math.limits(value))) <= COUNT + _MAX_STEP:
+        if variable.kind is not int or max(map(abs, self.math.limits(value))) <= MAX_COUNTER + _MAX_STEP:
             return value
-        made = self.math.counted(value)
+        made = self.math.as_counter(value)
         if variable.natural:  # indices made from it have no check for being negative, so it must not wrap
-            fits = Apply("less", (cast(value.expr, _U8), const(COUNT, _U8)), _BOOL)
+            fits = Apply("less", (cast(value.expr, _U8), const(MAX_COUNTER, _U8)), _BOOL)
             made.expr = Apply("where", (fits, made.expr, const(0, made.dtype)), made.dtype)
         return made
 
@@ -337,14 +337,14 @@ class LoopBodies(Statements):
             if variable is not None:
                 names[name] = self._value_after(name, variable, loop)
             elif name not in loop.names:
-                names[name] = Missing(f"{name} may not be bound")
+                names[name] = Unbound(f"{name} may not be bound")
                 if lies_in(
                     iteration.names.get(name),
                     {variable.window.array for variable in iteration.carried.values()},
                 ):
-                    names[name] = Missing(f"{name} is what another name was in the iteration before")
+                    names[name] = Unbound(f"{name} is what another name was in the iteration before")
                 elif loop.runs is True and last is not None:
-                    names[name] = settle(iteration.names.get(name, names[name]), last)
+                    names[name] = with_last_values(iteration.names.get(name, names[name]), last)
 
     def _value_after(self, name: str, variable: CarriedVariable, loop: LoopBody) -> Value:
         """The value of a loop-carried variable after the loop."""
@@ -352,9 +352,12 @@ class LoopBodies(Statements):
         if loop.runs is True or variable.kind == before:
             return value
         if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d")):
-            return Missing(f"the loop may not run for {name}")
-        expr, limits = cast(value.expr, weak_dtype(before)), (-COUNT, COUNT - 1) if before is int else None
-        return Either(self.memory.value(expr, scalar=True, weak=before, limits=limits), value)
+            return Unbound(f"the loop may not run for {name}")
+        expr, limits = (
+            cast(value.expr, weak_dtype(before)),
+            (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None,
+        )
+        return PythonOrNumpy(self.memory.value(expr, scalar=True, weak=before, limits=limits), value)
 
 
 def _dtype(kind: Any) -> DType:

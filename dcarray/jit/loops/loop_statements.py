@@ -15,7 +15,7 @@ from .bindings import Names, assigned, breaks, needed_in_loop, read
 from .expressions import Frame
 from .loop_carried import MAX_UNROLLED, LoopBodies, PermutedNames
 from .statements import GOING
-from .values import Data, Missing, Span, Steps, Value
+from .values import Data, ItemRange, RuntimeRange, Unbound, Value
 
 _UNROLLED = 64
 _ATTEMPTS = 16  # how often a loop is unrolled because its body cannot be traced once
@@ -35,18 +35,18 @@ class LoopStatements(LoopBodies):
             self._while(stmt, frame, after)
             return
         items = self.evaluate(stmt.iter, frame)
-        if isinstance(items, Span):
+        if isinstance(items, RuntimeRange):
             self._counting(stmt, items, frame, after)
             return
         if breaks(stmt):
-            self._counting(stmt, self.calls.series.counted(items), frame, after)
+            self._counting(stmt, self.calls.iterables.runtime_items(items), frame, after)
             return
         if isinstance(items, tuple | list):
             if len(items) > _UNROLLED:
                 raise self.scope.fail("a loop over many objects")
             self._unrolled(stmt, list(items), frame, after)
             return
-        steps = self.calls.series.of(items)
+        steps = self.calls.iterables.items(items)
         start, stop, step = steps.start, steps.stop, steps.step
         runs = self.scope.lt(start, stop) if step > 0 else self.scope.lt(stop, start)
         if runs is False:
@@ -81,13 +81,13 @@ class LoopStatements(LoopBodies):
         self._body(stmt, frame, after | {flag})
         frame.broken = outer
         broken = frame.names.pop(flag)
-        if isinstance(broken, Missing):
+        if isinstance(broken, Unbound):
             raise self.scope.fail(broken.reason)
         return self.math.truth(broken)
 
     # ---- for and while ------------------------------------------------------------------------------
     def _for(
-        self, stmt: ast.For, steps: Steps, last: Dim | None, runs: bool | None, frame: Frame, after: Names
+        self, stmt: ast.For, steps: ItemRange, last: Dim | None, runs: bool | None, frame: Frame, after: Names
     ) -> None:
         """Trace a loop over a range whose iterations are alike, alike with some period, or few."""
         iterations = None
@@ -110,7 +110,9 @@ class LoopStatements(LoopBodies):
         whole = len(iterations) // period if period else 0
         if whole:
             count = whole * period
-            part = Steps(iterations[0], iterations[0] + count * steps.step, steps.step * period, steps.item)
+            part = ItemRange(
+                iterations[0], iterations[0] + count * steps.step, steps.step * period, steps.item
+            )
             later = after | needed_in_loop(stmt.body, after)
             end = iterations[(whole - 1) * period]
             self._symbolic(stmt, part, end, True, frame, later, [steps.step * k for k in range(period)])
@@ -122,8 +124,8 @@ class LoopStatements(LoopBodies):
             raise reason from None
 
     def _symbolic(
-        self, stmt: ast.For, steps: Steps, last: Dim | None, runs: bool | None, frame: Frame, after: Names,
-        offsets: Sequence[int] = (0,),
+        self, stmt: ast.For, steps: ItemRange, last: Dim | None, runs: bool | None, frame: Frame,
+        after: Names, offsets: Sequence[int] = (0,),
     ) -> None:  # fmt: skip
         """Trace a loop over a range, whose body is one iteration of the program for each of the offsets."""
         target, loc = stmt.target, self.memory.loc
@@ -171,7 +173,7 @@ class LoopStatements(LoopBodies):
         runs = True if first is True or stmt is self.outermost else None
         self._going(first, assigned(stmt.body), head, body, frame, after, runs)
 
-    def _counting(self, stmt: ast.For, span: Span, frame: Frame, after: Names) -> None:
+    def _counting(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""
         counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
         stop, up = span.stop, span.step > 0
@@ -211,8 +213,8 @@ class LoopStatements(LoopBodies):
 
         def iterate() -> None:
             again = body()
-            if self.memory.sound is not None:
-                sound = Load(self.memory.sound, _BOOL)
+            if self.memory.checks_passed is not None:
+                sound = Load(self.memory.checks_passed, _BOOL)
                 again = self._and(again, self.memory.value(sound, scalar=True, weak=bool))
             self.memory.write(
                 going, self.math.expr(again, _BOOL), *[again] if isinstance(again, Data) else []

@@ -1,8 +1,7 @@
-"""What masks choose: ``x[mask]`` has as many elements as only a run can tell.
+"""Boolean selections, ``x[mask]``, whose length is known at run time only.
 
-As long as nobody asks how many they are, it is an array of the shape of ``x`` of which only the chosen
-elements count.  The others are 1 wherever they are computed with, so that they raise no floating-point
-flags.
+As long as its length is not used, a selection is an array of the shape of ``x`` with a mask.  Computations
+use 1 in place of unselected elements, so that these raise no floating-point flags.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 from dcarray.ir.nodes import Apply, Expr
 
 from .arithmetic import Arithmetic
-from .values import Chosen, Data, Shape, Value, cast, is_array, is_number, kind_of
+from .values import Data, Masked, Shape, Value, cast, is_array, is_number, kind_of
 
 _BOOL = np.dtype(np.bool_)
 
@@ -26,20 +25,20 @@ class Masks:
         self.scope = math.scope
 
     def is_mask(self, x: Data, key: Value) -> bool:
-        """Is the key a mask of the first axes of ``x``?"""
+        """Whether the key is a mask of the first axes of ``x``."""
         if not is_array(key) or key.dtype != _BOOL or not 0 < len(key.shape) <= len(x.shape):
             return False
         return all(self.scope.eq(n, m) is True for n, m in zip(key.shape, x.shape, strict=False))
 
-    def choose(self, x: Data, key: Data) -> Chosen:
+    def select(self, x: Data, key: Data) -> Masked:
         """``x[key]``."""
         mask = self._mask(key, x.shape)
         full, chosen = (self.memory.value(expr, x.shape) for expr in (x.expr, mask))
-        return Chosen(full, chosen, len(key.shape))
+        return Masked(full, chosen, len(key.shape))
 
     def _mask(self, key: Data, shape: Shape) -> Expr:
         own = (*key.shape, *(1,) * (len(shape) - len(key.shape)))
-        return self.math.over(self.math.with_axes(key.expr, key.shape, own), own, shape)
+        return self.math.expand(self.math.append_axes(key.expr, key.shape, own), own, shape)
 
     def assign(self, x: Data, key: Data, value: Value) -> None:
         """``x[key] = value``."""
@@ -50,20 +49,20 @@ class Masks:
         if np.dtype(kind_of(value)).kind == "c" != x.dtype.kind:
             raise self.scope.fail("the imaginary part is dropped")
         spent = [key]
-        if isinstance(value, Chosen):
-            alike = value.mask.expr is mask and value.along == len(key.shape)
-            if not alike or not self._same(value.full.shape, x.shape):
+        if isinstance(value, Masked):
+            identical = value.mask.expr is mask and value.along == len(key.shape)
+            if not identical or not self._same(value.full.shape, x.shape):
                 raise self.scope.fail("what is assigned through a mask was chosen by another one")
             expr = cast(value.full.expr, x.dtype)
             spent += [value.full, value.mask]
             if not np.can_cast(value.dtype, x.dtype, "safe"):
-                expr = cast(self.math.chosen(value), x.dtype)
+                expr = cast(self.math.masked_or_one(value), x.dtype)
         else:
             if kind_of(value) is float and x.dtype.kind in "iu":
                 raise self.scope.fail("a float is assigned to integers through a mask")
             one = cast(value.expr, x.dtype) if isinstance(value, Data) and value.weak is not int else None
             one = self.math.expr(value, x.dtype) if one is None else one
-            expr = self.math.over(one, (), x.shape)
+            expr = self.math.expand(one, (), x.shape)
         self.memory.write(target, Apply("where", (mask, expr, x.expr), x.dtype), *spent)
 
     def _same(self, a: Shape, b: Shape) -> bool:

@@ -1,4 +1,4 @@
-"""The region that grows: its arrays and statements, and the values to be kept before memory changes."""
+"""The region under construction: its arrays and statements, and the lazy values that read its memory."""
 
 from __future__ import annotations
 
@@ -26,29 +26,34 @@ _BOOL = np.dtype(np.bool_)
 
 @dataclass
 class Checkpoint:
-    """What there was at a moment."""
+    """A state of `Memory` to which it can be restored."""
 
     arrays: dict[str, Array]
     block: list[Stmt]
-    fixed: set[str]
-    frozen: set[str]
+    immutable: set[str]
+    unwriteable: set[str]
     values: dict[int, tuple[Data, Expr]]  # with where they were then
 
 
 class Memory:
-    """Arrays and statements of a region that is being traced."""
+    """Arrays and statements of the region of a loop that is being traced.
+
+    A traced value is an expression over memory.  It is stored in an array of its own before a statement would
+    change the memory that it reads."""
 
     def __init__(self, scope: Scope, file: str) -> None:
         self.scope = scope
         self.arrays: dict[str, Array] = {}
-        self.fixed: set[str] = set()  # arrays that are not written any more
-        self.frozen: set[str] = set()  # arrays that the program may not write
-        self.unwritten: set[str] = set()  # arrays that stay as they are, which is checked in the end
+        self.immutable: set[str] = set()  # arrays that no later statement writes
+        self.unwriteable: set[str] = set()  # arrays that the program may not write
+        self.assumed_unwritten: set[str] = set()  # arrays that no statement may write, checked at the end
         self.reordered: set[str] = set()  # arrays that NumPy may lay out in another order than C
-        self.may_raise = False  # may it raise another exception than NumPy's floating-point ones?
+        self.may_raise = False  # whether the loop may raise other exceptions than NumPy's floating-point ones
         self.block: list[Stmt] = []
-        self.sound: Window | None = None  # has every check so far held?  Where a loop may not end
-        self.inputs: dict[str, str] = {}  # of the arrays that exist, what their values are
+        self.checks_passed: Window | None = (
+            None  # a bool: all run-time checks so far hold; see `track_checks`
+        )
+        self.inputs: dict[str, str] = {}  # by input array, the name or Python expression of its value
         self._entries: dict[tuple[str, DType], Data] = {}
         self._scalars: set[str] = set()
         self.file = file
@@ -64,7 +69,7 @@ class Memory:
 
     # ---- arrays -------------------------------------------------------------------------------------
     def name(self, wanted: str) -> str:
-        """A name that no array has, like ``wanted``."""
+        """An unused array name, ``wanted`` if it is free."""
         name = wanted = wanted if wanted.isidentifier() else "k"
         number = 0
         while name in self.arrays or name in self._taken or name in self._variables:
@@ -77,7 +82,7 @@ class Memory:
         return whole(array.name, array.shape)
 
     def new(self, shape: Shape, dtype: DType, name: str = "t", role: Any = "temp") -> Window:
-        """Fresh memory.  It is as large as the shape can become."""
+        """A new array, as large as a shape with loop variables can become."""
         if dtype.char not in COMPILED:
             raise self.scope.fail(f"{dtype} does not compile")
         room = tuple(n if type(n) is int else max(0, self.scope.limits(n)[1]) for n in shape)
@@ -86,26 +91,28 @@ class Memory:
         return whole(name, shape)
 
     def checkpoint(self) -> Checkpoint:
-        """What there is now."""
+        """The state now."""
         values = {key: (value, value.expr) for key, value in self._values.items()}
-        return Checkpoint(dict(self.arrays), list(self.block), set(self.fixed), set(self.frozen), values)
+        return Checkpoint(
+            dict(self.arrays), list(self.block), set(self.immutable), set(self.unwriteable), values
+        )
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Have what there was, but for scalars of the beginning."""
-        kept = [*self.inputs, *([self.sound.array] if self.sound is not None else [])]
+        """Go back to a state; scalar inputs declared since stay declared."""
+        kept = [*self.inputs, *([self.checks_passed.array] if self.checks_passed is not None else [])]
         self.arrays = {**checkpoint.arrays, **{name: self.arrays[name] for name in kept}}
         self.block[:] = checkpoint.block
-        self.fixed = checkpoint.fixed | self._scalars
-        self.frozen = set(checkpoint.frozen)
+        self.immutable = checkpoint.immutable | self._scalars
+        self.unwriteable = set(checkpoint.unwriteable)
         self._values = WeakValueDictionary()
         for key, (value, expr) in checkpoint.values.items():
-            value.expr = expr  # what has been stored since is stored no more
+            value.expr = expr  # it may have been stored since
             self._values[key] = value
 
     @contextmanager
     def variable(self, wanted: str) -> Iterator[str]:
-        """The name of a loop variable while the loop is traced.  What passes make of a loop has its name with
-        an underscore and more, so programs' names have none."""
+        """The name of a loop variable while the loop is traced; without underscores, which passes use in the
+        names of the loops that they make."""
         name, number = wanted.replace("_", "") or "k", 0
         wanted = name
         while name in self.arrays or name in self._moving or name in self._taken:
@@ -119,8 +126,8 @@ class Memory:
             self._moving.discard(name)
 
     @contextmanager
-    def inner(self) -> Iterator[list[Stmt]]:
-        """Inside, statements go to a block of their own."""
+    def nested_block(self) -> Iterator[list[Stmt]]:
+        """A context in which statements go to the block that it gives."""
         outer, self.block = self.block, []
         try:
             yield self.block
@@ -129,7 +136,7 @@ class Memory:
 
     # ---- values -------------------------------------------------------------------------------------
     def value(self, expr: Expr, shape: Shape = (), **kind: Any) -> Data:
-        """A value that keeps what it is now, whatever is written afterwards."""
+        """A value that later writes to memory do not change."""
         made = Data(expr, shape, **kind)
         self.may_raise |= made.weak not in (None, bool) and isinstance(expr, Apply)
         if loads(expr):
@@ -137,59 +144,60 @@ class Memory:
             self._values[self._count] = made
         return made
 
-    def view(self, window: Window, dtype: DType, entry: str = "") -> Data:
-        """The array that the window is."""
-        return Data(Load(window, dtype), window.shape, window, entry=entry)
+    def view(self, window: Window, dtype: DType, entry_name: str = "") -> Data:
+        """The array in the window's memory."""
+        return Data(Load(window, dtype), window.shape, window, entry_name=entry_name)
 
     def pending(self) -> list[Data]:
-        """The values that another write may change."""
+        """The values that are not stored yet and read memory that may be written."""
         values = list(self._values.values())
-        return [v for v in values if any(n.window.array not in self.fixed for n in loads(v.expr))]
+        return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
 
-    def settle(self, *spent: Data) -> None:
-        """Store all values that a later write may change, before statements that may run again or not.
-        ``spent`` are values that nobody needs any more."""
+    def materialise(self, *spent: Data) -> None:
+        """Store all pending values, before statements that may run several times or not at all, but for the
+        values ``spent``, which are not used any more."""
         for key, value in list(self._values.items()):
             if any(value is one for one in spent):
                 del self._values[key]
         for value in self.pending():
-            self.keep(value)
+            self.store(value)
 
-    def keep(self, value: Data, name: str = "t") -> None:
-        """Store a value in memory of its own, where no later write reaches it."""
-        self.lends(value)
+    def store(self, value: Data, name: str = "t") -> None:
+        """Store a value in an array of its own, which no later statement writes."""
+        self.pin_sources(value)
         window = self.new(value.shape, value.dtype, name)
         self.emit(Compute(window, value.expr, loc=self.loc))
-        self.fixed.add(window.array)
+        self.immutable.add(window.array)
         value.expr = Load(window, value.dtype)
 
-    def lends(self, value: Data) -> None:
-        """A value is stored: what it would be a view of must stay as it is."""
-        if value.lent:
-            self.unwritten |= {n.window.array for n in loads(value.expr)} - self.fixed
+    def pin_sources(self, value: Data) -> None:
+        """Require of a value's memory that it is not written, if NumPy has a view of it where this stores a
+        copy."""
+        if value.views_in_numpy:
+            self.assumed_unwritten |= {n.window.array for n in loads(value.expr)} - self.immutable
 
     def array(self, value: Data, name: str = "t") -> Data:
         """The value as an array in memory."""
         if value.window is not None:
             return value
-        self.lends(value)
+        self.pin_sources(value)
         return self.laid_out(self.copy(value, name), value)
 
     def copy(self, value: Data, name: str = "t", dtype: DType | None = None) -> Data:
-        """A fresh array with these elements."""
+        """A new array with the elements of a value."""
         dtype = dtype or value.dtype
         window = self.new(value.shape, dtype, name)
         self.emit(Compute(window, cast(value.expr, dtype), loc=self.loc))
         return self.view(window, dtype)
 
     def laid_out(self, made: Data, *sources: Data) -> Data:
-        """A fresh array that NumPy lays out like these."""
+        """A new array, noted as one whose memory order may be another than C if NumPy follows its sources."""
         if len(made.shape) > 1 and made.window is not None and not all(map(self._in_order, sources)):
             self.reordered.add(made.window.array)
         return made
 
     def contiguous(self, x: Data) -> bool | None:
-        """Do the elements of an array in memory lie in C order, side by side?"""
+        """Whether an array in memory is C-contiguous; None if that is not known."""
         window = x.window
         assert window is not None
         array = self.arrays[window.array]
@@ -210,7 +218,7 @@ class Memory:
         return True
 
     def _in_order(self, x: Data) -> bool:
-        """Are the elements of what is read known to lie in C order?"""
+        """Whether the axes of all memory that a value reads are known to be in C order."""
         for node in loads(x.expr):
             array = self.arrays[node.window.array]
             if array.name in self.reordered:
@@ -225,14 +233,14 @@ class Memory:
                 return False
         return True
 
-    def entry(self, text: str, dtype: DType, weak: type | None) -> Data:
-        """A scalar that is known when the loop begins."""
+    def entry_scalar(self, text: str, dtype: DType, weak: type | None) -> Data:
+        """A scalar input: a name or a Python expression that is evaluated when the loop begins."""
         found = self._entries.get((text, dtype))
         if found is None:
             name = self.name(text if text.isidentifier() else "c")
             self.declare(Array(name, dtype, (), "in"))
             self.inputs[name] = text
-            self.fixed.add(name)
+            self.immutable.add(name)
             self._scalars.add(name)
             found = Data(Load(Window(name, (), ()), dtype), scalar=True, weak=weak, text=text)
             self._entries[text, dtype] = found
@@ -240,17 +248,17 @@ class Memory:
 
     # ---- statements ---------------------------------------------------------------------------------
     def emit(self, stmt: Stmt) -> None:
-        if self.sound is not None:
-            self._doubt(stmt, self.sound)
+        if self.checks_passed is not None:
+            self._track(stmt, self.checks_passed)
         self.block.append(stmt)
 
-    def doubt(self) -> None:
-        """Note what the run checks: where that fails, Python might raise an error, and a loop that Python
-        leaves so must not go on."""
-        self.sound = self.new((), _BOOL, "sound")
+    def track_checks(self) -> None:
+        """From now on, combine all run-time checks in a bool, so that a loop can end where one fails: Python
+        may raise an error there, and the loop might not end otherwise."""
+        self.checks_passed = self.new((), _BOOL, "sound")
 
-    def _doubt(self, stmt: Stmt, sound: Window) -> None:
-        """Note what is checked by a statement that stands next."""
+    def _track(self, stmt: Stmt, sound: Window) -> None:
+        """Combine the checks of the next statement into the bool."""
         if isinstance(stmt, Branch):
             expr, domain = stmt.cond, ()
         elif isinstance(stmt, Compute) and stmt.target.array != sound.array:
@@ -268,11 +276,11 @@ class Memory:
                 self.block.append(made)
 
     def write(self, target: Window, expr: Expr, *spent: Data) -> None:
-        """``target[i] = expr(i)``, as NumPy does it: all of ``expr`` first.  ``spent`` are the values
-        that it was made from."""
-        # a value that no name has yet is done with; names are only bound to those that are stored
+        """``target[i] = expr(i)``, with all of ``expr`` evaluated first.  ``spent`` are the values that it
+        was made from."""
+        # a value without a name is not used any more; names are bound to stored values only
         done = [value for value in spent if not isinstance(value.expr, Load)]
-        self.before(target, done)
+        self.protect_values(target, done)
         if self._overlaps(target, expr):
             window = self.new(target.shape, expr.dtype)
             self.emit(Compute(window, expr, loc=self.loc))
@@ -280,24 +288,24 @@ class Memory:
         self.emit(Compute(target, expr, loc=self.loc))
 
     def fold(self, op: str, target: Window, body: Expr, start: Any) -> None:
-        """``target`` becomes the fold of the body over the axes that it omits."""
+        """Reduce the body over the axes that ``target`` does not have."""
         self.emit(Compute(target, body, op, const(start, body.dtype), loc=self.loc))
 
     def call(self, op: str, writes: tuple[Window, ...], reads: tuple[Window, ...]) -> None:
         self.emit(Call(op, reads, writes, loc=self.loc))
 
-    def before(self, target: Window, spent: Sequence[Data] = ()) -> None:
-        """Keep values that the write would change."""
+    def protect_values(self, target: Window, spent: Sequence[Data] = ()) -> None:
+        """Store the values that a write to ``target`` would change."""
         for value in self.pending():
             if not any(value is one for one in spent) and any(
                 n.window.array == target.array
                 and (not isinstance(n, Load) or overlap(n.window, target) is not False)
                 for n in loads(value.expr)
             ):
-                self.keep(value)
+                self.store(value)
 
     def _overlaps(self, target: Window, expr: Expr) -> bool:
-        """Could an element be written before another point of the domain reads it?"""
+        """Whether an element may be written before another point of the domain reads it."""
         for node in loads(expr):
             if node.window.array != target.array:
                 continue

@@ -1,4 +1,4 @@
-"""Shapes that are known to fit, and numbers as expressions of the dtypes that they take."""
+"""Broadcasting of traced values with proofs about shapes, and numbers as expressions of a dtype."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .memory import Memory
 from .values import Data, Shape, Value, cast, is_int, kind_of
 
 _EXACT = 1 << 53
-COUNT = 1 << 52  # a counter of Python's ints takes days to get there
+MAX_COUNTER = 1 << 52  # a loop that counts takes days to get there
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 ERRORS = (ArithmeticError, TypeError, ValueError, RuntimeWarning, FloatingPointError)
 
 
 class Numbers:
-    """Numbers as they are taken; what has to be stored goes to ``memory``."""
+    """Conversions of shapes and numbers; values are stored in ``memory``."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -30,7 +30,7 @@ class Numbers:
 
     # ---- shapes -------------------------------------------------------------------------------------
     def broadcast(self, shapes: Sequence[Shape]) -> Shape:
-        """The common shape, if that is proved."""
+        """The broadcast shape; fails unless shapes are proved to fit."""
         out: list[Dim] = []
         for axis in range(-max(map(len, shapes), default=0), 0):
             sizes = [s[axis] for s in shapes if -axis <= len(s)]
@@ -40,8 +40,8 @@ class Numbers:
             out.append(sizes[0])
         return tuple(out)
 
-    def over(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
-        """What is over ``shape`` over a domain to which that is broadcast."""
+    def expand(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
+        """An expression over ``shape``, broadcast to a domain."""
         if shape == domain:
             return expr
         shift = len(domain) - len(shape)
@@ -63,7 +63,7 @@ class Numbers:
 
     # ---- expressions --------------------------------------------------------------------------------
     def expr(self, value: Value, dtype: DType) -> Expr:
-        """A number as an expression of the dtype that it takes in an operation."""
+        """A number as an expression of a dtype; fails if it may not fit."""
         if isinstance(value, Data):
             if value.weak is int:
                 self._fits(value.limits, dtype)
@@ -84,30 +84,29 @@ class Numbers:
         if limits is None or limits[0] < low or limits[1] > high:
             raise self.scope.fail(f"an integer may not fit {dtype}")
 
-    def own(self, value: Value) -> Data:
-        """A number as NumPy takes it alone."""
+    def as_numpy(self, value: Value) -> Data:
+        """A number with the dtype of ``numpy.asarray(value)``."""
         if isinstance(value, Data) and not value.weak:
             return value
         dtype = value.dtype if isinstance(value, Data) else np.result_type(kind_of(value)(0))
         return self.memory.value(self.expr(value, dtype), scalar=True)
 
-    def with_axes(self, expr: Expr, shape: Shape, wanted: Shape) -> Expr:
-        """What is over ``shape`` over a shape with axes of length 1 added at the end."""
+    def append_axes(self, expr: Expr, shape: Shape, wanted: Shape) -> Expr:
+        """An expression over ``shape``, with axes of length 1 added at the end."""
         if len(shape) == len(wanted):
             return expr
         return remap(expr, tuple(Index(0, 1, k) for k in range(len(shape))), wanted)
 
     # ---- integers -----------------------------------------------------------------------------------
-    def counted(self, x: Data) -> Data:
-        """A scalar as an int of Python's, towards zero; the run checks that it is no larger than those which
-        are counted with."""
-        low, high = -COUNT, COUNT - 1
+    def as_counter(self, x: Data) -> Data:
+        """A scalar truncated to a Python int, with a run-time check that it is below `MAX_COUNTER`."""
+        low, high = -MAX_COUNTER, MAX_COUNTER - 1
         if x.dtype.kind != "f":
             low, high = (max(low, self.limits(x)[0]), min(high, self.limits(x)[1]))
         made, dtype = cast(x.expr, _I8), x.dtype
         if x.dtype.kind == "f":
             within = Apply(
-                "less", (Apply("absolute", (cast(x.expr, _F8),), _F8), const(float(COUNT), _F8)), _BOOL
+                "less", (Apply("absolute", (cast(x.expr, _F8),), _F8), const(float(MAX_COUNTER), _F8)), _BOOL
             )
         elif (low, high) == self.limits(x):
             within = None
@@ -124,7 +123,7 @@ class Numbers:
         return self.memory.value(made, scalar=True, weak=int, limits=(low, high))
 
     def limits(self, x: Value) -> Bounds:
-        """The smallest and largest value of an integer, be it Python's or NumPy's."""
+        """The bounds of an integer, Python's or NumPy's."""
         if not isinstance(x, Data):
             return self.scope.limits(int(x) if type(x) is bool else x)
         if x.dtype.kind == "b":

@@ -7,7 +7,7 @@ import numpy as np
 from .python_calls import Args, Named, PythonCalls
 from .values import Value, is_array, kind_of, shape_of
 
-FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "amax": "maximum",
+REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "amax": "maximum",
          "amin": "minimum", "any": "logical_or", "all": "logical_and"}  # fmt: skip
 
 
@@ -18,7 +18,7 @@ class NumpyCalls(PythonCalls):
     """``_np_zeros`` is what ``numpy.zeros`` does."""
 
     # ---- reductions ---------------------------------------------------------------------------------
-    def _folded(self, name: str, args: Args, named: Named) -> Value:
+    def _reduced(self, name: str, args: Args, named: Named) -> Value:
         typed = ["dtype"] if name in ("add", "multiply") else []
         a, axis, *dtype, out, keepdims = self._bind(
             ["a", "axis", *typed, "out", "keepdims"], args, named, axis=None, out=None, keepdims=False,
@@ -26,11 +26,11 @@ class NumpyCalls(PythonCalls):
         )  # fmt: skip
         self._none(out)
         found = self._dtype(dtype[0]) if dtype else None
-        return self.folds.reduce(name, a, axis, found, self._flag(keepdims))
+        return self.reductions.reduce(name, a, axis, found, self._flag(keepdims))
 
     def _np_count_nonzero(self, args: Args, named: Named) -> Value:
         (a,) = self._bind(["a"], args, named)
-        return self.folds.number(a, _COUNTS)
+        return self.reductions.number(a, _COUNTS)
 
     def _np_mean(self, args: Args, named: Named) -> Value:
         a, axis, dtype, out, keepdims = self._bind(
@@ -43,19 +43,19 @@ class NumpyCalls(PythonCalls):
             keepdims=False,
         )
         self._none(out)
-        return self.folds.mean(a, axis, self._dtype(dtype), self._flag(keepdims))
+        return self.reductions.mean(a, axis, self._dtype(dtype), self._flag(keepdims))
 
     def _np_dot(self, args: Args, named: Named) -> Value:
-        return self.folds.dot(*self._bind(["a", "b"], args, named))
+        return self.reductions.dot(*self._bind(["a", "b"], args, named))
 
     def _np_inner(self, args: Args, named: Named) -> Value:
-        return self.folds.inner(*self._bind(["a", "b"], args, named))
+        return self.reductions.inner(*self._bind(["a", "b"], args, named))
 
     def _np_outer(self, args: Args, named: Named) -> Value:
         a, b = self._bind(["a", "b"], args, named)
         if len(shape_of(a)) != 1 or len(shape_of(b)) != 1:
             raise self.scope.fail("an outer product of what are no vectors")
-        return self.folds.outer("multiply", a, b)
+        return self.reductions.outer("multiply", a, b)
 
     # ---- arrays -------------------------------------------------------------------------------------
     def _created(self, args: Args, named: Named, value: Value) -> Value:
@@ -82,7 +82,7 @@ class NumpyCalls(PythonCalls):
 
     def _np_full(self, args: Args, named: Named) -> Value:
         shape, value, dtype = self._bind(["shape", "fill_value", "dtype"], args, named, dtype=None)
-        found = self.math.own(value).dtype if dtype is None else self.arrays.dtype(dtype)
+        found = self.math.as_numpy(value).dtype if dtype is None else self.arrays.dtype(dtype)
         return self.arrays.full(self.arrays.shape(shape), found, value)
 
     def _like(self, args: Args, named: Named, value: Value) -> Value:
@@ -125,7 +125,7 @@ class NumpyCalls(PythonCalls):
             raise self.scope.fail("what is to be contiguous is no array with axes")
         found = self._dtype(dtype) or a.dtype
         if found == a.dtype:
-            self.memory.lends(a)
+            self.memory.pin_sources(a)
         if a.window is None or found != a.dtype:
             return self.memory.copy(a, dtype=found)
         contiguous = self.memory.contiguous(a)

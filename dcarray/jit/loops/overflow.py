@@ -1,7 +1,7 @@
-"""Overflows of NumPy's integer scalars, of which NumPy warns: that of arrays passes unseen.
+"""Run-time checks for overflows of NumPy's integer scalars, of which NumPy warns (not so of arrays).
 
-As with places outside of an array (`gathers`), the run itself looks, and raises the floating-point flag of an
-invalid operation; then the loop runs as it is written, and NumPy says it.
+As for indices out of bounds (`gathers`), compiled code raises the floating-point flag of an invalid
+operation; then the loop runs in Python, where NumPy warns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WATCHED = frozenset({"add", "subtract", "multiply", "negative", "absolute"})
 
 
 def watched(name: str, value: Expr, args: tuple[Expr, ...], dtype: DType) -> Expr:
-    """The result of an operation on integers, which raises the flag where it is not the true one."""
+    """The result of an integer operation, with a check that it has not overflowed."""
     if name == "absolute":
         if dtype.kind == "u":
             return value
@@ -31,9 +31,9 @@ def watched(name: str, value: Expr, args: tuple[Expr, ...], dtype: DType) -> Exp
 
 
 def fitting(value: Expr, dtype: DType) -> Expr:
-    """A scalar as an integer of a dtype, which raises the flag where that does not hold it."""
+    """A scalar cast to an integer dtype, with a check that it fits."""
     number, info = cast(value, _F8), np.iinfo(dtype)
-    wide = dtype.itemsize == 8  # whose bounds are no float64, but for what they round to
+    wide = dtype.itemsize == 8  # its bounds are no float64: they round to the next power of two
     low = const(float(info.min) - (not wide), _F8)
     high = const(float(info.max) + (not wide), _F8)
     above = Apply("greater_equal" if wide and info.min else "greater", (number, low), _BOOL)

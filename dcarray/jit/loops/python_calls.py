@@ -10,9 +10,9 @@ from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import C_LIBRARY, OPS, const
 
 from .entry_values import DType
-from .iterables import Series
-from .reductions import Folds
-from .values import PYTHON, Chosen, Data, Span, Steps, Value, is_array, is_int, kind_of
+from .iterables import Iterables
+from .reductions import Reductions
+from .values import PYTHON, Data, ItemRange, Masked, RuntimeRange, Value, is_array, is_int, kind_of
 
 _BOOL = np.dtype(np.bool_)
 Args = tuple[Value, ...]
@@ -22,13 +22,13 @@ Named = dict[str, Value]
 class PythonCalls:
     """``_py_len`` is what ``len`` does, ``_math_sqrt`` what ``math.sqrt`` does."""
 
-    def __init__(self, folds: Folds) -> None:
-        self.folds = folds
-        self.arrays = folds.arrays
-        self.series = Series(folds.arrays)
-        self.math = folds.math
-        self.memory = folds.memory
-        self.scope = folds.scope
+    def __init__(self, reductions: Reductions) -> None:
+        self.reductions = reductions
+        self.arrays = reductions.arrays
+        self.iterables = Iterables(reductions.arrays)
+        self.math = reductions.math
+        self.memory = reductions.memory
+        self.scope = reductions.scope
 
     # ---- arguments ------
     def _bind(self, names: list[str], args: Args, named: Named, **defaults: Value) -> list[Value]:
@@ -61,7 +61,11 @@ class PythonCalls:
         step = ends[2] if len(ends) == 3 else 1
         if type(step) is not int or not step:
             raise self.scope.fail("the step of a range is not known")
-        return Steps(start, stop, step) if is_int(start) and is_int(stop) else Span(start, stop, step)
+        return (
+            ItemRange(start, stop, step)
+            if is_int(start) and is_int(stop)
+            else RuntimeRange(start, stop, step)
+        )
 
     def _whole(self, x: Value) -> Value:
         """What Python takes for an integer, as one of its own."""
@@ -69,22 +73,22 @@ class PythonCalls:
             if not is_int(x):
                 raise self.scope.fail("a range that is not known")
             return x
-        found = x if x.weak is int else self.math.counted(x)
+        found = x if x.weak is int else self.math.as_counter(x)
         if not isinstance(found.expr, Load):
-            self.memory.keep(found)
+            self.memory.store(found)
         return found
 
     def _py_enumerate(self, args: Args, named: Named) -> Value:
-        return self.series.enumerated(*self._bind(["iterable", "start"], args, named, start=0))
+        return self.iterables.enumerate(*self._bind(["iterable", "start"], args, named, start=0))
 
     def _py_zip(self, args: Args, named: Named) -> Value:
         if named:
             raise self.scope.fail("zip with arguments that are not understood")
-        return self.series.zipped(args)
+        return self.iterables.zip(args)
 
     def _py_reversed(self, args: Args, named: Named) -> Value:
         (value,) = self._bind(["sequence"], args, named)
-        return self.series.turned(value)
+        return self.iterables.reversed(value)
 
     def _py_len(self, args: Args, named: Named) -> Value:
         (x,) = self._bind(["x"], args, named)
@@ -92,8 +96,8 @@ class PythonCalls:
             return len(x)
         if is_array(x) and x.shape:
             return x.shape[0]
-        if isinstance(x, Chosen) and x.along == len(x.full.shape):
-            return self.folds.number(x.mask)
+        if isinstance(x, Masked) and x.along == len(x.full.shape):
+            return self.reductions.number(x.mask)
         raise self.scope.fail("len() of a value that is not understood")
 
     def _py_float(self, args: Args, named: Named) -> Value:
@@ -191,7 +195,7 @@ class PythonCalls:
         (x,) = self._floats(args, named)
         if isinstance(x, Data):
             x = self.memory.value(Apply(name, (x.expr,), x.dtype), scalar=True, weak=float)
-            return self.math.counted(x)
+            return self.math.as_counter(x)
         return self.arrays.python(int, float(getattr(np, name)(x)))
 
     def _math_sqrt(self, args: Args, named: Named) -> Value:

@@ -1,6 +1,6 @@
-"""Slices whose length only a run can tell: rows of sparse matrices, say.
+"""Slices with run-time bounds, as rows of sparse matrices; only inner products of them are supported.
 
-Nothing is computed of one until somebody asks for its sum of products, which becomes a loop of its own.
+An inner product becomes a ``while`` loop of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 class RaggedSlices:
-    """What is done with slices of unknown length."""
+    """Operations on slices of run-time length."""
 
     def __init__(self, math: Arithmetic, gathers: Gathers) -> None:
         self.math = math
@@ -31,7 +31,7 @@ class RaggedSlices:
         self.scope = math.scope
 
     def is_slice(self, x: Data, key: Value) -> bool:
-        """Is the key a slice by steps of 1, between bounds that come at run time?"""
+        """Whether the key is a slice of step 1 with a run-time bound."""
         if not isinstance(key, slice) or key.step not in (None, 1) or len(x.shape) != 1:
             return False
         ends = [k for k in (key.start, key.stop) if isinstance(k, Data)]
@@ -42,12 +42,12 @@ class RaggedSlices:
         """``x[key]``."""
         if x.window is None:
             raise self.scope.fail("a slice of unknown length of what is not stored")
-        self.memory.unwritten.add(x.window.array)  # NumPy makes a view
+        self.memory.assumed_unwritten.add(x.window.array)  # NumPy makes a view
         size = self.math.expr(x.shape[0], _I8)
         zero = const(0, _I8)
         first, last = self._bound(key.start, zero, size), self._bound(key.stop, size, size)
         read = {node.window.array for end in (first, last) for node in loads(end)}
-        self.memory.unwritten |= read - self.memory.fixed  # so that equal bounds are equal later
+        self.memory.assumed_unwritten |= read - self.memory.immutable  # so that equal bounds are equal later
         start = self._kept(first)
         room = Apply("maximum", (Apply("subtract", (last, start.expr), _I8), zero), _I8)
         count = self._kept(room)
@@ -58,7 +58,7 @@ class RaggedSlices:
         return Ragged(x.dtype, count, (first, last), at)
 
     def _bound(self, k: Value, default: Expr, size: Expr) -> Expr:
-        """An end of a slice as NumPy takes it."""
+        """A bound of a slice, non-negative and clamped as NumPy does."""
         if k is None:
             return default
         if not isinstance(k, Data) and not is_int(k):
@@ -71,14 +71,14 @@ class RaggedSlices:
 
     def _kept(self, expr: Expr) -> Data:
         value = self.memory.value(expr, scalar=True)
-        self.memory.keep(value)
+        self.memory.store(value)
         return value
 
     def gather(self, x: Data, key: Ragged) -> Ragged:
-        """``x[key]``, whose places the run checks."""
+        """``x[key]``, with run-time checks of the indices."""
         if len(x.shape) != 1 or x.window is None or key.dtype.kind not in "iu":
             raise self.scope.fail("an index of unknown length")
-        self.memory.unwritten.add(x.window.array)  # which is read later than the program says
+        self.memory.assumed_unwritten.add(x.window.array)  # which is read later than the program says
 
         def at(k: Expr) -> Expr:
             place = self.memory.value(key.at(k), scalar=True)
@@ -103,10 +103,10 @@ class RaggedSlices:
         memory.write(total, const(0, dtype))
         memory.write(turn, const(0, _I8))
         k = Load(turn, _I8)
-        with memory.inner() as body:
+        with memory.nested_block() as body:
             value = Apply("add", (Load(total, dtype), at(k)), dtype)
             memory.emit(Compute(total, value, loc=loc))
             memory.emit(Compute(turn, Apply("add", (k, const(1, _I8)), _I8), loc=loc))
         memory.emit(While(Apply("less", (k, count.expr), _BOOL), tuple(body), loc=loc))
-        memory.fixed.add(total.array)
+        memory.immutable.add(total.array)
         return memory.value(Load(total, dtype), scalar=True)

@@ -14,13 +14,13 @@ from dcarray.ir.windows import remap
 
 from .arrays import Arrays
 from .entry_values import DType
-from .values import Chosen, Data, Ragged, Shape, Value, cast, is_array, shape_of
+from .values import Data, Masked, Ragged, Shape, Value, cast, is_array, shape_of
 
 _SMALL = 1 << 15
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
-class Folds:
+class Reductions:
     """What takes many elements to one."""
 
     def __init__(self, arrays: Arrays) -> None:
@@ -34,8 +34,8 @@ class Folds:
         self, name: str, x: Value, axis: Value = None, dtype: DType | None = None, keepdims: bool = False
     ) -> Data:
         """``ufunc.reduce``."""
-        if isinstance(x, Chosen):
-            return self._of_chosen(name, x, axis, dtype, keepdims)
+        if isinstance(x, Masked):
+            return self._of_masked(name, x, axis, dtype, keepdims)
         x = self._array(x)
         try:
             loop = resolve_fold(name, x.dtype.char, dtype)
@@ -69,13 +69,13 @@ class Folds:
         self.memory.fold(name, Window(window.array, domain, tuple(index)), body, start)
         if kept:
             return self.memory.view(window, body.dtype)
-        self.memory.fixed.add(window.array)
+        self.memory.immutable.add(window.array)
         return self.memory.value(self.memory.view(window, body.dtype).expr, scalar=True)
 
     def mean(self, x: Value, axis: Value = None, dtype: DType | None = None, keepdims: bool = False) -> Data:
         """``numpy.mean``."""
-        if isinstance(x, Chosen):
-            return self._mean_of_chosen(x, axis, dtype, keepdims)
+        if isinstance(x, Masked):
+            return self._mean_of_masked(x, axis, dtype, keepdims)
         x = self._array(x)
         count = self.arrays.count(x.shape, axis)
         if self.scope.nonneg(count - 1) is not True or x.dtype.char == "e" or x.dtype.kind == "c":
@@ -89,13 +89,13 @@ class Folds:
 
     def divided(self, total: Data, count: Dim) -> Data:
         """A sum over its number of elements, in its own dtype."""
-        divisor = self.math.over(self.math.expr(count, total.dtype), (), total.shape)
+        divisor = self.math.expand(self.math.expr(count, total.dtype), (), total.shape)
         expr = Apply("divide", (total.expr, divisor), total.dtype)
         return self.memory.value(expr, total.shape, scalar=total.scalar)
 
-    def _of_chosen(self, name: str, x: Chosen, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
+    def _of_masked(self, name: str, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         """A reduction of what a mask chooses: of all elements, the others being what changes nothing."""
-        axes = self._along_chosen(x, axis, keepdims)
+        axes = self._masked_axes(x, axis, keepdims)
         loop = resolve_fold(name, x.dtype.char, dtype)
         if loop is None:
             raise self.scope.fail(f"a fold by {name} of {x.dtype} does not compile")
@@ -107,7 +107,7 @@ class Folds:
         found = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
         return found if empty is not None else self._of_some(found, self._count(x, axes))
 
-    def _along_chosen(self, x: Chosen, axis: Value, keepdims: bool) -> tuple[int, ...]:
+    def _masked_axes(self, x: Masked, axis: Value, keepdims: bool) -> tuple[int, ...]:
         """The axes along which what a mask chooses is folded."""
         rank = len(x.full.shape)
         if axis is None and not keepdims:
@@ -116,7 +116,7 @@ class Folds:
             raise self.scope.fail("a fold of what a mask chooses along an axis")
         return tuple(range(x.along))
 
-    def _count(self, x: Chosen, axes: tuple[int, ...]) -> Data:
+    def _count(self, x: Masked, axes: tuple[int, ...]) -> Data:
         """How many elements a mask chooses."""
         return self.reduce("add", x.mask, axes, np.dtype(np.int64))
 
@@ -137,17 +137,17 @@ class Folds:
         made = Apply("checked", (some, found.expr), found.dtype)
         return self.memory.value(made, found.shape, scalar=found.scalar)
 
-    def _mean_of_chosen(self, x: Chosen, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
+    def _mean_of_masked(self, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         if x.dtype.char not in "fd" or dtype is not None:
             raise self.scope.fail(f"a mean of chosen {x.dtype}")
-        total = self._of_chosen("add", x, axis, dtype, keepdims)
-        count = self._count(x, self._along_chosen(x, axis, keepdims))
+        total = self._of_masked("add", x, axis, dtype, keepdims)
+        count = self._count(x, self._masked_axes(x, axis, keepdims))
         args = (total.expr, cast(count.expr, total.dtype))
         return self.memory.value(Apply("divide", args, total.dtype), total.shape, scalar=total.scalar)
 
-    def variance_of_chosen(self, x: Chosen, ddof: int) -> Data:
+    def variance_of_masked(self, x: Masked, ddof: int) -> Data:
         """The variance of what a mask chooses; of too few elements it is a division by zero."""
-        mean = self._mean_of_chosen(x, None, None, False)
+        mean = self._mean_of_masked(x, None, None, False)
         apart = self.math.ufunc("subtract", (x, mean))
         total = self.reduce("add", self.math.ufunc("multiply", (apart, apart)))
         count = self._less(self._count(x, tuple(range(len(x.full.shape)))), ddof)
@@ -208,7 +208,7 @@ class Folds:
         rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
         stack = self.math.broadcast([left[:-2], right[:-2]])
         shape = (*stack, *rows, *columns)
-        if rows and columns and 1 not in (*rows, *columns) and not self._little((*shape, left[-1])):
+        if rows and columns and 1 not in (*rows, *columns) and not self._is_small((*shape, left[-1])):
             return self._library(a, b, dtype, shape)
         # the order of loops in which what is contiguous comes last
         inner = left[-1]
@@ -227,7 +227,7 @@ class Folds:
         body = Apply("multiply", tuple(args), dtype)
         return self._fold("add", domain, (fold,), body, 0)
 
-    def _little(self, sizes: tuple[Dim, ...]) -> bool:
+    def _is_small(self, sizes: tuple[Dim, ...]) -> bool:
         count = 1
         for n in sizes:
             count *= max(0, self.scope.limits(n)[1])

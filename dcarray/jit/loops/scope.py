@@ -1,4 +1,4 @@
-"""What is known of Python ints where the tracing is: ranges of loop variables, and conditions."""
+"""Proofs about Python ints at a point of the traced program, from ranges of loop variables and conditions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _LARGE = 1 << 62
 
 
 class Scope:
-    """Proofs about dimensions.  Answers are three-valued, as in `ir.dims`.
+    """Proofs about dimensions.  Answers are three-valued (None: unknown), as in `ir.dims`.
 
     Attributes
     ----------
     line : int
-        Of the file, for messages.
+        The current line of the file, for messages.
     """
 
     def __init__(self, line: int) -> None:
@@ -29,16 +29,16 @@ class Scope:
     def fail(self, reason: str) -> Untraceable:
         return Untraceable(reason, self.line)
 
-    # ---- what holds ---------------------------------------------------------------------------------
+    # ---- facts --------------------------------------------------------------------------------------
     @contextmanager
     def loop(self, var: str, low: Dim, high: Dim) -> Iterator[None]:
-        """Inside, ``low <= var <= high``, and the loop runs."""
+        """A context in which ``low <= var <= high``, and the loop runs."""
         with dims.between({var: (low, high)}), self.given([dims.simplify(high - low)]):
             yield
 
     @contextmanager
     def given(self, facts: Iterable[Dim]) -> Iterator[None]:
-        """Inside, these dimensions are at least 0."""
+        """A context in which these dimensions are at least 0."""
         count, proofs = len(self._facts), self._proofs
         self._facts += [f for f in facts if type(f) is not int]
         self._proofs = {}
@@ -84,12 +84,12 @@ class Scope:
         return True if self.nonneg(d) and self.nonneg(-d) else None
 
     def limits(self, a: Dim) -> tuple[int, int]:
-        """The smallest and largest value that a Python int can have.
+        """The bounds of a Python int.
 
         Raises
         ------
         Untraceable
-            If that is not known.
+            If they are not known.
         """
         if type(a) is int:
             return a, a
@@ -100,7 +100,7 @@ class Scope:
 
     # ---- arithmetic ---------------------------------------------------------------------------------
     def arithmetic(self, op: str, a: Dim, b: Dim) -> Dim:
-        """``a op b`` of Python ints, one of which is no int."""
+        """``a op b`` of Python ints, of which at least one depends on loop variables."""
         if op == "+":
             made = a + b
         elif op == "-":

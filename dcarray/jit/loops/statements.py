@@ -21,10 +21,10 @@ from .expressions import Expressions, Frame
 from .indexing import only_integers
 from .values import (
     PYTHON,
-    Chosen,
     Data,
-    Missing,
-    Steps,
+    ItemRange,
+    Masked,
+    Unbound,
     Value,
     is_array,
     is_int,
@@ -146,20 +146,20 @@ class Statements(Expressions):
         if isinstance(value, Data) and value.window is None and not value.shape:
             value.expr = looked_at(value.expr, self.request.watched)
             if not isinstance(value.expr, Load):
-                self.memory.keep(value)
+                self.memory.store(value)
 
     def _named(self, value: Value, name: str) -> Value:
         """The value as one that a name has: computed once, however often it is used."""
         if isinstance(value, tuple | list):
             return type(value)(self._named(v, name) for v in value)
-        if isinstance(value, Steps) and value.iterator:
+        if isinstance(value, ItemRange) and value.iterator:
             raise self.scope.fail("an iterator has a name, by which it may be advanced")
         if not isinstance(value, Data):
             return value
         if not value.scalar:
             return self.memory.array(value, name)
         if not isinstance(value.expr, Load):
-            self.memory.keep(value, name)
+            self.memory.store(value, name)
         return value
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
@@ -170,8 +170,8 @@ class Statements(Expressions):
             self.arrays.writeable(array)
             self.arrays.masks.assign(array, key, value)
             return
-        if self.arrays.gathers.is_places(key):
-            settled = self.arrays.gathers.settled(array, key)
+        if self.arrays.gathers.is_data_dependent(key):
+            settled = self.arrays.gathers.normalised(array, key)
             with self.arrays.gathers.writing(array, settled, *[value] * spent) as inside:
                 self.setitem(array, inside, value, spent)
             return
@@ -197,9 +197,9 @@ class Statements(Expressions):
         elif isinstance(target, ast.Subscript):
             array = self.evaluate(target.value, frame)
             key = self.evaluate(target.slice, frame)
-            placed = is_array(array) and self.arrays.gathers.is_places(key)
+            placed = is_array(array) and self.arrays.gathers.is_data_dependent(key)
             if placed:
-                key = self.arrays.gathers.settled(array, key)
+                key = self.arrays.gathers.normalised(array, key)
             old = self.subscript(array, key)
             value = self.evaluate(node, frame)
             if is_array(old) and placed:
@@ -210,10 +210,10 @@ class Statements(Expressions):
                 self.arrays.update(self.sign(sign), old, value)
             else:
                 value = self.binary(sign, old, value)
-                if isinstance(old, Chosen):
+                if isinstance(old, Masked):
                     if not np.can_cast(value.dtype, old.dtype, "same_kind"):
                         raise self.scope.fail("an in-place operation does not keep its dtype")
-                    value = self.arrays.cast_chosen(value, old.dtype)
+                    value = self.arrays.cast_masked(value, old.dtype)
                 del old
                 self.setitem(array, key, self._looked_at(target, value), True)
         else:
@@ -284,7 +284,7 @@ class Statements(Expressions):
         """Both sides of a condition, after which names are what the side that ran has made them."""
         loc, line = self.memory.loc, self.scope.line
         cond = test.expr
-        self.memory.settle(test)
+        self.memory.materialise(test)
         before = dict(frame.names)
         facts = (implied(cond, True), implied(cond, False))
         blocks: list[list[Stmt]] = []
@@ -292,10 +292,10 @@ class Statements(Expressions):
         results: list[Value] = []
         for side, holds in zip((then, orelse), facts, strict=True):
             frame.names = dict(before)
-            with self.memory.inner() as block, self.scope.given(holds):
+            with self.memory.nested_block() as block, self.scope.given(holds):
                 results.append(side())
                 ends.append(frame.names)
-                self.memory.settle()
+                self.memory.materialise()
             blocks.append(block)
         self.scope.line = line
         frame.names = before
@@ -304,7 +304,7 @@ class Statements(Expressions):
         result = self._join(results[0], results[1], blocks, "what is returned")
         for name in sorted(ends[0].keys() | ends[1].keys()):
             if name in after:
-                a, b = [end.get(name, Missing(f"{name} may not be bound")) for end in ends]
+                a, b = [end.get(name, Unbound(f"{name} may not be bound")) for end in ends]
                 before[name] = self._join(a, b, blocks, name)
             elif not (name in ends[0] and name in ends[1] and ends[0][name] is ends[1][name]):
                 before.pop(name, None)
@@ -312,39 +312,39 @@ class Statements(Expressions):
             self.memory.emit(Branch(cond, tuple(blocks[0]), tuple(blocks[1]), loc=loc))
         else:
             self._dropped(test)
-        if isinstance(result, Missing):
+        if isinstance(result, Unbound):
             raise self.scope.fail(result.reason)
         return result
 
     def _join(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
         """The value that is ``a`` after one of the blocks and ``b`` after the other."""
-        if alike(a, b):
+        if identical(a, b):
             return a
         for x in (a, b):
-            if isinstance(x, Missing):
+            if isinstance(x, Unbound):
                 return x
         if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
             return type(a)(self._join(x, y, blocks, name) for x, y in zip(a, b, strict=True))
         if not (is_number(a) and is_number(b)) or is_array(a) != is_array(b):
-            return Missing(f"{name} depends on a condition")
+            return Unbound(f"{name} depends on a condition")
         if is_array(a):
             if a.dtype != b.dtype or a.shape != b.shape or a.window is not None or b.window is not None:
-                return Missing(f"{name} depends on a condition")
+                return Unbound(f"{name} depends on a condition")
             made = self.arrays.empty(a.shape, a.dtype)
         else:
             if kind_of(a) != kind_of(b):
-                return Missing(f"the type of {name} depends on a condition")
+                return Unbound(f"the type of {name} depends on a condition")
             dtype = weak_dtype(kind_of(a)) if isinstance(kind_of(a), type) else np.dtype(kind_of(a))
             made = self.arrays.empty((), dtype)
         window = made.window
         assert window is not None
         for x, block in zip((a, b), blocks, strict=True):
-            with self.memory.inner() as more:
+            with self.memory.nested_block() as more:
                 self.memory.write(window, self.math.expr(x, made.dtype))
             block += more
         if is_array(a):
             return made
-        self.memory.fixed.add(window.array)
+        self.memory.immutable.add(window.array)
         kind, limits = kind_of(a), None
         if kind is int:
             ends = [self.math.limits(x) for x in (a, b)]
@@ -353,19 +353,19 @@ class Statements(Expressions):
         return self.memory.value(made.expr, scalar=True, weak=weak, limits=limits)
 
 
-def alike(a: Value, b: Value) -> bool:
+def identical(a: Value, b: Value) -> bool:
     """Are the two surely the same?"""
     if a is b:
         return True
     if isinstance(a, Data) and isinstance(b, Data):
         if a.window is not None and b.window is not None:
-            return a.entry == b.entry and a.dtype == b.dtype and same(a.window, b.window)
+            return a.entry_name == b.entry_name and a.dtype == b.dtype and same(a.window, b.window)
         values = a.window is None and b.window is None
         return (
             values and a.expr is b.expr and a.shape == b.shape and a.scalar == b.scalar and a.weak == b.weak
         )
     if isinstance(a, tuple | list):
-        return type(a) is type(b) and len(a) == len(b) and all(map(alike, a, b))
+        return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
     if is_int(a) and is_int(b):
         return bool(a == b)
     if type(a) is type(b) and type(a) in (bool, float, complex, str):

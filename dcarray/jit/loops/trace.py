@@ -33,9 +33,9 @@ from .entry_values import (
 from .expressions import Frame
 from .loop_statements import LoopStatements
 from .memory import Memory
-from .reductions import Folds
+from .reductions import Reductions
 from .scope import Scope
-from .values import Data, Missing, is_array, is_int, is_number, public, whole
+from .values import Data, Unbound, is_array, is_int, is_number, public_object, whole
 
 __all__ = ["trace"]
 
@@ -55,7 +55,7 @@ def trace(request: LoopDescription) -> TracedLoop:
 
 class _Tracer(LoopStatements):
     def __init__(self, request: LoopDescription, memory: Memory) -> None:
-        super().__init__(Calls(Folds(Arrays(Arithmetic(memory)))))
+        super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
         self.request = request
         self._entries = dict(request.names)
         self._made: dict[str, Any] = {}
@@ -68,7 +68,7 @@ class _Tracer(LoopStatements):
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
         if _may_not_end(request.source, request.names):
-            self.memory.doubt()
+            self.memory.track_checks()
         names = {name: self._entry(name) for name in self._entries}
         frame = Frame(dict(names), {}, request.file, request.line - 1)
         self.statements(body, frame)
@@ -107,8 +107,8 @@ class _Tracer(LoopStatements):
         if isinstance(value, ScalarType):
             weak = {"f": float, "c": complex, "b": bool}.get(value.dtype.kind) if value.weak else None
             if value.dtype.char not in COMPILED or (value.weak and weak is None):
-                return Missing(f"{text} is a scalar that does not compile")
-            return self.memory.entry(text, value.dtype, weak)
+                return Unbound(f"{text} is a scalar that does not compile")
+            return self.memory.entry_scalar(text, value.dtype, weak)
         if isinstance(value, Constant) and isinstance(value.value, tuple | list):
             kind = type(value.value)
             return kind(self._part(v, f"{text}[{k}]") for k, v in enumerate(value.value))
@@ -116,7 +116,7 @@ class _Tracer(LoopStatements):
 
     def _array(self, name: str, value: ArrayType) -> Any:
         if value.dtype.char not in COMPILED or not value.dtype.isnative:
-            return Missing(f"{name} has the dtype {value.dtype}")
+            return Unbound(f"{name} has the dtype {value.dtype}")
         strides, step = [], 1
         for n in reversed(value.shape):
             strides.append(step)
@@ -130,13 +130,13 @@ class _Tracer(LoopStatements):
         )
         self.memory.inputs[own] = name
         if not value.writeable:
-            self.memory.frozen.add(own)
+            self.memory.unwriteable.add(own)
         return self.memory.view(whole(own, value.shape), value.dtype, name)
 
     def known(self, value: EntryValue) -> Any:
         """What is known of a name of a function."""
         if isinstance(value, PublicObject):
-            found = public(value.name)
+            found = public_object(value.name)
             return found if isinstance(found, float) else value
         if isinstance(value, Function):
             return value
@@ -145,15 +145,15 @@ class _Tracer(LoopStatements):
             if isinstance(plain, tuple | list):
                 return type(plain)(self.known(v) for v in plain)
             return plain
-        return Missing("a global array or scalar")
+        return Unbound("a global array or scalar")
 
     # ---- what is left -------------------------------------------------------------------------------
     def _result(self, name: str, value: Any) -> Result:
-        if isinstance(value, Missing):
+        if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
         if is_array(value):
-            if value.entry:
-                return Result("alias", value.entry)
+            if value.entry_name:
+                return Result("alias", value.entry_name)
             return Result("array", self._out(name, value))
         if isinstance(value, Data):
             array = self.memory.new((), value.dtype, name, "out")
@@ -179,11 +179,11 @@ class _Tracer(LoopStatements):
 
     def _region(self) -> tuple[Region, tuple[str, ...]]:
         body = tuple(self.memory.block)
-        if (sound := self.memory.sound) is not None:
+        if (sound := self.memory.checks_passed) is not None:
             body = (Compute(sound, const(True, np.bool_), loc=self.memory.loc), *body)
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
-        if written & self.memory.unwritten:
+        if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
         arrays, inputs = [], []
         for name, array in self.memory.arrays.items():

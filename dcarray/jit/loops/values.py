@@ -1,9 +1,8 @@
-"""What a traced program's values are.
+"""The values of a traced program.
 
-Python's own values stand for themselves where they are known: None, bool, float, complex, str, tuples and
-lists, slices and dtypes.  A Python int is an int or a dimension (`ir.nodes.Dim`): an affine function of loop
-variables.  Arrays and the scalars that come at run time are `Data`; the rest are `PublicObject`, `Function`
-and `Method`.
+Known Python values stand for themselves: None, bool, float, complex, str, tuples and lists, slices and
+dtypes.  A Python int is an int or a dimension (`ir.nodes.Dim`): an affine function of loop variables.  Arrays
+and run-time scalars are `Data`; the rest are `PublicObject`, `Function` and `Method`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .entry_values import DType
 Shape = tuple[Dim, ...]
 Value = Any
 
-#: What is computed in Python's arithmetic when both operands are of it.
+#: Types of numbers: between two of them Python's arithmetic holds.
 PYTHON = (bool, int, float, complex)
 _DTYPES: dict[Any, DType] = {
     bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64),
@@ -37,28 +36,28 @@ _DTYPES: dict[Any, DType] = {
 
 @dataclass(eq=False)
 class Data:
-    """An array, or a scalar that is not known before the loop runs.
+    """An array or a run-time scalar: a tracer, in JAX's terms.
 
     Attributes
     ----------
     expr : Expr
         The elements, over the domain ``shape``.
     window : Window or None
-        The memory that the array is, if it has any of its own yet.
+        The memory of the array, if it is stored.
     scalar : bool
         Whether it is a scalar instead of an array without axes.
     weak : type or None
-        Of a Python scalar, its type.
-    entry : str
-        The name that was bound to this very object when the loop began.
+        The type of a Python scalar.
+    entry_name : str
+        The name that was bound to this object when the loop began.
     text : str
-        Python for it, where it depends only on names bound when the loop begins.
+        A Python expression for it, where it depends only on names bound when the loop begins.
     readonly : bool
         Whether NumPy does not let the program write through this view.
-    lent : bool
-        Whether NumPy has a view here, which sees what is written later, where we have values.
+    views_in_numpy : bool
+        Whether NumPy has a view here, which sees later writes, where this is a copy.
     limits : (int, int) or None
-        Of a Python int, the smallest and largest value that it can have.
+        The bounds of a Python int.
     """
 
     expr: Expr
@@ -66,11 +65,11 @@ class Data:
     window: Window | None = None
     scalar: bool = False
     weak: type | None = None
-    entry: str = ""
+    entry_name: str = ""
     text: str = ""
     limits: tuple[int, int] | None = None
     readonly: bool = False
-    lent: bool = False
+    views_in_numpy: bool = False
 
     @property
     def dtype(self) -> DType:
@@ -78,13 +77,13 @@ class Data:
 
     @property
     def kind(self) -> Any:
-        """What `dcarray.core.ufunc_loops.resolve` wants to know."""
+        """As `kind_of`."""
         return self.weak or self.dtype.char
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """The elements of ``full`` that ``mask`` chooses, one after the other.
+class Masked:
+    """A boolean selection, ``full[mask]``, whose length is known at run time only.
 
     Attributes
     ----------
@@ -92,7 +91,7 @@ class Chosen:
     mask : Data
         Of the shape of ``full``.
     along : int
-        How many axes the mask had in the program: these are one of the selection, its first.
+        The number of axes of the program's mask, which become the first axis of the selection.
     """
 
     full: Data
@@ -106,16 +105,16 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class Ragged:
-    """A slice along one axis whose length only a run can tell.
+    """A slice along one axis whose length is known at run time only.
 
     Attributes
     ----------
     count : Data
         Its length.
     span : tuple
-        Equal for slices that surely have one length.
+        Its bounds: slices with equal bounds have the same length.
     at : callable
-        Its element at a position, for which statements may have to be added.
+        Gives the element at a position; may emit statements.
     """
 
     dtype: DType
@@ -137,8 +136,8 @@ def _itself(k: Dim) -> Value:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """A ``range``, or what has an item for each integer of one."""
+class ItemRange:
+    """A ``range``, or another iterable with an item for each integer of a range."""
 
     start: Dim
     stop: Dim
@@ -147,23 +146,23 @@ class Steps:
 
     @property
     def iterator(self) -> bool:
-        """Does Python go through it only once, and forwards?"""
+        """Whether it can be iterated only once, and forwards."""
         return self.item is not _itself
 
 
 @dataclass(frozen=True, eq=False)
-class Either:
-    """A scalar that is Python's if a loop has not run, and NumPy's if it has: what does not care takes the
-    latter, which has the same value."""
+class PythonOrNumpy:
+    """A scalar of Python's type if a loop has run zero times, else of NumPy's, with the same value; NumPy's
+    is used where the type does not matter."""
 
     python: Data
     numpy: Data
 
 
 @dataclass(frozen=True, eq=False)
-class Span:
-    """A ``range``, or what has an item for each integer of one, of which only a run can tell the ends, or
-    where it is left.  These are ints of Python's."""
+class RuntimeRange:
+    """As `ItemRange`, with ends that are known at run time only, or a ``break``.  The ends are Python
+    ints."""
 
     start: Value
     stop: Value
@@ -171,15 +170,15 @@ class Span:
     item: Callable[[Value], Value] = _itself
 
 
-class Missing:
-    """The value of a name that the program may not have bound."""
+class Unbound:
+    """The value of a name that may be unbound, or has no value that can be traced."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
 
 def is_int(value: Value) -> bool:
-    """Is it a Python int (and no bool)?"""
+    """Whether a value is a Python int, and not a bool."""
     return type(value) is int or isinstance(value, sympy.Expr)
 
 
@@ -188,15 +187,15 @@ def is_array(value: Value) -> bool:
 
 
 def is_number(value: Value) -> bool:
-    """A number or an array of them, of whatever kind?"""
-    return isinstance(value, Data | Chosen | sympy.Expr) or type(value) in PYTHON
+    """Whether a value is a number or an array."""
+    return isinstance(value, Data | Masked | sympy.Expr) or type(value) in PYTHON
 
 
 def kind_of(value: Value) -> Any:
-    """What `dcarray.core.ufunc_loops.resolve` wants to know of a number."""
+    """The type of a number for `dcarray.core.ufunc_loops.resolve`: a Python type or a dtype's character."""
     if isinstance(value, Data):
         return value.kind
-    if isinstance(value, Chosen):
+    if isinstance(value, Masked):
         return value.dtype.char
     return int if isinstance(value, sympy.Expr) else type(value)
 
@@ -206,7 +205,7 @@ def shape_of(value: Value) -> Shape:
 
 
 def weak_dtype(kind: type) -> DType:
-    """The dtype in which a Python scalar is kept."""
+    """The dtype in which a Python scalar is stored."""
     return _DTYPES[kind]
 
 
@@ -215,35 +214,35 @@ def whole(array: str, shape: Shape) -> Window:
 
 
 def strong(value: Any) -> Data:
-    """A NumPy scalar that is known."""
+    """A known NumPy scalar."""
     return Data(const(value, value.dtype), scalar=True)
 
 
 def lies_in(value: Value, arrays: Set[str]) -> bool:
-    """Is a value, or a part of it, one of these arrays or a view of one?"""
+    """Whether a value, or an item of it, is one of these arrays or a view of one."""
     if isinstance(value, tuple | list):
         return any(lies_in(part, arrays) for part in value)
     return isinstance(value, Data) and value.window is not None and value.window.array in arrays
 
 
-# ---- loop variables that end -----------------------------------------------------------------------
-def settle(value: Value, last: Mapping[str, Dim]) -> Value:
-    """The value with loop variables replaced by the values they ended with."""
+# ---- values after loops -----------------------------------------------------------------------------
+def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
+    """A value with loop variables replaced by their values in the last iteration."""
     if isinstance(value, sympy.Expr):
         return dims.substitute(value, last)
     if isinstance(value, tuple | list):
-        return type(value)(settle(v, last) for v in value)
-    if isinstance(value, Chosen):
-        return Chosen(settle(value.full, last), settle(value.mask, last), value.along)
+        return type(value)(with_last_values(v, last) for v in value)
+    if isinstance(value, Masked):
+        return Masked(with_last_values(value.full, last), with_last_values(value.mask, last), value.along)
     if isinstance(value, Data):
-        value.expr = settle_expr(value.expr, last)
+        value.expr = expr_with_last_values(value.expr, last)
         value.shape = tuple(dims.substitute(n, last) for n in value.shape)
         if value.window is not None:
-            value.window = settle_window(value.window, last)
+            value.window = window_with_last_values(value.window, last)
     return value
 
 
-def settle_window(window: Window, last: Mapping[str, Dim]) -> Window:
+def window_with_last_values(window: Window, last: Mapping[str, Dim]) -> Window:
     return Window(
         window.array,
         tuple(dims.substitute(n, last) for n in window.shape),
@@ -254,12 +253,12 @@ def settle_window(window: Window, last: Mapping[str, Dim]) -> Window:
     )
 
 
-def settle_expr(expr: Expr, last: Mapping[str, Dim]) -> Expr:
+def expr_with_last_values(expr: Expr, last: Mapping[str, Dim]) -> Expr:
     def fn(node: Expr) -> Expr:
         if isinstance(node, Load):
-            return Load(settle_window(node.window, last), node.dtype)
+            return Load(window_with_last_values(node.window, last), node.dtype)
         if isinstance(node, Gather):
-            return Gather(settle_window(node.window, last), node.index, node.dtype)
+            return Gather(window_with_last_values(node.window, last), node.index, node.dtype)
         return Size(dims.substitute(node.dim, last), node.dtype) if isinstance(node, Size) else node
 
     return rewrite(expr, fn)
@@ -269,8 +268,8 @@ def cast(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype == dtype else Apply("cast", (expr,), dtype)
 
 
-def public(name: str) -> Any:
-    """The object with a public name, None if there is none."""
+def public_object(name: str) -> Any:
+    """The object with a public name; None if there is none."""
     module, _, rest = name.partition(".")
     found: Any = {"numpy": np, "builtins": builtins, "math": math}.get(module)
     for part in rest.split(".") if rest else ():
