@@ -291,7 +291,7 @@ def test_foreign_operands_keep_their_ways():
 
 def test_strict_names_function_and_line():
     x = dc.asarray(np.arange(20_000.0))
-    with dc.options(strict=True), pytest.raises(dc.StrictError, match=r"add.reduceat.*test_truths"):
+    with dc.options(strict=True), pytest.raises(dc.StrictError, match=r"add.reduceat.*test_guarantees"):
         np.add.reduceat(x, [0, 5])
 
 

@@ -1,4 +1,4 @@
-"""Pytest as one of several ranks: ``mpiexec -n 3 python -m on_ranks 0/1 tests/dcarray/test_folds.py``.
+"""Pytest as one of several ranks: ``mpiexec -n 3 python -m on_ranks 0/1 tests/dcarray/test_reductions.py``.
 
 All ranks run the same tests, so that arrays in blocks are computed together.  Rank 0 reports; failures of the
 others are told beside it, in one piece each.  A test that does not fail on all ranks alike ends the run: what
