@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcarray.ir.analysis.effects import touched
-from dcarray.ir.analysis.independence import placed
+from dcarray.ir.analysis.independence import window_at
 
 from . import dims, windows
 from .nodes import (
@@ -71,17 +71,17 @@ def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
             return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
 
 
-def placed_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
+def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
     """A computation where variables have other values."""
     assert isinstance(stmt, Compute)
 
     def fn(node: Expr) -> Expr:
         if isinstance(node, Load):
-            return Load(placed(node.window, values), node.dtype)
+            return Load(window_at(node.window, values), node.dtype)
         if isinstance(node, Gather):
-            return Gather(placed(node.window, values), node.index, node.dtype)
+            return Gather(window_at(node.window, values), node.index, node.dtype)
         return Size(dims.substitute(node.dim, values), node.dtype) if isinstance(node, Size) else node
 
     init = None if stmt.init is None else windows.rewrite(stmt.init, fn)
-    target, body = placed(stmt.target, values), windows.rewrite(stmt.body, fn)
+    target, body = window_at(stmt.target, values), windows.rewrite(stmt.body, fn)
     return replace(stmt, target=target, body=body, init=init)

@@ -265,10 +265,10 @@ def _plan(
 
 def _needed_again(exact: Region, region: Region) -> list[str]:
     """The arrays that a region overwrites and that a repetition statement by statement needs."""
-    from dcarray.ir.analysis.effects import lost
+    from dcarray.ir.analysis.effects import overwritten_inputs
 
     there = {array.name for array in region.arrays if array.role == "inout"}
-    return [name for name in lost(exact) if name in there]
+    return [name for name in overwritten_inputs(exact) if name in there]
 
 
 def _without_halo(layout: Layout | None) -> Layout | None:

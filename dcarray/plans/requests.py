@@ -231,7 +231,7 @@ def make(
 
     drawn, hints, saved, told, vain, fresh = request.drawn()
     # a loop that is run once more may end in the middle, before it writes anew what is not read before
-    names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.lost(drawn)
+    names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.overwritten_inputs(drawn)
     names = [name for name in names if name in saved]
     # memory that is there in several geometries is copied once, by whoever runs the plan
     several = () if vain else undo_copies.several(drawn, names)

@@ -66,7 +66,7 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
         case Nest(body) | Rows(body) | Bands(body):
             return _unique([w for s in body for w in reads(s)])
         case Loop(var, bounds, inner):
-            return _unique([settled(w, var, bounds) for s in inner for w in reads(s)])
+            return _unique([widened_footprint(w, var, bounds) for s in inner for w in reads(s)])
         case While(cond, inner):
             return _unique(_read_by(cond) + [w for s in inner for w in reads(s)])
         case Branch(cond, then, orelse):
@@ -74,7 +74,7 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
 
 
 def writes(stmt: Stmt) -> tuple[Window, ...]:
-    """The windows that the statement may write; see ``surely`` for what it does write."""
+    """The windows that the statement may write; see ``definite_writes`` for what it does write."""
     match stmt:
         case Compute(target):
             return (target,)
@@ -83,35 +83,35 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
         case Nest(body) | Rows(body) | Bands(body):
             return _unique([w for s in body for w in writes(s)])
         case Loop(var, bounds, inner):
-            return _unique([settled(w, var, bounds) for s in inner for w in writes(s)])
+            return _unique([widened_footprint(w, var, bounds) for s in inner for w in writes(s)])
         case While(_, inner):
             return _unique([w for s in inner for w in writes(s)])
         case Branch(_, then, orelse):
             return _unique([w for s in (*then, *orelse) for w in writes(s)])
 
 
-def surely(stmt: Stmt) -> tuple[Window, ...]:
+def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
     """The windows of which every element is written whenever the statement runs."""
     match stmt:
         case Compute(target, _, combine, init):
-            return (target if combine is None or init is None else _kept(target),)
+            return (target if combine is None or init is None else _unfolded(target),)
         case Nest(body) | Rows(body) | Bands(body):
-            return _unique([w for s in body for w in surely(s)])
+            return _unique([w for s in body for w in definite_writes(s)])
         case Call():
             return writes(stmt)
         case Branch(_, then, orelse):
-            first = [w for s in then for w in surely(s)]
-            second = [w for s in orelse for w in surely(s)]
+            first = [w for s in then for w in definite_writes(s)]
+            second = [w for s in orelse for w in definite_writes(s)]
             return tuple(w for w in first if any(covers(v, w) is True for v in second))
         case Loop(var, bounds, inner):
-            found = [swept(w, var, bounds) for s in inner for w in surely(s)]
+            found = [footprint(w, var, bounds) for s in inner for w in definite_writes(s)]
             return _unique([w for w in found if w is not None])
         case _:
             return ()
 
 
-def _kept(target: Window) -> Window:
-    """The target of a fold without the axes that are folded: it is written, too, where these are empty."""
+def _unfolded(target: Window) -> Window:
+    """Return the target of a reduction over its kept axes: it is written even if the others are empty."""
     axes = sorted({ix.axis for ix in target.index if ix.axis is not None})
     index = tuple(
         ix if ix.axis is None else Index(ix.offset, ix.stride, axes.index(ix.axis)) for ix in target.index
@@ -128,9 +128,9 @@ def _unique(found: list[Window]) -> tuple[Window, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def swept(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
-    """All that a window comes by while ``var`` goes through ``range(*bounds)``, if that is one window: it
-    moves along one axis of the array, on which the iteration domain does not move it."""
+def footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
+    """Return what a window touches in all iterations of a loop over ``var``, if that is one window: the loop
+    moves it along one axis of the array at most, which the iteration domain does not."""
     if any(var in free_symbols(d) for d in (*window.shape, *(ix.stride for ix in window.index))):
         return None
     moved = [k for k, ix in enumerate(window.index) if var in free_symbols(ix.offset)]
@@ -149,13 +149,13 @@ def swept(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | No
     return Window(window.array, shape, (*window.index[:k], along, *window.index[k + 1 :]))
 
 
-def settled(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window:
-    """What a window comes by in a loop at most: as `swept`, or all between the least and the greatest index,
-    or ``anywhere``."""
+def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window:
+    """Return a window that holds all that a window touches in a loop: the `footprint`, the box between the
+    least and the greatest indices, or ``anywhere``."""
     parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
     if not any(var in free_symbols(part) for part in parts):
         return window
-    found = swept(window, var, bounds) or _between(window, var, bounds)
+    found = footprint(window, var, bounds) or _between(window, var, bounds)
     return anywhere(window.array) if found is None else found
 
 
@@ -329,18 +329,18 @@ def readers_between(region: Region, start: int, stop: int, window: Window) -> tu
     )
 
 
-def lost(region: Region) -> tuple[str, ...]:
-    """The existing arrays of which a run may overwrite what it has read, so that another run would find
-    something else.  Not among them is what is written before it is read, and in no other place."""
+def overwritten_inputs(region: Region) -> tuple[str, ...]:
+    """Return the existing arrays of which a run may overwrite elements that it reads, so that another run
+    would give something else: not those that are written before they are read, and in no other place."""
     shared = sharing(region)
     return tuple(
         array.name
         for array in region.arrays
-        if array.role == "inout" and (array.name in shared or _loses(array.name, region))
+        if array.role == "inout" and (array.name in shared or _overwrites_input(array.name, region))
     )
 
 
-def _loses(name: str, region: Region) -> bool:
+def _overwrites_input(name: str, region: Region) -> bool:
     first: Window | None = None
     read = False
     for stmt in region.body:

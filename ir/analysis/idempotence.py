@@ -12,8 +12,8 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Call, Loop, Region, Stmt, While, Window
 from dcarray.ir.windows import covers, identity, overlap
 
-from .effects import sharing, surely, touched, writes
-from .independence import accesses, every, exposed, later, placed, plain
+from .effects import definite_writes, sharing, touched, writes
+from .independence import accesses, all_statements, flattened, iteration_pair, upward_exposed_reads, window_at
 
 INFALLIBLE = frozenset({"blas.matmul"})
 """Library calls that end a run for want of memory only."""
@@ -24,7 +24,7 @@ def idempotent(region: Region) -> frozenset[str]:
 
     None where there are library calls that may fail: what comes after them might be written already.
     """
-    if any(isinstance(stmt, Call) and stmt.op not in INFALLIBLE for stmt in every(region.body)):
+    if any(isinstance(stmt, Call) and stmt.op not in INFALLIBLE for stmt in all_statements(region.body)):
         return frozenset()
     shared = sharing(region)
     return frozenset(
@@ -39,9 +39,9 @@ def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] 
     already."""
     made = list(before)
     old: list[Window] = []  # what has been read as it was
-    for stmt in plain(body):
+    for stmt in flattened(body):
         written = [w for w in writes(stmt) if w.array == whole.array]
-        seen = _unmade(exposed((stmt,), whole), made)
+        seen = _unmade(upward_exposed_reads((stmt,), whole), made)
         if isinstance(stmt, While | Branch):
             if written:  # which the other run might leave out, where a sum differs in its last bit
                 return True
@@ -54,7 +54,7 @@ def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] 
         if _meet(old, written):
             return True
         old += seen
-        made += [w for w in surely(stmt) if w.array == whole.array]
+        made += [w for w in definite_writes(stmt) if w.array == whole.array]
     return False
 
 
@@ -68,11 +68,11 @@ def _meet(some: list[Window], others: list[Window]) -> bool:
 
 def _carries(loop: Loop, whole: Window, made: list[Window]) -> bool:
     """May a turn overwrite what one before it has read as it was?  The loop's variable is known."""
-    found = later(loop)
+    found = iteration_pair(loop)
     if found is None:
         return True
     turn, after, known = found
-    first = [placed(w, {loop.var: turn}) for w in _unmade(exposed(loop.body, whole), made)]
+    first = [window_at(w, {loop.var: turn}) for w in _unmade(upward_exposed_reads(loop.body, whole), made)]
     root = {name: name for stmt in loop.body for name in touched(stmt)}
     for access in accesses(loop.body, {loop.var: after}, "_b", {}, {whole.array}, root):
         if access.writing:

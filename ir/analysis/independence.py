@@ -14,13 +14,13 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Bands, Branch, Call, Dim, Index, Loop, Nest, Region, Rows, Stmt, While, Window
 from dcarray.ir.windows import covers, identity, overlap, together
 
-from .effects import Reason, families, reads, settled, sharing, surely, touched, writes
+from .effects import Reason, definite_writes, families, reads, sharing, touched, widened_footprint, writes
 
 _Ranges = dict[str, tuple[Dim | None, Dim | None]]
 
 
 # ---- what is a turn's own ---------------------------------------------------------------------------
-def own(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
+def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     """The temporaries that are used in the body only, and written before they are read whenever it runs:
     nothing of them comes in or goes out.
 
@@ -42,7 +42,7 @@ def own(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
         and array.name in inside
         and array.name not in outside
         and array.name not in shared
-        and not exposed(body, identity(array))
+        and not upward_exposed_reads(body, identity(array))
     )
 
 
@@ -70,31 +70,31 @@ def _bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     return (stmt.then, stmt.orelse) if isinstance(stmt, Branch) else ()
 
 
-def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements, and those of the loops and branches among them."""
     for stmt in body:
         yield stmt
         for part in _bodies(stmt):
-            yield from every(part)
+            yield from all_statements(part)
 
 
-def exposed(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
-    """What the statements read of the array that none of them has surely written before."""
+def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
+    """Return the windows of an array that statements read before any of them has definitely written them."""
     made: list[Window] = []
     found: list[Window] = []
-    for stmt in plain(body):
+    for stmt in flattened(body):
         if isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
-                inner = exposed(stmt.body, whole)
-            some = [settled(w, stmt.var, stmt.bounds) for w in inner]
+                inner = upward_exposed_reads(stmt.body, whole)
+            some = [widened_footprint(w, stmt.var, stmt.bounds) for w in inner]
         else:
             some = [w for w in reads(_head(stmt)) if w.array == whole.array]
-            some += [w for part in _bodies(stmt) for w in exposed(part, whole)]
+            some += [w for part in _bodies(stmt) for w in upward_exposed_reads(part, whole)]
         for window in some:
             wanted = window if window.index else whole
             if not any(covers(w, wanted) is True for w in made):
                 found.append(wanted)
-        for window in surely(stmt):
+        for window in definite_writes(stmt):
             if window.array == whole.array:
                 _add(made, window)
     return found
@@ -110,11 +110,11 @@ def _add(made: list[Window], window: Window) -> None:
     made.append(window)
 
 
-def plain(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def flattened(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements with those of nests, rows and bands one after the other, which is the same."""
     for stmt in body:
         if isinstance(stmt, Nest | Rows | Bands):
-            yield from plain(stmt.body)
+            yield from flattened(stmt.body)
         else:
             yield stmt
 
@@ -145,30 +145,30 @@ def independent(loop: Loop, region: Region) -> Reason | None:
         A statement of ``region``, that very object, in whatever body.
     region : Region
     """
-    found = private(loop, region)
+    found = privatised(loop, region)
     return found if isinstance(found, Reason) else None
 
 
-def private(loop: Loop, region: Region) -> frozenset[str] | Reason:
+def privatised(loop: Loop, region: Region) -> frozenset[str] | Reason:
     """The temporaries of which turns that run at the same time each need memory of their own, or why they may
     not run at the same time.  ``loop`` is a statement of ``region``, that very object."""
-    pair = later(loop)
+    pair = iteration_pair(loop)
     if pair is None:
         return Reason(f"the step of {loop.var} is not known")
     u, after, known = pair
     with dims.ranging(loop.var, loop.bounds):
-        free = own(loop.body, region)
+        free = privatisable(loop.body, region)
     root = families(region)
     written = {root[w.array] for stmt in loop.body for w in writes(stmt)}
-    for stmt in every(loop.body):
+    for stmt in all_statements(loop.body):
         if isinstance(stmt, Call) and not stmt.writes:
             return Reason(f"{stmt.op} may have other effects")
     first = accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
     second = accesses(loop.body, {loop.var: after}, "_b", {}, written, root)
-    return meeting(first, second, free, known, root)
+    return compare_iterations(first, second, free, known, root)
 
 
-def meeting(
+def compare_iterations(
     first: Iterable[Access],
     second: Iterable[Access],
     free: frozenset[str],
@@ -195,7 +195,7 @@ def meeting(
     return frozenset(found)
 
 
-def later(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
+def iteration_pair(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
     """The variable in one turn and in a later one, and what is known of the symbols that these are made of;
     None if the step is not known."""
     step = loop.bounds[2]
@@ -241,12 +241,12 @@ def accesses(
         for windows, writing in ((writes(stmt), True), (reads(stmt), False)):
             for window in windows:
                 if root[window.array] in written:
-                    window = placed(window, values)
+                    window = window_at(window, values)
                     found[Access(window, writing, tuple(ranges.items()))] = None
     return list(found)
 
 
-def placed(window: Window, values: Mapping[str, Dim]) -> Window:
+def window_at(window: Window, values: Mapping[str, Dim]) -> Window:
     """The window where the variables have the given values."""
     shape = tuple(dims.substitute(n, values) for n in window.shape)
     index = tuple(

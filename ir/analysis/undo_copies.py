@@ -16,7 +16,7 @@ from dcarray.ir.nodes import Array, Call, Compute, Gather, Index, Load, Nest, Re
 from dcarray.ir.windows import covers, identity, loads, same
 
 from .effects import families, sharing, touched, writes
-from .independence import every
+from .independence import all_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def keeping(region: Region, names: Sequence[str]) -> tuple[Region, tuple[Kept, .
     region : Region
         Of statements that are no loops or branches.
     names : sequence of str
-        Existing arrays, from `ir.effects.lost`.
+        Existing arrays, from `ir.effects.overwritten_inputs`.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
 
 def _calls(stmt: Stmt) -> bool:
     """Is there a library call in a statement?"""
-    return any(isinstance(one, Call) for one in every((stmt,)))
+    return any(isinstance(one, Call) for one in all_statements((stmt,)))
 
 
 def _written(stmt: Stmt) -> str | None:

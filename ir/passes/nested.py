@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dcarray.ir import dims
-from dcarray.ir.analysis.independence import own
+from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Loop, Region, Stmt, Symbol, While
 from dcarray.ir.passes.base import Log, Pass
@@ -24,7 +24,7 @@ NESTED = Pass("nested", lambda region, log: region)
 
 def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) -> Region:
     """The body of a statement of ``region`` as a region; ``loop`` is that statement if it is one."""
-    temps = own(body, region)
+    temps = privatisable(body, region)
     arrays = tuple(
         array if array.role == "in" or array.name in temps else replace(array, role="inout")
         for array in region.arrays

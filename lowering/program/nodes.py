@@ -219,7 +219,7 @@ def writes(node: Node) -> Windows:
 def _inside(node: Node, windows: Callable[[Node], Windows]) -> Windows:
     found = [window for part in parts(node) for inner in part for window in windows(inner)]
     if isinstance(node, Loop):
-        found = [effects.settled(window, node.var, node.bounds) for window in found]
+        found = [effects.widened_footprint(window, node.var, node.bounds) for window in found]
     return tuple(dict.fromkeys(found))
 
 

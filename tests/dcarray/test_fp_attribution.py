@@ -121,7 +121,7 @@ def test_culprits(log, wanted):
 def test_what_is_kept(body, where):
     body = body.replace("mul(", "multiply(")
     region = parse.parse(f"region() {{\n inout a: f64[8]\n {body}\n}}")
-    assert effects.lost(region) == ("a",)
+    assert effects.overwritten_inputs(region) == ("a",)
     kept, (one,) = undo_copies.keeping(region, ("a",))
     assert (one.array, one.slices) == ("a", where)
     before = np.arange(8.0)

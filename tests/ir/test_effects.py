@@ -35,25 +35,25 @@ def test_reads_and_writes():
 
 def test_what_moves_with_a_loop_is_all_it_comes_by_or_anywhere():
     (loop,) = region("for k in range(0, 3, 1) {", "B[k] = A[0]", "}").body
-    assert effects.writes(loop) == effects.surely(loop) == (Window("B", (3,), (Index(0, 1, 0),)),)
+    assert effects.writes(loop) == effects.definite_writes(loop) == (Window("B", (3,), (Index(0, 1, 0),)),)
     assert effects.reads(loop) == (Window("A", (), (Index(0),)),)
     (loop,) = region("for k in range(7, 1, -2) {", "B[k+1] = A[k]", "}").body
     assert effects.writes(loop) == (Window("B", (3,), (Index(8, -2, 0),)),)
     (loop,) = region("for k in range(0, 3, 1) {", "B[i+k] = A[i] for i<3", "}").body
     assert effects.writes(loop) == (Window("B", (5,), (Index(0, 1, 0),)),)
-    assert effects.surely(loop) == ()
+    assert effects.definite_writes(loop) == ()
     (loop,) = region("for k in range(0, 3, 1) {", "B[k+i] = A[i] for i<3-k", "}").body
     assert effects.writes(loop) == (Window("B", (3,), (Index(0, 1, 0),)),)
     (loop,) = region("for k in range(0, 3, 1) {", "B[2*i+k] = A[i] for i<3", "}").body
     assert effects.writes(loop) == (effects.anywhere("B"),)
     (loop,) = region("for k in range(3, 3, 1) {", "B[0] = 1.0", "}").body
-    assert effects.surely(loop) == (Window("B", (0,), (Index(0),)),)
+    assert effects.definite_writes(loop) == (Window("B", (0,), (Index(0),)),)
 
 
 def test_a_branch_surely_writes_what_both_sides_write():
     (branch,) = region("if true {", "B[0] = 1.0", "B[1] = 1.0", "} else {", "B[i] = 2.0 for i<1", "}").body
     assert len(effects.writes(branch)) == 3
-    assert effects.surely(branch) == (Window("B", (), (Index(0),)),)
+    assert effects.definite_writes(branch) == (Window("B", (), (Index(0),)),)
 
 
 def test_families():
@@ -132,4 +132,4 @@ def test_what_another_run_would_miss(body, wanted):
     more = "" if "c[" not in body else "inout c: f64[8] base b"
     made = parse(f"region() {{\n inout a: f64[8]; inout b: f64[8]\n {more}\n {body}\n}}")
     verify(made)
-    assert effects.lost(made) == wanted
+    assert effects.overwritten_inputs(made) == wanted

@@ -7,7 +7,7 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.analysis import effects
-from dcarray.ir.analysis.independence import independent, own
+from dcarray.ir.analysis.independence import independent, privatisable
 from dcarray.ir.dims import evaluate
 from dcarray.ir.nodes import Loop
 from dcarray.ir.text import dump, parse
@@ -78,9 +78,9 @@ def test_what_stands_in_the_way_is_named(lines, name):
 def test_what_is_used_elsewhere_is_no_turns_own():
     lines = ["for k in range(0, 9, 1) {", "c[] = A[k,k]", "v[k] = c[]", "}"]
     stmt, region = loop(*lines)
-    assert own(stmt.body, region) == {"c"}
+    assert privatisable(stmt.body, region) == {"c"}
     stmt, region = loop(*lines, "B[0,0] = c[]")
-    assert own(stmt.body, region) == set()
+    assert privatisable(stmt.body, region) == set()
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -141,4 +141,4 @@ def test_what_is_written_side_by_side_is_written():
         }"""
     )
     (stmt,) = region.body
-    assert own(stmt.body, region) == {"r"}
+    assert privatisable(stmt.body, region) == {"r"}

@@ -47,7 +47,7 @@ def kept(more="", last="s[i,j]", names=("a", "b")):
 
 
 def test_what_the_last_copies_overwrite_is_not_kept():
-    assert effects.lost(parse(LOOP.replace("MORE", "").replace("LAST", "s[i,j]"))) == ("a",)
+    assert effects.overwritten_inputs(parse(LOOP.replace("MORE", "").replace("LAST", "s[i,j]"))) == ("a",)
     assert kept() == ([], 3)
     assert kept(names=("a",)) == ([], 3)
 

@@ -15,7 +15,7 @@ from loop_regions import Loops
 
 from dcarray.ir import dims, interp, nodes
 from dcarray.ir.analysis.data_dependent import at_place, place_of
-from dcarray.ir.analysis.independence import every
+from dcarray.ir.analysis.independence import all_statements
 from dcarray.ir.ops import const
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
@@ -123,7 +123,9 @@ def test_statements_at_a_place():
         slowly(loops, seed, 0)
         loops = Loops(random.Random(seed), np.dtype("l"), symbolic=seed % 3 == 0, places=True)
         region, values = loops.region(), loops.values
-        alone += sum(isinstance(s, nodes.Loop) and place_of(s) is not None for s in every(region.body))
+        alone += sum(
+            isinstance(s, nodes.Loop) and place_of(s) is not None for s in all_statements(region.body)
+        )
         with dims.Guards(values):
             _, found = run(region, values, seed=seed)
         agree(found, wanted(region, values, seed))

@@ -95,12 +95,12 @@ def _strides(array: Array) -> tuple[int, ...]:
 def _largest(region: Region) -> int:
     """The largest number of elements that one execution of a statement of a region covers."""
     from dcarray.ir.analysis.effects import reads, writes
-    from dcarray.ir.analysis.independence import every
+    from dcarray.ir.analysis.independence import all_statements
     from dcarray.ir.nodes import Branch, Loop, While
 
     sizes = {array.name: math.prod(array.shape) for array in region.arrays}
     found = 0
-    for stmt in every(region.body):
+    for stmt in all_statements(region.body):
         if not isinstance(stmt, Branch | Loop | While):
             for window in (*reads(stmt), *writes(stmt)):
                 whole = all(type(n) is int for n in window.shape)
@@ -110,13 +110,13 @@ def _largest(region: Region) -> int:
 
 def _checked(region: Region) -> bool:
     """Whether a statement of a region checks values at run time."""
-    from dcarray.ir.analysis.independence import every
+    from dcarray.ir.analysis.independence import all_statements
     from dcarray.ir.nodes import Apply, Branch, Compute, While
     from dcarray.ir.windows import walk
 
     asked = [
         stmt.body if isinstance(stmt, Compute) else stmt.cond
-        for stmt in every(region.body)
+        for stmt in all_statements(region.body)
         if isinstance(stmt, Branch | Compute | While)
     ]
     return any(isinstance(node, Apply) and node.op == "checked" for node in walk(*asked))

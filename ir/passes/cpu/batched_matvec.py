@@ -13,7 +13,7 @@ from typing import Any
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, touched, writes
-from dcarray.ir.analysis.independence import own
+from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
@@ -68,7 +68,7 @@ def products(loop: Loop, region: Region) -> list[_Product] | Reason:
     if not all(isinstance(stmt, Compute | Nest) for stmt in loop.body):
         return Reason("it holds more than computations")
     with dims.ranging(loop.var, loop.bounds):
-        private = own(loop.body, region)
+        private = privatisable(loop.body, region)
         root = families(region)
         changed = {root[window.array] for stmt in loop.body for window in writes(stmt)}
         found = []

@@ -16,7 +16,7 @@ import numpy as np
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash, families, writes
-from dcarray.ir.analysis.independence import own
+from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
@@ -102,7 +102,7 @@ def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum |
         return Reason("it does not grow by one term in each turn")
     if sum(w.array == stmt.target.array for inner in loop.body for w in writes(inner)) > 1:
         return Reason(f"{stmt.target.array} has other values, too")
-    if stmt.target.array != new and stmt.target.array not in own(loop.body, region):
+    if stmt.target.array != new and stmt.target.array not in privatisable(loop.body, region):
         return Reason(f"{stmt.target.array} may be used elsewhere")
     for node in windows.walk(stmt.body):
         if isinstance(node, Size) and loop.var in dims.free_symbols(node.dim):

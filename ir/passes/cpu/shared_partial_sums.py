@@ -31,7 +31,7 @@ from dcarray.ir.nodes import (
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.nested import in_bodies
-from dcarray.ir.renaming import placed_at
+from dcarray.ir.renaming import statement_at
 
 #: Turns of which the sums are begun at once.
 TURNS = 4
@@ -81,7 +81,7 @@ def _early(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
     """What a turn of a block has in common with the others."""
     turn, common = dims.simplify(block + ahead), found.common(var, block)
     first = 0 if found.grows else dims.simplify(found.extent(var, turn) - common)
-    return _terms(placed_at(found.stmt, {var: turn}), found.axis, first, common)
+    return _terms(statement_at(found.stmt, {var: turn}), found.axis, first, common)
 
 
 # ---- legality -----------------------------------------------------------------------------------------

@@ -13,12 +13,18 @@ from dataclasses import dataclass, replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, touched, writes
-from dcarray.ir.analysis.independence import accesses, later, meeting, own, plain
+from dcarray.ir.analysis.independence import (
+    accesses,
+    compare_iterations,
+    flattened,
+    iteration_pair,
+    privatisable,
+)
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import in_bodies
-from dcarray.ir.renaming import numbered, placed_at, rename
+from dcarray.ir.renaming import numbered, rename, statement_at
 
 #: Rows that are computed at once.
 ROWS = 4
@@ -53,7 +59,7 @@ def candidate(loop: Loop) -> Loop | None:
         return None
     if not all(isinstance(stmt, Compute | Nest) for stmt in (*inner.body, *loop.body[1:])):
         return None
-    parts = [stmt for stmt in plain(inner.body) if isinstance(stmt, Compute)]
+    parts = [stmt for stmt in flattened(inner.body) if isinstance(stmt, Compute)]
     sums = [part for part in parts if part.combine == "add"]
     if len(parts) > PARTS or not all(part in sums or _point(part) for part in parts):
         return None
@@ -86,15 +92,15 @@ def _moved(window: Window) -> frozenset[str]:
 def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
     """The rows, if the columns that one has in common with those before it need nothing of them; or why not.
     ``loop`` is a statement of ``region``, that very object."""
-    pair = later(loop)
+    pair = iteration_pair(loop)
     if pair is None:
         return Reason(f"the step of {loop.var} is not known")
     u, after, known = pair
     root = families(region)
     with dims.ranging(loop.var, loop.bounds):
-        whole = own(loop.body, region)
+        whole = privatisable(loop.body, region)
         with dims.ranging(inner.var, inner.bounds):
-            mine = own(inner.body, region)
+            mine = privatisable(inner.body, region)
     written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
     first, end, step = inner.bounds
     if dims.prove_le(first, dims.substitute(end, {loop.var: loop.bounds[0]})) is not True:
@@ -102,7 +108,7 @@ def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
     common = replace(inner, bounds=(first, dims.substitute(end, {loop.var: u}), step))
     before = accesses(loop.body, {loop.var: u}, "_a", {}, written, root)
     behind = accesses((common,), {loop.var: after}, "_b", {}, written, root)
-    found = meeting(before, behind, mine, known, root)
+    found = compare_iterations(before, behind, mine, known, root)
     return found if isinstance(found, Reason) else _Rows(loop, inner, mine, whole)
 
 
@@ -132,7 +138,7 @@ def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]
         return made
 
     def at(part: Compute, value: Dim, names: dict[str, str]) -> Compute:
-        made: Stmt = placed_at(part, {loop.var: value})
+        made: Stmt = statement_at(part, {loop.var: value})
         for old, name in names.items():
             made = rename(made, old, name)
         assert isinstance(made, Compute)
@@ -147,7 +153,7 @@ def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]
     rows = [(i + k, copies(found.mine)) for k in range(ROWS)]
     together: list[Stmt] = []
     for stmt in inner.body:
-        unit = [part for part in plain((stmt,)) if isinstance(part, Compute)]
+        unit = [part for part in flattened((stmt,)) if isinstance(part, Compute)]
         made = [at(part, value, names) for value, names in rows for part in unit]
         together += [Nest(tuple(made), stmt.loc)] if unit[0].combine is not None else made
     body: list[Stmt] = [replace(inner, body=tuple(together))]

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, reads, writes
-from dcarray.ir.analysis.independence import independent, placed
+from dcarray.ir.analysis.independence import independent, window_at
 from dcarray.ir.nodes import Compute, Dim, Index, Loop, Region, Stmt
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import as_region, in_bodies
 from dcarray.ir.passes.portable.copies import COPIES
 from dcarray.ir.passes.portable.fuse import FUSE
-from dcarray.ir.renaming import placed_at
+from dcarray.ir.renaming import statement_at
 
 #: Rows that are computed at once: as many divisions as a processor has under way.
 ROWS = 4
@@ -49,7 +49,7 @@ def _conflict(
             for a, b in pairs:
                 if root[a.array] != root[b.array]:
                     continue
-                if a.array != b.array or windows.overlap(a, placed(b, later)) is not False:
+                if a.array != b.array or windows.overlap(a, window_at(b, later)) is not False:
                     return Reason(f"a row may need {a.array} of another one", (a, b))
     return None
 
@@ -140,7 +140,7 @@ def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
 
     def part(row: int, at: int, end: int) -> tuple[Stmt, ...]:
         """Columns of a row."""
-        body = tuple(placed_at(stmt, {outer.var: _ahead(outer.var, row * step)}) for stmt in inner.body)
+        body = tuple(statement_at(stmt, {outer.var: _ahead(outer.var, row * step)}) for stmt in inner.body)
         bounds = first + at * along, first + end * along, along
         return (replace(inner, bounds=bounds, body=body),) if at < end else ()
 
@@ -151,7 +151,9 @@ def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
     slope: list[Stmt] = []
     for row in range(rows):
         here = {outer.var: row * step, inner.var: -row * skew * along}
-        slope += [placed_at(stmt, {var: _ahead(var, by) for var, by in here.items()}) for stmt in inner.body]
+        slope += [
+            statement_at(stmt, {var: _ahead(var, by) for var, by in here.items()}) for stmt in inner.body
+        ]
     bounds = first + wide * along, first + columns * along, along
     body.append(replace(inner, bounds=bounds, body=tuple(slope)))
     for row in range(rows):

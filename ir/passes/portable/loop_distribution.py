@@ -17,7 +17,7 @@ import numpy as np
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash
-from dcarray.ir.analysis.independence import private
+from dcarray.ir.analysis.independence import privatised
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
@@ -78,7 +78,7 @@ def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array
     reason = _rectangular(body, turns)
     if reason is not None:
         return reason
-    own = private(loop, region)
+    own = privatised(loop, region)
     if isinstance(own, Reason):
         return own
     hints = SizeHints(region)

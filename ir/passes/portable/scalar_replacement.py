@@ -17,7 +17,7 @@ import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import families
-from dcarray.ir.analysis.independence import accesses, placed
+from dcarray.ir.analysis.independence import accesses, window_at
 from dcarray.ir.nodes import Apply, Array, Branch, Compute, Expr, Load, Loop, Nest, Region, Size, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import numbered, rewindow
@@ -78,7 +78,7 @@ def carried(loop: Loop, region: Region) -> list[int]:
 
 def before(window: Window, loop: Loop) -> Window:
     """The element that a window is in the turn before."""
-    return placed(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
+    return window_at(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
 
 
 def _point(stmt: Stmt) -> TypeGuard[Compute]:
@@ -129,7 +129,7 @@ def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stm
         stmt, scalar = body[k], Window(array.name, (), ())
         assert isinstance(stmt, Compute)
         old, value = Load(before(stmt.target, loop), array.dtype), Load(scalar, array.dtype)
-        first = placed(old.window, {loop.var: loop.bounds[0]})
+        first = window_at(old.window, {loop.var: loop.bounds[0]})
         head.append(Compute(scalar, Load(first, array.dtype), loc=loop.loc))
         made = rewrite(stmt.body, partial(_put, old, value))
         body[k] = Nest((Compute(scalar, made, loc=stmt.loc), replace(stmt, body=value)))

@@ -17,7 +17,7 @@ import numpy as np
 from dcarray.ir import dims, nodes, windows
 from dcarray.ir.analysis.data_dependent import place_of
 from dcarray.ir.analysis.effects import Reason, touched
-from dcarray.ir.analysis.independence import independent, own, private
+from dcarray.ir.analysis.independence import independent, privatisable, privatised
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused
 from dcarray.ir.nodes import Array, Bands, Branch, Call, Compute, Dim, Nest, Region, Rows, While
@@ -141,11 +141,11 @@ class _Maker:
         if not stmt.parallel and independent(stmt, self.region) is not None:
             return None
         with dims.ranging(stmt.var, stmt.bounds):
-            names = own(stmt.body, self.region)
+            names = privatisable(stmt.body, self.region)
         arrays = sorted((a for a in self.region.arrays if a.name in names), key=_bytes)
         small = [a for k, a in enumerate(arrays) if sum(map(_bytes, arrays[: k + 1])) <= STACK]
         large = arrays[len(small) :]
-        if large and not isinstance(meeting := private(stmt, self.region), Reason):
+        if large and not isinstance(meeting := privatised(stmt, self.region), Reason):
             large = [a for a in large if a.name in meeting]  # of others each turn has a part of its own
         each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
         pieces = min(PIECES, ROOM // max(each, 1))
