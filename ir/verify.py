@@ -12,16 +12,7 @@ import numpy as np
 
 from . import dims
 from .analysis import effects
-from .analysis.effects import (
-    clash,
-    definite_writes,
-    domain,
-    nest_conflict,
-    reads,
-    rows_conflict,
-    widened_footprint,
-    writes,
-)
+from .analysis.effects import clash, domain, nest_conflict, reads, rows_conflict, writes
 from .analysis.independence import independent
 from .analysis.skew import bands_conflict
 from .conditions import implied
@@ -223,7 +214,9 @@ class _Checker:
                 self.body(stmt.body)
         for root, found in self.written.items():  # the variable means nothing after the loop
             new = found[before.get(root, 0) :]
-            found[len(found) - len(new) :] = [widened_footprint(w, stmt.var, stmt.bounds) for w in new]
+            found[len(found) - len(new) :] = [
+                effects.widened_footprint(w, stmt.var, stmt.bounds) for w in new
+            ]
         self.stmt = stmt
         if stmt.parallel and (reason := independent(stmt, self.source)):
             raise self.fail(f"the turns of a parallel loop need nothing of one another: {reason}")
@@ -306,7 +299,7 @@ class _Checker:
     def ordered(self, stmt: Compute | Call) -> None:
         for window in reads(stmt):
             self.readable(window)
-        for window in (*writes(stmt), *definite_writes(stmt)):
+        for window in (*writes(stmt), *effects.definite_writes(stmt)):
             self.written.setdefault(self.root[window.array], []).append(window)
 
     def readable(self, window: Window) -> None:
