@@ -1,6 +1,7 @@
-"""One array over many ranks: grids, layouts, messages, and what one rank sends to another.
+"""Message passing for NumPy arrays: process grids, layouts, messages, redistribution and halo exchange.
 
-``dcarray.comm`` is for NumPy code that says itself what travels; see docs/distributed.md.
+``dcarray.comm`` is for NumPy code that communicates explicitly; see docs/distributed.md.  The global view of
+``dcarray.distributed`` is built on it.
 """
 
 if __name__ != "dcarray.comm":
@@ -34,10 +35,9 @@ from .scatter_gather import BlockGather, BlockScatter, HaloExchange, Redistribut
 
 __all__ = [
     "Allreduce", "Alltoall", "Bcast", "Block", "BlockGather", "BlockScatter", "Cart", "Cart_create",
-    "Cart_sub", "Collective", "CommError", "Communicator", "Counted", "Counts", "Cyclic",
-    "DeadlockError", "Einsum", "GridError", "HaloExchange", "Irecv", "Isend", "Killed", "Layout",
-    "LayoutError", "Line", "Link", "LostRankError", "Machine", "Matmul", "MismatchError",
-    "PerformanceWarning", "Phase", "PlanError", "ProcessGrid", "RankError", "Redistribute", "Reduce",
-    "Request", "TileError", "Wait", "Waitall", "Whole", "choose_grid", "collective", "count", "fit",
-    "predict", "run", "suited", "world",
+    "Cart_sub", "Collective", "CommError", "Communicator", "Counted", "Counts", "Cyclic", "DeadlockError",
+    "Einsum", "GridError", "HaloExchange", "Irecv", "Isend", "Killed", "Layout", "LayoutError", "Line",
+    "Link", "LostRankError", "Machine", "Matmul", "MismatchError", "PerformanceWarning", "Phase",
+    "PlanError", "ProcessGrid", "RankError", "Redistribute", "Reduce", "Request", "TileError", "Wait",
+    "Waitall", "Whole", "choose_grid", "collective", "count", "fit", "predict", "run", "suited", "world",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Process grids with the ranks that stand on them."""
+"""Cartesian communicators: ranks on a process grid."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Cart", "Cart_create", "Cart_sub", "Ranks", "ranks_of"]
 
 
 class Cart:
-    """A communicator whose ranks stand on a process grid, in row-major order.
+    """A communicator whose ranks form a process grid, in row-major order.
 
     Attributes
     ----------
     grid : ProcessGrid
     periodic : tuple of bool
-        Which axes go round.
+        Which axes are periodic.
     comm : Communicator
-        The ranks, numbered as in the grid.
+        The communicator of the ranks, numbered as in the grid.
     coords : tuple of int
-        Where this rank stands.
+        The coordinates of this rank.
     """
 
     def __init__(self, grid: ProcessGrid, periodic: tuple[bool, ...], comm: Communicator) -> None:
@@ -41,7 +41,7 @@ class Cart:
         return self.comm.size
 
     def neighbour(self, *steps: int) -> int | None:
-        """The rank so many steps away along each axis; None beyond an end, which sends and receives skip."""
+        """The rank at a distance along each axis; None beyond an end, which sends and receives skip."""
         return self.grid.neighbour(self.rank, steps, self.periodic)
 
 
@@ -56,14 +56,14 @@ def ranks_of(ranks: Ranks) -> Communicator:
 
 
 def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, comm: Ranks = None) -> Cart:
-    """Stand ranks on a grid.
+    """A Cartesian communicator over some ranks.
 
     Parameters
     ----------
     shape : sequence of int
         Ranks along each axis; `choose_grid` finds one that suits an array.
     periodic : bool or sequence of bool
-        Whether all axes, or each, go round.
+        Whether all axes, or each, are periodic.
     comm : Communicator or Cart, optional
         The ranks; by default all.  All of them call this.
 
@@ -87,14 +87,14 @@ def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, c
 
 
 def Cart_sub(cart: Cart, keep: Sequence[bool]) -> Cart:
-    """The part of a grid through this rank along some of its axes, with a communicator of its own.
+    """The sub-grid through this rank along some axes, with a communicator of its own.
 
     Parameters
     ----------
     cart : Cart
         The whole grid, all ranks of which call this.
     keep : sequence of bool
-        For each axis, whether the part runs along it.
+        For each axis, whether the sub-grid runs along it.
 
     Returns
     -------

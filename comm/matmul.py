@@ -1,4 +1,4 @@
-"""Products of distributed arrays in NumPy code that has them in blocks."""
+"""Products of distributed arrays for programs that hold their blocks."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ def Matmul(
     out: Any = None,
     comm: Ranks = None,
 ) -> tuple[Any, Layout]:
-    """``a @ b``: vectors, matrices and stacks of matrices, as for `numpy.matmul`.
+    """``a @ b`` of distributed vectors, matrices or stacks of matrices, as `numpy.matmul`.
 
-    What travels is chosen by its bytes: panels of both matrices (SUMMA), or of one while parts of the result
-    are added up; of a product with a vector only vectors; of a stack that is cut along the stack nothing.
+    The communication is chosen by its bytes: panels of both matrices (SUMMA), or of one while parts of the
+    result are added up; of a product with a vector only vectors are sent; of a stack that is cut along the
+    stack nothing.
 
     Parameters
     ----------
     a, b : array_like
         This rank's memory of the factors, plain or wrapped.
     of_a, of_b : Layout
-        How they lie, over grids of all ranks.
+        The layouts of the factors, over grids of all ranks.
     layout : Layout, optional
-        Where the result is wanted; by default where it is made with the least to send.
+        The layout of the result; by default the one with the least to send.
     out : ndarray, optional
-        Where to put this rank's part, with `layout`.
+        An array for this rank's part, with `layout`.
     comm : Communicator or Cart, optional
         The ranks, by default all; all of them call this.
 
     Returns
     -------
     ndarray, Layout
-        This rank's part, `out` or a new array like `a`, of the dtype that NumPy's product has; and how the
-        result lies.
+        This rank's part, `out` or a new array like `a`, of the dtype that NumPy's product has; and the
+        layout of the result.
 
     Raises
     ------
@@ -75,10 +76,10 @@ def Einsum(
     out: Any = None,
     comm: Ranks = None,
 ) -> tuple[Any, Layout]:
-    """A product of two arrays, summed over some axes, as ``numpy.einsum(subscripts, a, b)``.
+    """A product of two distributed arrays, summed over some axes, as ``numpy.einsum(subscripts, a, b)``.
 
-    `subscripts` is of the form ``"mk,kn->mn"``, with each letter at most once in each array.  The rest is as
-    for `Matmul`.
+    `subscripts` is of the form ``"mk,kn->mn"``, with each letter at most once in each array.  Other
+    parameters are those of `Matmul`.
     """
     first, second = _pieces(subscripts, a, of_a, b, of_b, layout, comm)
     return _put(einsum(subscripts, first, second, layout), a, layout, out)

@@ -1,4 +1,4 @@
-"""Messages and collective operations in NumPy code, under the names of MPI's.
+"""Messages and collective operations for NumPy arrays, under the names of MPI's.
 
 Arrays may be windows of any strides and are sent from where they lie.  Wrapped arrays are evaluated first.
 """
@@ -20,13 +20,13 @@ __all__ = ["Allreduce", "Alltoall", "Bcast", "Irecv", "Isend", "Reduce", "Reques
 
 
 class Request:
-    """A message under way, for `Wait` and `Waitall`; one to or from nobody is through at once."""
+    """A nonblocking message, for `Wait` and `Waitall`; one to or from rank None is complete at once."""
 
     def __init__(self, comm: Communicator, message: _Request | None) -> None:
         self._comm, self._message = comm, message
 
     def wait(self) -> None:
-        """Return when the message is through."""
+        """Wait until the message is complete."""
         _wait_all([self])
 
 
@@ -35,7 +35,7 @@ def _wait_all(requests: Iterable[Request]) -> None:
     if held:
         held[0]._comm.waitall([request._message for request in held if request._message is not None])
     for request in held:
-        request._message = None  # and with it the hold on the array's memory
+        request._message = None  # lets go of the array's memory
 
 
 def _user_tag(tag: int) -> int:
@@ -52,11 +52,11 @@ def Isend(x: Any, dest: int | None, tag: int = 0, comm: Ranks = None) -> Request
     x : array_like
         Any shape, strides and dtype without Python objects.  Must not change until it is waited for.
     dest : int or None
-        The receiving rank; None, as `Cart.neighbour` gives it beyond an end, sends nothing.
+        The receiving rank; None, which `Cart.neighbour` returns beyond an end, sends nothing.
     tag : int
         From 0 to 32766.
     comm : Communicator or Cart, optional
-        The ranks that `dest` counts; by default all.
+        The ranks among which `dest` is numbered; by default all.
 
     Returns
     -------
@@ -67,18 +67,18 @@ def Isend(x: Any, dest: int | None, tag: int = 0, comm: Ranks = None) -> Request
 
 
 def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Request:
-    """Begin to receive into an array of as many bytes as are sent.
+    """Begin to receive into an array, of exactly as many bytes as are sent.
 
     Parameters
     ----------
     x : ndarray
         Plain or wrapped, of any strides; its elements are there once the request has been waited for.
     source : int or None
-        The sending rank; from None nothing comes.
+        The sending rank; from None nothing is received.
     tag : int
         From 0 to 32766.
     comm : Communicator or Cart, optional
-        The ranks that `source` counts; by default all.
+        The ranks among which `source` is numbered; by default all.
 
     Returns
     -------
@@ -94,30 +94,30 @@ def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Reque
 
 
 def Wait(request: Request) -> None:
-    """Wait until a message is through.
+    """Wait until a message is complete.
 
     Raises
     ------
     MismatchError
-        When more or fewer bytes have come than the array takes.
+        When more or fewer bytes have been sent than the array has.
     """
     request.wait()
 
 
 def Waitall(requests: Iterable[Request]) -> None:
-    """Wait until all of some messages, which belong to one communicator or its groups, are through."""
+    """Wait until all messages are complete, which belong to one communicator or its groups."""
     _wait_all(requests)
 
 
 def Bcast(x: Any, root: int = 0, comm: Ranks = None) -> Any:
-    """Give every rank the root's elements, in place.
+    """Copy the root's elements to every rank, in place.
 
     Parameters
     ----------
     x : ndarray
         Plain or wrapped, of the same shape and dtype everywhere; strides may differ.
     root : int
-        Whose elements they are.
+        The rank whose elements are copied.
     comm : Communicator or Cart, optional
         The ranks, by default all; all of them call this.
 
@@ -132,7 +132,7 @@ def Bcast(x: Any, root: int = 0, comm: Ranks = None) -> Any:
 
 
 def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> Any:
-    """Combine the ranks' elements, place by place.
+    """Reduce the ranks' arrays element by element, on all ranks.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> A
     op : str
         "sum", "prod", "max", "min" (which pass NaNs on, as NumPy's do), "land", "lor", "band", "bor", "bxor".
     out : ndarray, optional
-        Where to put the result; may be `x`.
+        An array for the result; may be `x`.
     comm : Communicator or Cart, optional
         The ranks, by default all; all of them call this.
 
@@ -157,9 +157,9 @@ def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> A
 
 
 def Reduce(x: Any, op: str = "sum", root: int = 0, out: Any = None, comm: Ranks = None) -> Any:
-    """Combine the ranks' elements on one rank.
+    """Reduce the ranks' arrays element by element, on one rank.
 
-    Parameters are those of `Allreduce`, and `root`, which gets the result; the others get None.
+    Parameters are those of `Allreduce`, and `root`, which gets the result; other ranks get None.
     """
     group, here = ranks_of(comm), as_memory(x)
     if group.rank != root:
@@ -178,21 +178,21 @@ def _fitting(out: Any, here: Any) -> Any:
 
 
 def Alltoall(x: Any, out: Any = None, comm: Ranks = None) -> Any:
-    """Send the k-th part of an array to rank k, and put together what comes.
+    """Send the k-th part of an array to rank k, and concatenate the parts received.
 
     Parameters
     ----------
     x : array_like
         Of the same shape and dtype everywhere; its first axis is cut into equal parts, one for each rank.
     out : ndarray, optional
-        Where to put the result; must not share memory with `x`.
+        An array for the result; must not share memory with `x`.
     comm : Communicator or Cart, optional
         The ranks, by default all; all of them call this.
 
     Returns
     -------
     ndarray
-        `out`, or a new array like `x`, in which part k comes from rank k.
+        `out`, or a new array like `x`, in which part k is from rank k.
 
     Raises
     ------

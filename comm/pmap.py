@@ -1,8 +1,8 @@
-"""A parallel loop over tiles, handed out to the ranks as they ask for them.
+"""A parallel loop over tiles, which the ranks request dynamically.
 
 AutoMPHC's ``pfor`` (Shirako and others, 2022) cuts a loop into tiles that run as tasks of a distributed
-runtime.  Here ranks run them, and rank 0 hands them out while it computes some itself: to each that asks
-a share of what is left, so that there are few questions in the beginning and small shares in the end
+runtime.  Here ranks run them, and rank 0 hands them out while it computes some itself: to each request for
+tiles a share of the remaining ones, so that there are few requests in the beginning and small shares in the end
 (guided self-scheduling: Polychronopoulos and Kuck, IEEE Transactions on Computers 36 (12), 1987).
 """
 
@@ -25,7 +25,7 @@ from .cart import Ranks, ranks_of
 
 __all__ = ["pmap"]
 
-_SHARES = 2  # a rank that asks gets one of so many times the ranks' shares of what is left
+_SHARES = 2  # a request gets the remaining tiles divided by this times the number of ranks
 _SAYS = 1.0  # seconds between two lines about progress
 
 Progress = Callable[[int, int], None]
@@ -49,19 +49,19 @@ def pmap(
     Parameters
     ----------
     function : callable
-        Takes a tile; must not take part in anything that all ranks do.
+        Takes a tile; must not take part in collective operations.
     tiles : iterable
         The tiles, as many on all ranks.  With a `size` the range, list or array that is cut into tiles.
     size : int, optional
-        So many elements of `tiles` make a tile, the last may have fewer: slices of it, for a range ranges.
+        The number of elements of `tiles` in a tile, a slice or range of it; the last may have fewer.
     schedule : {"dynamic", "static"}
-        Tiles are handed out as ranks ask for them, or in equal parts beforehand.
+        Whether tiles are handed out as ranks request them, or in equal parts beforehand.
     root : int, optional
-        Who gets the results; by default all ranks do.
+        The rank that gets the results; by default all ranks do.
     retry : exception or tuple of exceptions
-        A tile that raises one of these is run again, maybe elsewhere.
+        Exceptions after which a tile is run again, maybe on another rank.
     attempts : int
-        How often a tile is run at most.
+        The largest number of runs of a tile.
     progress : bool or callable
         Called on the first rank with the number of tiles that it knows to be done and that of all; True
         writes lines to standard error.  A static schedule knows its own tiles only.
@@ -81,11 +81,11 @@ def pmap(
     ValueError
         When schedule, size or attempts do not exist.
     MismatchError
-        When ranks disagree on how many tiles there are or how they are handed out.
+        When ranks disagree on the number of tiles or the schedule.
 
     Notes
     -----
-    While rank 0 runs a tile, those who ask wait.  When a tile has failed, ranks end the share that they have.
+    While rank 0 runs a tile, requests wait.  When a tile has failed, ranks end the share that they have.
     When a rank is lost and the others can go on (simulated ranks can, under MPI the launcher ends all), its
     tiles are run again; rank 0 must not be lost, and with a static schedule nobody.
     """
@@ -125,16 +125,16 @@ def _shown(done: int, tiles: int) -> None:
     print(f"pmap: {done:,} of {tiles:,} tiles", file=sys.stderr, flush=True)
 
 
-# ---- what a rank does --------------------------------------------------------------------------------
+# ---- the tiles of one rank ---------------------------------------------------------------------------
 class _Failure:
-    """A tile that failed for good."""
+    """A tile that failed in its last attempt."""
 
     def __init__(self, tile: int, rank: int, text: str) -> None:
         self.tile, self.rank, self.text = tile, rank, text
 
 
 class _Work:
-    """The tiles, and what has become of those that this rank has run."""
+    """The tiles, with the results and failures of those that this rank has run."""
 
     def __init__(
         self,
@@ -154,13 +154,13 @@ class _Work:
         self._said = time.monotonic()
 
     def run(self, mine: deque[int]) -> None:
-        """Run tiles until there are none, or one has failed."""
+        """Run tiles until none are left or one has failed."""
         while mine and not self.failures:
             self.one(mine.popleft())
             self.say(len(self.results))
 
     def one(self, tile: int) -> None:
-        """Run a tile, again where it may be."""
+        """Run a tile, repeatedly where `retry` allows it."""
         while tile not in self.results:
             self.tries[tile] += 1
             try:
@@ -172,13 +172,13 @@ class _Work:
                 return
 
     def fail(self, tile: int, error: Exception) -> None:
-        """Note that a tile has failed for good."""
+        """Record that a tile has failed for good."""
         text = "".join(traceback.format_exception(error))
         self.failures.append(_Failure(tile, self.comm.rank, text))
         self._error = error
 
     def packed(self) -> tuple[bytes, list[Array]]:
-        """The results, to be sent; one that cannot be is a failure of its tile."""
+        """The results, packed to be sent; one that cannot be pickled is a failure of its tile."""
         try:
             return pack(self.results)
         except Exception:
@@ -191,7 +191,7 @@ class _Work:
             raise
 
     def say(self, done: int) -> None:
-        """Tell how far all are, now and then."""
+        """Report the progress of all ranks, at most once in a while."""
         if self._show is not None and (
             self._show is not _shown or done == len(self.tiles) or time.monotonic() > self._said + _SAYS
         ):
@@ -199,7 +199,7 @@ class _Work:
             self._show(done, len(self.tiles))
 
     def raised(self, failure: _Failure) -> TileError:
-        """A failure as the exception of all ranks."""
+        """The exception that all ranks raise for a failure."""
         tile = self.tiles[failure.tile]
         text = f"tile {failure.tile}, {tile!r:.200}, failed on rank {failure.rank}:\n{failure.text}"
         error = TileError(text, tile)
@@ -208,9 +208,9 @@ class _Work:
         return error
 
 
-# ---- who runs what -----------------------------------------------------------------------------------
+# ---- scheduling --------------------------------------------------------------------------------------
 def _ask(work: _Work) -> list[int]:
-    """Run what rank 0 hands out until it says that nothing is left; the ranks that are left."""
+    """Request tiles from rank 0 and run them until none are left; the ranks that are alive."""
     comm = work.comm
     done: list[int] = []
     while True:
@@ -229,7 +229,7 @@ def _ask(work: _Work) -> list[int]:
 
 
 class _Desk:
-    """Rank 0, which hands tiles out and runs some itself."""
+    """Rank 0, which hands out tiles and runs some itself."""
 
     def __init__(self, work: _Work) -> None:
         self._work, self._comm = work, work.comm
@@ -244,7 +244,7 @@ class _Desk:
         self._failed = False
 
     def serve(self) -> list[int]:
-        """Hand out all tiles, until all are done or one has failed; the ranks that are left."""
+        """Hand out all tiles, until all are done or one has failed; the ranks that are alive."""
         for rank in self._alive[1:]:
             self._listen(rank)
         while not (over := self._is_over()) or len(self._idle) < len(self._alive) - 1:
@@ -270,7 +270,7 @@ class _Desk:
         self._asked[rank] = self._comm.irecv([self._lengths[rank]], rank, INTERNAL_TAG)
 
     def _hear(self, wait: bool) -> None:
-        """Answer those who ask."""
+        """Answer the requests of other ranks."""
         ranks = sorted(self._asked)
         if ranks:
             for k in self._comm.ready([self._asked[rank] for rank in ranks], wait):
@@ -284,7 +284,7 @@ class _Desk:
                 self._listen(rank)
 
     def _answer(self, rank: int) -> None:
-        """Take what a rank has done since it asked before; it waits from now on."""
+        """Take the results that a rank reports with its request; from now on it waits for tiles."""
         request = self._asked.pop(rank)
         try:
             self._comm.waitall([*self._told[rank], request])
@@ -299,7 +299,7 @@ class _Desk:
         self._say()
 
     def _lose(self, rank: int) -> None:
-        """What a rank has done is gone with it."""
+        """Put the tiles of a lost rank back, those that it had done too."""
         self._left.extendleft(sorted({*self._given.pop(rank), *self._done.pop(rank)}, reverse=True))
         self._alive.remove(rank)
 
@@ -307,9 +307,9 @@ class _Desk:
         self._told[rank] = send_object(self._comm, rank, (tiles, alive))
 
 
-# ---- what comes of it --------------------------------------------------------------------------------
+# ---- results -----------------------------------------------------------------------------------------
 def _together(work: _Work, alive: list[int], root: int | None) -> list[Any] | None:
-    """All ranks' results in the order of tiles, or what has failed, raised on all."""
+    """The results of all ranks in the order of tiles; a failure is raised on all of them."""
     group = work.comm if len(alive) == work.comm.size else work.comm.sub(alive)
     if root is not None and root not in alive:
         raise LostRankError(f"rank {root}, which was to get the results of pmap, is lost")

@@ -1,4 +1,4 @@
-"""Whole arrays into blocks, back, and from one layout to another, in NumPy code."""
+"""Distribution of whole arrays in blocks, their gathering, redistribution and halo exchange."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Over = Layout | Cart | ProcessGrid | Sequence[int] | None
 
 
 def usual_grid(axes: int, ranks: int) -> ProcessGrid:
-    """The squarest grid of so many axes: what `BlockScatter` and `BlockGather` take when none is named."""
+    """The squarest grid of a number of axes: the default of `BlockScatter` and `BlockGather`."""
     return choose_grid((ranks,) * axes, ranks)
 
 
@@ -42,17 +42,17 @@ def _grid(over: Over, axes: int, ranks: int) -> ProcessGrid:
 
 
 def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -> Any:
-    """Hand out an array in blocks.
+    """Distribute an array in blocks.
 
     Parameters
     ----------
     x : array_like or None
-        The whole array on the root; on other ranks it is not looked at.
+        The whole array on the root; not used on other ranks.
     over : Layout, Cart, ProcessGrid or sequence of int, optional
         A layout, or a grid whose axes cut the array's first axes into blocks; by default the squarest grid
         with an axis for each of the array's.
     root : int
-        Who has the array.
+        The rank that has the array.
     comm : Communicator or Cart, optional
         The ranks, by default those of `over` or all; all of them call this.
 
@@ -84,7 +84,7 @@ def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -
 
 
 def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks = None) -> Any:
-    """Put blocks together.
+    """Gather the blocks of an array.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
     over : Layout, Cart, ProcessGrid or sequence of int, optional
         As for `BlockScatter`.
     root : int, optional
-        Who gets the whole array; by default all ranks do.
+        The rank that gets the whole array; by default all ranks do.
     comm : Communicator or Cart, optional
         The ranks, by default those of `over` or all; all of them call this.
 
@@ -106,7 +106,7 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
     Raises
     ------
     LayoutError
-        When blocks do not fit together.
+        When the blocks do not make up an array.
     MismatchError
         When ranks disagree on dtype or number of axes.
     """
@@ -125,7 +125,7 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
 
 
 def _found(here: Array, grid: ProcessGrid, group: Communicator) -> Layout:
-    """The layout of blocks of which each rank has one."""
+    """The layout of an array of which each rank has a block, from the shapes of the blocks."""
     grid.check(group.size)
     if grid.ndim > here.ndim:
         raise LayoutError(f"a grid {grid.shape} has more axes than blocks of shape {here.shape}")
@@ -161,7 +161,7 @@ def Redistribute(x: Any, source: Layout, target: Layout, out: Any = None, comm: 
     source, target : Layout
         Of the same shape, over grids of all ranks.
     out : ndarray, optional
-        Where to put this rank's part; its halo is left as it is.
+        An array for this rank's part; its halo is not changed.
     comm : Communicator or Cart, optional
         The ranks, by default all; all of them call this.
 
@@ -200,18 +200,18 @@ def _move(
 
 
 class HaloExchange:
-    """The exchange of halos of arrays that have one layout.
+    """The exchange of the halos of arrays of one layout.
 
     Parameters
     ----------
     layout : Layout
-        With the halo that the arrays have room for.
+        The layout, with the halo that the arrays have room for.
     widths : int or sequence, optional
-        How much of it to fill; by default all.
+        The widths of the halo to fill; by default all of it.
     periodic : bool or sequence of bool
-        Whether the array goes on at its other end, for all axes or each.
+        Whether all axes, or each, are periodic.
     corners : bool
-        Whether what diagonal neighbours have is wanted too.
+        Whether corners are filled, from diagonal neighbours.
     comm : Communicator or Cart, optional
         The ranks, by default all.
     """
@@ -233,7 +233,7 @@ class HaloExchange:
     def start(self, *arrays: Any) -> PendingExchange:
         """Begin to exchange the halos of some arrays, in one message for each neighbour.
 
-        Until its ``finish()``, the halos must not be read, nor the elements next to them written.
+        Until its ``finish()``, halos must not be read, nor the elements next to them written.
         """
         held = [writable_memory(array) for array in arrays]
         for array in held:

@@ -29,15 +29,9 @@ from dcarray.comm.transport.sparse_alltoall import (
 )
 
 __all__ = [
-    "IndexResult",
-    "as_int64",
-    "broadcast_local",
-    "check_values",
-    "mask_positions",
-    "read_elements",
-    "resolve_key",
-    "write_elements",
-]
+    "IndexResult", "as_int64", "broadcast_local", "check_values", "mask_positions", "read_elements",
+    "resolve_key", "write_elements",
+]  # fmt: skip
 
 Store = Callable[[Array, Any, Array], None]  # what is done with elements, by an index, and what comes there
 

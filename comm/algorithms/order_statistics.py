@@ -27,14 +27,8 @@ from .reductions import reduction
 from .sorting import sort_1d, sorted_values
 
 __all__ = [
-    "all_differ",
-    "map_local",
-    "searchsorted",
-    "sorted_with_count",
-    "sum_over_ranks",
-    "unique",
-    "unique_rows",
-    "unique_values",
+    "all_differ", "map_local", "searchsorted", "sorted_with_count", "sum_over_ranks", "unique",
+    "unique_rows", "unique_values",
 ]  # fmt: skip
 
 

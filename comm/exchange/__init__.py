@@ -1,1 +1,1 @@
-"""Exchanges of array blocks: which boxes go from whom to whom, planned by formula and run."""
+"""Exchanges of array blocks: the boxes that ranks send to each other, computed by formula and run."""

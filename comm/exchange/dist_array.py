@@ -1,4 +1,4 @@
-"""One rank's part of an array that lies over many ranks, and the layouts that algorithms bring it to."""
+"""A distributed array, as one rank holds it: its layout and this rank's block."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["DistArray"]
 
 @dataclass(frozen=True, eq=False)
 class DistArray:
-    """What a rank has of an array.
+    """A distributed array, as one rank holds it.
 
     Parameters
     ----------
     comm : Communicator
-        The ranks; all of them hold a piece.
+        The ranks; each of them holds a block.
     layout : Layout
-        Who has what.
+        The distribution of the elements.
     block : ndarray
         This rank's memory, halo included: of ``layout.local_shape(comm.rank)``.
     """
@@ -39,7 +39,7 @@ class DistArray:
 
     @classmethod
     def from_whole(cls, whole: Any, layout: Layout, comm: Communicator) -> DistArray:
-        """This rank's part of an array that every rank has whole; nothing travels."""
+        """The distributed form of an array that every rank has whole; nothing is sent."""
         given = np.asarray(whole)
         block = np.zeros(layout.local_shape(comm.rank), given.dtype)
         copies = Layout.copies(layout.shape, layout.grid)
@@ -48,7 +48,7 @@ class DistArray:
 
     @classmethod
     def replicated(cls, whole: Any, comm: Communicator, grid: ProcessGrid | None = None) -> DistArray:
-        """An array that every rank has whole, as it is."""
+        """A replicated array: one that every rank has whole, as it is."""
         given = np.asarray(whole)
         return cls(comm, Layout.copies(given.shape, grid or ProcessGrid((comm.size,))), given)
 
@@ -67,12 +67,12 @@ class DistArray:
 
     @property
     def local(self) -> Array:
-        """This rank's elements, halo apart: a view."""
+        """A view of this rank's own elements, without halo."""
         owned: tuple[Any, ...] = self.layout.owned(self.comm.rank)
         return self.block[(*owned, ...)]
 
     def redistributed(self, layout: Layout) -> DistArray:
-        """The array in another layout; this very piece if it is the same, without halos."""
+        """The array in another layout; the same object if the layout is the same, otherwise without halos."""
         if layout == self.layout:
             return self
         block = np.zeros(layout.local_shape(self.comm.rank), self.dtype)
@@ -84,7 +84,7 @@ class DistArray:
         return self.redistributed(Layout.copies(self.shape, self.layout.grid)).block
 
     def flat_rows(self) -> tuple[DistArray, Layout]:
-        """The array cut along its first axis only, and what its elements are in C order, as a layout."""
+        """The array cut along its first axis only, and the layout of its elements in C order."""
         laid = self.redistributed(row_layout(self.shape, self.comm.size))
         each = math.prod(self.shape[1:])
         first = laid.layout.parts[0] if self.ndim else None
@@ -93,13 +93,13 @@ class DistArray:
         return laid, Layout((sum(sizes),), ProcessGrid((ranks,)), [Block(0, sizes)])
 
     def ravelled(self) -> DistArray:
-        """The elements in C order, on one axis; few ranks have some if the first axis is short."""
+        """The elements in C order, on one axis; few ranks own some if the first axis is short."""
         laid, flat = self.flat_rows()
         here = laid.local.reshape(-1)
         return DistArray(self.comm, flat, here if self.ndim or not self.comm.rank else here[:0])
 
     def reshaped(self, shape: Sequence[int]) -> DistArray:
-        """The same elements in C order in another shape of as many, cut along its first axis."""
+        """The same elements in C order in another shape, cut along its first axis."""
         flat, goal = self.ravelled(), row_layout(shape, self.comm.size)
         if not goal.ndim:
             return DistArray(self.comm, goal, flat.gathered().reshape(()))

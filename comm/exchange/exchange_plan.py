@@ -1,7 +1,6 @@
-"""What one rank sends and receives, as boxes in its own memory: planned, counted and run.
+"""The messages of one rank, as boxes of its memory: planned, counted and run.
 
-A plan is made without data and without the other ranks.  Both ends of a message list its boxes in the same
-order.
+A plan is made without data and without other ranks.  Both ends of a message list its boxes in the same order.
 """
 
 from __future__ import annotations
@@ -17,15 +16,9 @@ from dcarray.comm.layout.axes import Run
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Array, Communicator, Counts, Request
 
 __all__ = [
-    "Box",
-    "Exchange",
-    "PendingExchange",
-    "Transfer",
-    "box_view",
-    "contiguous_buffers",
-    "is_fragmented",
+    "Box", "Exchange", "PendingExchange", "Transfer", "box_view", "contiguous_buffers", "is_fragmented",
     "start_exchanges",
-]
+]  # fmt: skip
 
 Box = tuple[Run, ...]
 
@@ -49,11 +42,11 @@ class Exchange:
     Parameters
     ----------
     rank : int
-        Whose plan this is.
+        The rank that the plan is for.
     sends, receives : tuple of Transfer
         The messages, none of them empty.
     local_copies : tuple of (Box, Box)
-        What stays on the rank: where it is read and where it is written.
+        Copies within the rank: the box that is read and the one that is written.
     """
 
     rank: int
@@ -62,7 +55,7 @@ class Exchange:
     local_copies: tuple[tuple[Box, Box], ...] = ()
 
     def counts(self, itemsize: int) -> Counts:
-        """Messages and bytes of running this plan for one array."""
+        """The messages and bytes of this plan for one array."""
         return Counts(
             messages_sent=len(self.sends),
             bytes_sent=sum(t.elements for t in self.sends) * itemsize,
@@ -71,27 +64,27 @@ class Exchange:
         )
 
     def run(self, comm: Communicator, source: Array, target: Array) -> None:
-        """Read from one array and write to another, or to the same."""
+        """Exchange from one array to another, or within the same."""
         start_exchanges(comm, [(self, source, target)]).finish()
 
 
 @dataclass(frozen=True)
 class PendingExchange:
-    """An exchange under way; `packed` has the windows whose elements arrive in other memory, and that."""
+    """An exchange under way; `packed` pairs windows with the contiguous buffers that they are received in."""
 
     comm: Communicator
     requests: tuple[Request, ...]
     packed: tuple[tuple[Array, Array], ...] = ()
 
     def finish(self) -> None:
-        """Wait until all has arrived and what was sent may be overwritten."""
+        """Wait until all has arrived and sent memory may be overwritten."""
         self.comm.waitall(self.requests)
         for part, arrived in self.packed:
             part[...] = arrived
 
 
 def box_view(array: Array, box: Box) -> Array:
-    """A view of a box of an array; an axis on which a run has several intervals becomes two."""
+    """A view of a box of an array; an axis with a run of several intervals becomes two axes."""
     if all(run.repeats == 1 for run in box):
         places: tuple[Any, ...] = tuple(slice(run.start, run.start + run.length) for run in box)
         return array[(*places, ...)]
@@ -111,19 +104,19 @@ def box_view(array: Array, box: Box) -> Array:
 
 
 def start_exchanges(comm: Communicator, items: Iterable[tuple[Exchange, Array, Array]]) -> PendingExchange:
-    """Begin exchanges of several arrays together: what goes from one rank to another is one message.
+    """Begin exchanges of several arrays together: one message from each rank to each other.
 
     Parameters
     ----------
     comm : Communicator
         The ranks; all of them call this with as many items in the same order.
     items : iterable of (Exchange, ndarray, ndarray)
-        This rank's plans, each with the array it reads and the one it writes.
+        The plans of this rank, each with the array to read and the one to write.
 
     Returns
     -------
     Pending
-        Its ``finish()`` is to be called before anything is read or overwritten.
+        Its ``finish()`` must be called before arrays are read or overwritten.
     """
     held = list(items)
     sends: dict[int, list[Array]] = {}
@@ -150,9 +143,9 @@ def start_exchanges(comm: Communicator, items: Iterable[tuple[Exchange, Array, A
 
 
 def is_fragmented(part: Array) -> bool:
-    """Is a window made of many pieces of less than a cache line?
+    """Whether a window consists of many pieces of less than a cache line.
 
-    NumPy copies these several times faster than MPI libraries go through a derived type.
+    NumPy copies these several times faster than MPI libraries process a derived type.
     """
     if part.ndim == 0 or part.size < 16:
         return False
@@ -161,8 +154,8 @@ def is_fragmented(part: Array) -> bool:
 
 
 def contiguous_buffers(parts: Sequence[Array]) -> list[Array]:
-    """Contiguous memory for the elements of a message, in one block, so that one type of MPI's serves all
-    messages of such windows."""
+    """Contiguous memory for the elements of windows, in one block, so that one MPI type serves all messages
+    of windows of these sizes."""
     places, size = [], 0
     for part in parts:
         places.append(size)

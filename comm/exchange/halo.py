@@ -1,9 +1,8 @@
-"""Halo exchange: each rank's copy of what its neighbours have next to its own elements.
+"""Halo exchange: each rank's copy of the elements of its neighbours that lie next to its own.
 
 Corners come from diagonal neighbours, with one message for each neighbour.  Going axis by axis would take
-fewer messages (two for each axis), but each axis would wait for the one before: nothing could be computed
-meanwhile, and the time would be that of several messages one after the other.  Where corners are not wanted
-there are no diagonal messages, and both ways are the same.
+fewer messages (two for each axis), but each axis would wait for the one before, which prevents overlap with
+computation.  Without corners there are no diagonal messages, and both ways are the same.
 """
 
 from __future__ import annotations
@@ -32,25 +31,25 @@ def halo_exchange(
     corners: bool = True,
     rim: float = math.inf,
 ) -> Exchange:
-    """A rank's part in filling the halos of an array; the plan reads and writes the same array.
+    """The plan of one rank to fill the halos of an array; it reads and writes the same array.
 
-    What goes to one rank is one message, also where it is a neighbour on several sides (two ranks along a
+    One message goes to each neighbour, also where a rank is the neighbour on several sides (two ranks along a
     periodic axis).  Beyond the ends of an axis that is not periodic nothing is written.
 
     Parameters
     ----------
     layout : Layout
-        The array's.
+        The layout of the array.
     rank : int
-        Whose plan is wanted.
+        The rank that the plan is for.
     widths : int or sequence, optional
-        How much of the halo to fill, given as for `Layout`; by default all of it.
+        The widths of the halo to fill, as for `Layout`; by default all of it.
     periodic : bool or sequence of bool
-        For all axes or each: does the array go on at the other end?
+        Whether all axes, or each, are periodic.
     corners : bool
         Whether the halo's corners, which diagonal neighbours have, are wanted.
     rim : float, optional
-        Only elements so near to one of the array's own ends need to be sent; no axis is periodic then.
+        Send only elements within this distance of one of the array's ends; no axis is periodic then.
 
     Returns
     -------
@@ -74,7 +73,7 @@ def halo_exchange(
     if rim < math.inf and any(round_):
         raise LayoutError("a periodic array has no ends")
     if any(isinstance(part, CyclicAxis) for part in layout.parts):
-        rim = math.inf  # places in memory do not say how far it is to the ends
+        rim = math.inf  # positions in memory do not tell the distance to the ends
     own = [Run(s.start, s.stop - s.start) for s in layout.owned(rank)]
     ends = _array_ends(layout, rank, own)
     sends: dict[int, list[Box]] = {}
@@ -89,7 +88,7 @@ def halo_exchange(
         if to == rank:
             kept.append((mine, theirs))
             continue
-        # What comes is listed by the way it goes, as its sender lists it.
+        # Received boxes are listed by the direction of the message, as their sender lists them.
         if to is not None:
             sends.setdefault(to, []).extend(_near_ends(mine, ends, rim))
         if origin is not None:
@@ -98,7 +97,7 @@ def halo_exchange(
 
 
 def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Direction]:
-    """The directions in which something goes: towards -1 it fills the halo after the neighbour's elements."""
+    """The directions of messages: towards -1 a message fills the halo after the neighbour's elements."""
     ways = [[0, *([-1] if after else []), *([1] if before else [])] for before, after in widths]
     for direction in product(*ways):
         moved = sum(map(abs, direction))
@@ -107,7 +106,7 @@ def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Di
 
 
 def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequence[bool]) -> int | None:
-    """The rank that lies in a direction along the array's axes."""
+    """The rank in a direction along the array's axes."""
     steps, round_ = [0] * layout.grid.ndim, [False] * layout.grid.ndim
     for spec, step, goes_round in zip(layout.axes, direction, periodic, strict=True):
         if not isinstance(spec, Whole):
@@ -118,7 +117,7 @@ def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequen
 
 
 def _sent_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
-    """The own elements that the neighbour in a direction has a copy of."""
+    """The own elements of which the neighbour in a direction has a copy."""
     box = []
     for run, (before, after), step in zip(own, widths, direction, strict=True):
         if step < 0:
@@ -130,7 +129,7 @@ def _sent_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: 
 
 
 def _halo_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
-    """The place of the copy of what the neighbour in a direction has."""
+    """The part of the halo that holds a copy of the elements of the neighbour in a direction."""
     box = []
     for run, (before, after), step in zip(own, widths, direction, strict=True):
         if step < 0:
@@ -142,14 +141,14 @@ def _halo_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: 
 
 
 def _array_ends(layout: Layout, rank: int, own: Sequence[Run]) -> list[tuple[int, int]]:
-    """Where along each axis the array begins and ends, counted as this rank's memory."""
+    """The begin and end of the array along each axis, in coordinates of this rank's memory."""
     first = [runs[0].start if runs else 0 for runs in layout.runs(rank)]
     begin = [run.start - low for run, low in zip(own, first, strict=True)]
     return [(low, low + extent) for low, extent in zip(begin, layout.shape, strict=True)]
 
 
 def _near_ends(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterator[Box]:
-    """The parts of a box that are so near to the array's ends; both sides of a message have the same."""
+    """The parts of a box within the distance `rim` of the array's ends; alike on both sides of a message."""
     if rim == math.inf:
         yield box
         return

@@ -1,5 +1,4 @@
-"""Exchanges that come again between the same places in memory: what does not depend on values is worked out
-once."""
+"""Exchanges that are repeated between the same places in memory: their messages are prepared once."""
 
 from __future__ import annotations
 
@@ -21,15 +20,15 @@ from .exchange_plan import (
 
 __all__ = ["PersistentExchanges"]
 
-_KEPT = 8  # combinations of places
+_KEPT = 8  # combinations of addresses
 
 _Held = Sequence[tuple[Exchange, Array, Array]]
-_Packed = tuple[int, Box, Array]  # of which exchange, where in its array, and the elements in one piece
+_Packed = tuple[int, Box, Array]  # number of the exchange, box of its array, contiguous buffer
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What one combination of places takes."""
+    """The messages and buffers of one combination of addresses."""
 
     comm: Communicator
     persistent_messages: PersistentMessages
@@ -38,12 +37,12 @@ class _Prepared:
 
 
 class PersistentExchanges:
-    """The exchanges of one step of a program, run again and again.
+    """The exchanges of one step of a program, which is run repeatedly.
 
     Attributes
     ----------
     known : dict
-        What was prepared, by the places; None where these were met once.
+        The prepared messages by the addresses, shapes and strides of arrays; None for those met once.
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class PersistentExchanges:
         self._supported = True
 
     def start(self, comm: Communicator, held: _Held) -> PendingExchange:
-        """Begin the exchanges; as `dcarray.comm.exchange.exchange_plan.start_exchanges`."""
+        """Begin the exchanges, as `start_exchanges`."""
         key = tuple([(a.__array_interface__["data"][0], a.shape, a.strides) for x in held for a in x[1:]])
         found = self.known.get(key)
         if found is None or found.comm is not comm:
@@ -68,7 +67,7 @@ class PersistentExchanges:
         return PendingExchange(comm, (request,), arriving)
 
     def _prepare(self, comm: Communicator, held: _Held, key: Any) -> _Prepared | None:
-        """Work it out when the places are met for the second time."""
+        """Prepare the messages when their addresses are met for the second time."""
         if not self._supported:
             return None
         if key not in self.known:
@@ -89,7 +88,7 @@ class PersistentExchanges:
 def _messages(
     held: _Held, sent: bool
 ) -> tuple[tuple[tuple[int, tuple[Array, ...]], ...], tuple[_Packed, ...]]:
-    """What goes to each rank, or comes from it, and which of that is copied to its place or from there."""
+    """The windows that are sent to or received from each rank, and those that are packed in buffers."""
     boxes: dict[int, list[tuple[int, Box, Array]]] = {}
     for k, (plan, source, target) in enumerate(held):
         for transfer in plan.sends if sent else plan.receives:

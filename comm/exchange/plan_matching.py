@@ -1,7 +1,8 @@
-"""Do the ranks' plans fit together?  Every send and its receive, by tag, size and order.
+"""Checks that the plans of all ranks match: every send and its receive, by tag, size and order, and no
+deadlock.
 
-Nobody may be left waiting either.  A plan is a list of steps for each rank.  They are gone through as MPI
-would go through them when it buffers nothing, without data.
+A plan is a list of steps for each rank.  They are simulated as MPI would run them if it buffered nothing,
+without data.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["CollectiveStep", "Receive", "Send", "Step", "Wait", "steps", "verify
 
 @dataclass(frozen=True)
 class Send:
-    """A message to another rank; `what` names its content where that is known."""
+    """A message to another rank; `what` describes its content where that is known."""
 
     peer: int
     tag: int
@@ -42,12 +43,12 @@ class Receive:
 
 @dataclass(frozen=True)
 class Wait:
-    """Until all messages that the rank has begun are through."""
+    """A wait for all messages that the rank has begun."""
 
 
 @dataclass(frozen=True)
 class CollectiveStep:
-    """A collective operation of some ranks, by name; all of them name the same bytes."""
+    """A collective operation of some ranks, by name; all of them state the same bytes."""
 
     name: str
     ranks: tuple[int, ...]
@@ -58,7 +59,7 @@ Step = Send | Receive | Wait | CollectiveStep
 
 
 def steps(plan: Exchange, itemsize: int) -> list[Step]:
-    """An exchange as steps, for `verify`."""
+    """The steps of an exchange, for `verify`."""
 
     def ends(transfers: Sequence[Transfer], kind: type[Send] | type[Receive]) -> list[Step]:
         return [
@@ -81,14 +82,14 @@ def verify(programs: Sequence[Sequence[Step]]) -> None:
     Parameters
     ----------
     programs : sequence of sequence of Step
-        For each rank its steps in order.
+        The steps of each rank, in order.
 
     Raises
     ------
     PlanError
-        When a send has no receive or a receive no send, when their sizes or contents differ or they come in
+        When a send has no receive or a receive no send, when their sizes or contents differ or they are in
         different orders, when ranks come to different collective operations, or when ranks wait for each
-        other; the text lists all that was found.
+        other; the text lists all problems.
     """
     check = _Check(programs)
     check.go()
@@ -111,7 +112,7 @@ _Ends = defaultdict[tuple[int, int, int], deque[_End]]
 
 
 class _Check:
-    """All ranks on their way through their plans."""
+    """The simulation of all ranks' plans."""
 
     def __init__(self, programs: Sequence[Sequence[Step]]) -> None:
         self.programs = programs
@@ -136,7 +137,7 @@ class _Check:
             self.problems += [f"  rank {rank} at step {number}: {step}" for rank, (number, step) in waiting]
 
     def _walk(self, rank: int) -> Iterator[None]:
-        """A rank's way, which pauses where it has to wait."""
+        """The run of one rank's plan, which pauses where the rank has to wait."""
         begun: list[_End] = []
         turns: Counter[Step] = Counter()
         for number, step in enumerate(self.programs[rank]):
@@ -159,7 +160,7 @@ class _Check:
         self._at[rank] = None
 
     def _post(self, rank: int, step: Send | Receive) -> _End:
-        """Find the other end of a message, or keep it until that comes."""
+        """Match a message with its other end, or store it until that comes."""
         end = _End(rank, step)
         if isinstance(step, Send):
             key, mine, others = (rank, step.peer, step.tag), self._sends, self._receives
@@ -177,7 +178,7 @@ class _Check:
         return end
 
     def _leftovers(self) -> None:
-        """What has one end only."""
+        """Report the messages that have one end only."""
         for ends, others, verb, lack in (
             (self._sends, self._receives, "sent", "received"),
             (self._receives, self._sends, "received", "sent"),

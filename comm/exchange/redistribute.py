@@ -1,7 +1,7 @@
-"""From one layout of an array to another: what each rank sends to which, by formula.
+"""Redistribution of an array from one layout to another: the messages of each rank, by formula.
 
-A rank's plan looks at the ranks that it exchanges something with, and takes the time of those; how many ranks
-there are beside makes no difference.
+The plan of a rank visits only the ranks that it exchanges elements with; the number of other ranks makes no
+difference.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .exchange_plan import Box, Exchange, Transfer
 
 __all__ = ["Side", "move", "redistribute"]
 
-# The parts of one axis at the other side that meet this rank's, with the points shared.
+# The parts of one axis at the other side that overlap this rank's part, with the shared points.
 _Overlaps = list[tuple[int, tuple[Run, ...]]]
 
 
 @dataclass(frozen=True)
 class AxisWindow:
-    """How one array lies along one axis of what is moved.
+    """The position of one axis of the moved window in one of the arrays.
 
-    `axis` says which part has which points; the point `t` is the array's index ``offset + stride * t`` along
-    its axis `of`, which is dealt out over the axis `grid` of the grid.  The array may lack the axis.
+    `axis` says which part owns which points; the point `t` is the array's index ``offset + stride * t`` along
+    its axis `of`, which is distributed over the axis `grid` of the grid.  The array may lack the axis.
     """
 
     axis: Axis
@@ -42,21 +42,21 @@ class AxisWindow:
 
 
 class Side:
-    """One end of a move: the window of an array, and the array's layout.
+    """The source or target of a move: a window of an array, and the array's layout.
 
     Parameters
     ----------
     layout : Layout
         The array's.
     index : sequence of Index
-        For each axis of the array where the points lie, with whole numbers; no two have the same axis.
+        For each axis of the array the positions of the points, as integers; no two have the same axis.
     shape : sequence of int
-        The points.  Axes that no index uses have one.
+        The numbers of points.  Axes that no index uses have one.
 
     Raises
     ------
     LayoutError
-        When part of an axis is moved that is dealt out in turn.
+        When part of a cyclic axis is moved.
     """
 
     def __init__(self, layout: Layout, index: Sequence[Index], shape: Sequence[int]) -> None:
@@ -83,11 +83,11 @@ class Side:
         self._known: tuple[int, tuple[int, ...], list[int]] | None = None
 
     def part(self, along: AxisWindow, rank: int) -> int:
-        """The part of an axis that a rank has."""
+        """The part of an axis that a rank owns."""
         return 0 if along.of is None else self._of(rank)[0][along.of]
 
     def at(self, parts: Iterable[int], spare: dict[int, int]) -> int:
-        """The rank that has some parts of the axes, at given coordinates of the spare grid axes."""
+        """The rank that owns some parts of the axes, at given coordinates of the replicated grid axes."""
         coords = [spare.get(g, 0) for g in range(self.layout.grid.ndim)]
         for along, part in zip(self.along, parts, strict=True):
             if along.grid is not None:
@@ -95,7 +95,7 @@ class Side:
         return self.layout.grid.rank(coords)
 
     def boxes(self, rank: int, runs: Sequence[tuple[Run, ...]]) -> tuple[Box, ...]:
-        """Where points, given for each axis, lie in a rank's memory."""
+        """The boxes of a rank's memory that hold points, which are given for each axis."""
         local: list[list[Run]] = []
         for along, begin, wanted in zip(self.along, self._of(rank)[1], runs, strict=True):
             if along.of is None:
@@ -108,10 +108,10 @@ class Side:
         return tuple(product(*local))
 
     def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
-        """The parts of the array's axes that a rank has, and where its memory has the point 0 of each axis of
-        what is moved: before its beginning, mostly.
+        """The parts of the array's axes that a rank owns, and the position in its memory of point 0 of each
+        axis, which mostly lies before its beginning.
 
-        One rank is asked about again and again.
+        The result of the last rank is stored, since one rank is asked for repeatedly.
         """
         if self._known is None or self._known[0] != rank:
             place, begins = self.layout.part_indices(rank), []
@@ -130,7 +130,7 @@ class Side:
 
 
 def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
-    """Where points lie of which the first is at `begin` and the next ones each `stride` further."""
+    """The positions of points of which the first is at `begin` and the next ones each `stride` further."""
     start = begin + stride * run.start
     if stride == 1 or run.size == 1:
         return Run(start, run.length, run.step, run.repeats)
@@ -139,12 +139,12 @@ def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
     raise LayoutError("points that are dealt out in turn are moved to places that lie apart")
 
 
-@lru_cache(512)  # arrays of a program are gathered and laid out again and again
+@lru_cache(512)  # a program redistributes arrays repeatedly
 def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
-    """A rank's part in bringing an array from one layout to another.
+    """The plan of one rank to bring an array from one layout to another.
 
-    Where the source has copies, a rank receives from that copy which lies at its own coordinates, so that
-    what it has itself never travels.  Halos are neither read nor written.
+    Where the source has copies, a rank receives from the copy at its own coordinates, so that elements that
+    it owns are never sent to it.  Halos are neither read nor written.
 
     Parameters
     ----------
@@ -170,12 +170,13 @@ def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
 
 
 def move(source: Side, target: Side, rank: int) -> Exchange:
-    """A rank's part in bringing a window of one array to a window of another, as `redistribute` does arrays.
+    """The plan of one rank to copy a window of one array to a window of another, as `redistribute` does
+    arrays.
 
     Returns
     -------
     Exchange
-        Its boxes have the axes of what is moved: those of the arrays are in the order of `Side.view`.
+        Its boxes have the axes of the window: those of the arrays are in the order of `Side.view`.
     """
     if source.layout.grid.size != target.layout.grid.size:
         ranks = source.layout.grid.size, target.layout.grid.size
@@ -199,7 +200,7 @@ def move(source: Side, target: Side, rank: int) -> Exchange:
 
 
 def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """The ranks that receive something from `rank`, and for each axis the points that they do."""
+    """The ranks that receive something from `rank`, and for each axis the points that they receive."""
     grid, spare = source.layout.grid, source.layout.copy_axes
     to, open_ = target.layout.grid, target.layout.copy_axes
     same = grid == to
@@ -211,7 +212,7 @@ def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, lis
     for a, b in zip(source.along, target.along, strict=True):
         part = source.part(a, rank)
         if same and b.grid is not None and b.grid in spare:
-            # Who stands elsewhere along this grid axis takes it from a copy that stands there.
+            # Ranks elsewhere along this grid axis receive from a copy there.
             meetings.append(_overlaps(a.axis, part, b.axis, [coords[b.grid]]))
         else:
             meetings.append(_overlaps(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
@@ -225,10 +226,10 @@ def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, lis
 def _receivers_from_copies(
     source: Side, target: Side, rank: int
 ) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """The same where there are copies and the grids differ: of the ranks that are to have what this one has,
-    those that stand beside it where the copies are.
+    """The receivers where the source has copies and the grids differ: of the ranks that need elements of this
+    rank, those at its coordinates along the replicated axes.
 
-    Along the grid axis of the target on which ranks are next to each other only such ranks are looked at.
+    Along the grid axis of the target on which ranks are neighbours in number only such ranks are visited.
     """
     to, open_ = target.layout.grid, target.layout.copy_axes
     line = max(g for g, n in enumerate(to.shape) if n > 1)
@@ -255,8 +256,7 @@ def _receivers_from_copies(
 
 
 def _offsets_beside(layout: Layout, rank: int, first: int, span: range) -> Iterator[int]:
-    """The numbers for which the rank so many after the first stands where `rank` does along the grid axes on
-    which there are copies."""
+    """The offsets from `first` of ranks with the coordinates of `rank` along the replicated grid axes."""
     grid, coords = layout.grid, layout.grid.coords(rank)
     g = max(layout.copy_axes, key=grid.shape.__getitem__)
     length = math.prod(grid.shape[g + 1 :])
@@ -270,7 +270,7 @@ def _offsets_beside(layout: Layout, rank: int, first: int, span: range) -> Itera
 
 
 def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """The ranks that send something to `rank`, and for each axis the points that they do."""
+    """The ranks that send something to `rank`, and for each axis the points that they send."""
     coords = source.layout.grid.coords(rank)
     meetings = []
     for a, b in zip(source.along, target.along, strict=True):

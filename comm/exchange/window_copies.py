@@ -1,4 +1,4 @@
-"""Windows of arrays over many ranks, slices of any step, copied into windows of others."""
+"""Copies between windows of distributed arrays: slices of any step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["ArrayWindow", "copy_windows", "empty_like", "sliced", "whole_window"
 
 @dataclass(frozen=True)
 class ArrayWindow:
-    """Some elements of an array: along each axis those at the places of a range.
+    """A window of a distributed array: along each axis the elements at the indices of a range.
 
     Parameters
     ----------
     piece : DistArray
-        The array, no axis of which that is not taken whole is dealt out in turn.
+        The array; a cyclic axis must be taken whole.
     places : tuple of range
-        One for each axis, within it, of any step but zero.
+        A range within each axis, of any step but zero.
     """
 
     piece: DistArray
@@ -39,7 +39,7 @@ class ArrayWindow:
         return tuple(map(len, self.places))
 
     def side(self) -> Side:
-        """The window as one end of a move."""
+        """The window as the source or target of a move."""
         index = [
             Index(r.start if r else 0, r.step if len(r) > 1 else 1, a) for a, r in enumerate(self.places)
         ]
@@ -47,17 +47,17 @@ class ArrayWindow:
 
 
 def whole_window(x: DistArray) -> ArrayWindow:
-    """All of an array."""
+    """The window of all elements of an array."""
     return ArrayWindow(x, tuple(range(n) for n in x.shape))
 
 
 def copy_windows(pairs: Iterable[tuple[ArrayWindow, ArrayWindow]]) -> None:
-    """Copy windows into windows of the same shapes, all together: one message between any two ranks.
+    """Copy windows to windows of the same shapes, all together: one message between any two ranks.
 
     Parameters
     ----------
     pairs : iterable of (Window, Window)
-        What is read and what is written, at least one pair, of pieces on the same ranks and of one dtype; no
+        Pairs of a source and a target, at least one, of arrays on the same ranks and of one dtype; no
         element that is written may be read.
     """
     held = list(pairs)
@@ -67,7 +67,7 @@ def copy_windows(pairs: Iterable[tuple[ArrayWindow, ArrayWindow]]) -> None:
 
 
 def sliced(x: DistArray, key: Sequence[slice], layout: Layout | None = None) -> DistArray:
-    """Slices of any step along all axes, as an array of its own.
+    """An array of slices of any step along all axes.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def sliced(x: DistArray, key: Sequence[slice], layout: Layout | None = None) -> 
     key : sequence of slice
         One for each axis.
     layout : Layout, optional
-        Of the result; by default even blocks over the grid axes that cut `x`.
+        The layout of the result; by default even blocks over the grid axes that cut `x`.
 
     Returns
     -------

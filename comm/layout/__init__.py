@@ -1,1 +1,1 @@
-"""Layouts: which process of a grid has which elements of an array.  Pure functions, no messages."""
+"""Layouts: the rank of a process grid that owns each element of an array.  Pure functions, no messages."""

@@ -1,6 +1,6 @@
-"""How one axis of an array is dealt out to the ranks along one axis of a grid.
+"""The distribution of one array axis over the ranks along one grid axis: in blocks, or block-cyclic.
 
-Everything is a formula of the extent and the number of parts: nothing is enumerated over ranks.
+Ownership is a formula of the extent and the number of parts; nothing is enumerated over ranks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ __all__ = ["Axis", "BlockAxis", "CyclicAxis", "Run", "WindowAxis", "clip"]
 
 
 class Run(NamedTuple):
-    """The indices ``start + k*step + j`` with ``k < turns`` and ``j < length``: intervals that lie apart."""
+    """The indices ``start + k*step + j`` with ``k < repeats`` and ``j < length``: equal intervals at a fixed
+    distance."""
 
     start: int
     length: int
@@ -30,7 +31,8 @@ class Run(NamedTuple):
 
 
 def clip(start: int, length: int, step: int, low: int, high: int) -> tuple[Run, ...]:
-    """The part within ``[low, high)`` of the intervals of `length` that begin at `start` and every `step`.
+    """The intersection with ``[low, high)`` of the intervals of `length` that begin at `start` and every
+    `step`.
 
     At most three runs, in ascending order: a first interval that is cut, whole ones, a last one that is cut.
     """
@@ -51,16 +53,16 @@ def clip(start: int, length: int, step: int, low: int, high: int) -> tuple[Run, 
 
 @dataclass(frozen=True)
 class BlockAxis:
-    """One interval for each part.
+    """An axis in contiguous blocks, one for each part.
 
     Parameters
     ----------
     extent : int
-        The axis's elements.
+        The number of elements.
     parts : int
-        The ranks along it.
+        The number of ranks along the grid axis.
     sizes : tuple of int, optional
-        The elements of each part.  By default sizes differ by at most one and the larger come first; with
+        The size of each block.  By default sizes differ by at most one and the larger come first; with
         fewer elements than parts the last ones are empty.
     """
 
@@ -82,7 +84,7 @@ class BlockAxis:
         return tuple(accumulate(self.sizes or (), initial=0))
 
     def start(self, part: int) -> int:
-        """The first index of a part (of part ``parts``: the extent)."""
+        """The first index of a part; for the number ``parts`` the extent."""
         if self.sizes is not None:
             return self._starts[part]
         small, larger = divmod(self.extent, self.parts)
@@ -97,15 +99,15 @@ class BlockAxis:
         return self.start(part + 1)
 
     def size(self, part: int) -> int:
-        """The elements of a part."""
+        """The number of elements of a part."""
         return self.high(part) - self.low(part)
 
     def smallest(self) -> int:
-        """The elements of the smallest part."""
+        """The number of elements of the smallest part."""
         return min(self.sizes) if self.sizes is not None else self.extent // self.parts
 
     def owner(self, index: int) -> int:
-        """The part that has an index."""
+        """The part that owns an index."""
         if self.sizes is not None:
             return (
                 bisect_right(self._starts, index) - 1
@@ -115,39 +117,40 @@ class BlockAxis:
         return index // (small + 1) if index < front else larger + (index - front) // small
 
     def size_changes(self) -> set[int]:
-        """Parts between which all sizes are equal: formulas of starts are linear there."""
+        """The parts at which block sizes change: starts are linear formulas in between."""
         return set(range(self.parts)) if self.sizes is not None else {self.extent % self.parts}
 
     def to_local(self, index: int) -> int:
-        """The place of an index in its part."""
+        """The position of an index within the part that owns it."""
         return index - self.low(self.owner(index))
 
     def to_global(self, part: int, place: int) -> int:
-        """The index at a place of a part."""
+        """The index at a position within a part."""
         return self.low(part) + place
 
     def runs(self, part: int) -> tuple[Run, ...]:
-        """What a part has, in ascending order."""
+        """The indices of a part, in ascending order."""
         size = self.size(part)
         return (Run(self.low(part), size),) if size else ()
 
     def local_run(self, part: int, run: Run) -> Run:
-        """Where a run of indices lies in a part."""
+        """A run of indices as positions within a part."""
         return run._replace(start=run.start - self.low(part))
 
 
 @dataclass(frozen=True, init=False)
 class WindowAxis(BlockAxis):
-    """The points `t` of an axis that lie where the indices ``offset + stride * t`` of another one do.
+    """A strided window of a block axis: point `t` is owned by the part that owns index ``offset + stride *
+    t`` of `base`.
 
-    What lies before the other axis or beyond it is in its first or last part.  Where the stride is negative
-    parts come in descending order, so that only `low`, `high` and `owner` mean something.
+    Points before the base axis belong to its first part, points beyond it to its last.  With a negative
+    stride parts come in descending order, so that only `low`, `high` and `owner` are defined.
 
     Parameters
     ----------
     extent : int
     base : BlockAxis
-        The other axis.
+        The axis that the window is of.
     offset, stride : int
     """
 
@@ -166,7 +169,7 @@ class WindowAxis(BlockAxis):
         return self._after(self.base.start(part))
 
     def _after(self, index: int) -> int:
-        """The first point at or, where points go backwards, before an index; within the axis."""
+        """The first point at or, with a negative stride, before an index; within the axis."""
         return min(max(0, -((self.offset - index) // self.stride)), self.extent)
 
     def low(self, part: int) -> int:
@@ -205,16 +208,16 @@ class WindowAxis(BlockAxis):
 
 @dataclass(frozen=True)
 class CyclicAxis:
-    """Blocks of one size dealt out in turn, the last of which may be cut.
+    """An axis in blocks of one size, dealt round-robin to the parts; the last block may be cut.
 
     Parameters
     ----------
     extent : int
-        The axis's elements.
+        The number of elements.
     parts : int
-        The ranks along it.
+        The number of ranks along the grid axis.
     block : int
-        The elements of a block.
+        The number of elements of a block.
     """
 
     extent: int
@@ -230,33 +233,34 @@ class CyclicAxis:
         return self.parts * self.block
 
     def size(self, part: int) -> int:
-        """The elements of a part."""
+        """The number of elements of a part."""
         rounds, rest = divmod(self.extent, self.period)
         return rounds * self.block + min(max(rest - part * self.block, 0), self.block)
 
     def smallest(self) -> int:
-        """The elements of the smallest part."""
+        """The number of elements of the smallest part."""
         return self.size(self.parts - 1)
 
     def owner(self, index: int) -> int:
-        """The part that has an index."""
+        """The part that owns an index."""
         return index // self.block % self.parts
 
     def to_local(self, index: int) -> int:
-        """The place of an index in its part."""
+        """The position of an index within the part that owns it."""
         return index // self.period * self.block + index % self.block
 
     def to_global(self, part: int, place: int) -> int:
-        """The index at a place of a part."""
+        """The index at a position within a part."""
         rounds, inside = divmod(place, self.block)
         return rounds * self.period + part * self.block + inside
 
     def runs(self, part: int) -> tuple[Run, ...]:
-        """What a part has, in ascending order."""
+        """The indices of a part, in ascending order."""
         return clip(part * self.block, self.block, self.period, 0, self.extent)
 
     def local_run(self, part: int, run: Run) -> Run:
-        """Where a run of indices lies in a part; steps of several intervals are multiples of the period."""
+        """A run of indices as positions within a part; steps of several intervals are multiples of the
+        period."""
         step = run.step // self.parts if run.repeats > 1 else run.step
         return Run(self.to_local(run.start), run.length, step, run.repeats)
 

@@ -1,7 +1,7 @@
-"""Which parts of one dealt-out axis meet which parts of another, and in what indices: by formula.
+"""The intersection of the parts of two distributed axes, by formula.
 
-The indices that two parts share are the same runs in the same order from whichever side they are asked for,
-so that two ranks that plan apart agree on the elements of their message.
+Two parts share the same runs in the same order whichever side asks, so that two ranks that plan independently
+agree on the elements of their message.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["overlap", "overlap_size", "overlapping_range", "peers"]
 def overlap(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
     """The indices that a part of `a` and a part of `b` have in common.
 
-    Two intervals share at most one run, an interval and a part dealt out in turn three.  Of two parts dealt
-    out in turn, the intervals that meet with one and the same distance between their beginnings come round
-    every least common multiple of the periods; the Chinese remainder theorem says where.
+    Two blocks share at most one run, a block and a cyclic part three.  Of two cyclic parts, the intervals
+    that meet at one distance between their beginnings recur every least common multiple of the periods; the
+    Chinese remainder theorem says where.
     """
     if isinstance(a, BlockAxis):
         low, high = a.low(part_a), a.high(part_a)
@@ -33,10 +33,10 @@ def overlap(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
 
 
 def overlap_size(a: Axis, part_a: int, b: Axis, part_b: int) -> int:
-    """How many indices a part of `a` and a part of `b` have in common."""
+    """The number of indices that a part of `a` and a part of `b` have in common."""
     if isinstance(a, BlockAxis) and isinstance(b, BlockAxis):
         return max(0, min(a.high(part_a), b.high(part_b)) - max(a.low(part_a), b.low(part_b)))
-    if a == b:  # dealt out in turn: no two parts have anything in common
+    if a == b:  # cyclic: no two parts have an index in common
         return a.size(part_a) if part_a == part_b else 0
     return sum(run.size for run in overlap(a, part_a, b, part_b))
 
@@ -60,8 +60,7 @@ def _cyclic_overlap(a: CyclicAxis, first_a: int, b: CyclicAxis, first_b: int) ->
 def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
     """The parts of `b` that share indices with a part of `a`, each once.
 
-    Only such parts are looked at, apart from those of two axes dealt out in turn whose intervals would first
-    meet beyond the end.
+    No other parts are visited, except for two cyclic axes whose intervals would first meet beyond the end.
     """
     if isinstance(a, CyclicAxis) and isinstance(b, CyclicAxis):
         for other in _cyclic_peers(a, part, b):
@@ -82,7 +81,7 @@ def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
 
 
 def overlapping_range(a: Axis, part: int, b: Axis) -> range:
-    """Parts of `b` of which all others share nothing with a part of `a`."""
+    """A range of parts of `b` outside of which no part shares an index with a part of `a`."""
     if not isinstance(a, BlockAxis) or not isinstance(b, BlockAxis):
         return range(b.parts)
     if not a.size(part):
@@ -92,7 +91,7 @@ def overlapping_range(a: Axis, part: int, b: Axis) -> range:
 
 
 def _interval_peers(low: int, high: int, b: Axis) -> Iterator[int]:
-    """The parts of `b` that have indices in ``[low, high)``."""
+    """The parts of `b` that own indices in ``[low, high)``."""
     if isinstance(b, CyclicAxis):
         first, last = low // b.block, (high - 1) // b.block
         yield from (turn % b.parts for turn in range(first, min(last + 1, first + b.parts)))
@@ -104,7 +103,7 @@ def _interval_peers(low: int, high: int, b: Axis) -> Iterator[int]:
 
 
 def _cyclic_peers(a: CyclicAxis, part: int, b: CyclicAxis) -> Iterator[int]:
-    """The parts of `b` whose intervals meet the part's somewhere, the axis taken for endless."""
+    """The parts of `b` whose intervals meet those of a part of `a` on an endless axis."""
     divisor = math.gcd(a.period, b.period)
     if a.block + b.block > divisor:
         yield from range(b.parts)

@@ -1,4 +1,5 @@
-"""Layouts of arrays seen differently: axes in another order, a part of an axis, no halo, summands beside."""
+"""Layouts derived from others: transposed, sliced along an axis, without halo, with summand axes, re-blocked;
+and comparisons of layouts by the elements that would move."""
 
 from __future__ import annotations
 
@@ -13,22 +14,13 @@ from .grid import ProcessGrid, choose_grid
 from .layouts import Block, Cut, Cyclic, Layout, Spec, Whole
 
 __all__ = [
-    "axis_interval",
-    "even_blocks",
-    "nothing_moves",
-    "permuted",
-    "received_elements",
-    "row_layout",
-    "sample_ranks",
-    "simplified",
-    "with_summand_axes",
-    "with_whole_axes",
-    "without_cyclic",
-]
+    "axis_interval", "even_blocks", "nothing_moves", "permuted", "received_elements", "row_layout",
+    "sample_ranks", "simplified", "with_summand_axes", "with_whole_axes", "without_cyclic",
+]  # fmt: skip
 
 
 def simplified(layout: Layout) -> Layout:
-    """A layout without halo; axes that one rank has all of, because the grid is one rank wide, are whole."""
+    """A layout without halo, in which axes over a grid axis of one rank are whole."""
     axes = [
         spec if isinstance(spec, Whole) or layout.grid.shape[spec.grid_axis] > 1 else Whole()
         for spec in layout.axes
@@ -37,7 +29,7 @@ def simplified(layout: Layout) -> Layout:
 
 
 def permuted(layout: Layout, axes: Sequence[int]) -> Layout:
-    """The layout of ``array.transpose(axes)``, of which each rank has its memory transposed."""
+    """The layout of ``array.transpose(axes)`` when each rank transposes its memory."""
     if sorted(axes) != list(range(layout.ndim)):
         raise LayoutError(f"{tuple(axes)} is no order of the axes of an array of shape {layout.shape}")
     return Layout(
@@ -49,9 +41,9 @@ def permuted(layout: Layout, axes: Sequence[int]) -> Layout:
 
 
 def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> tuple[Layout, slice]:
-    """The indices ``[low, high)`` of an axis: their layout, and where along it a rank's memory has them.
+    """The layout of the indices ``[low, high)`` of an axis, and their slice along it in a rank's memory.
 
-    The layout has no halo.  An axis that is dealt out in turn can be cut only where a round of turns begins.
+    The layout has no halo.  A cyclic axis can be cut only at multiples of its period.
     """
     spec, part, c = layout.axes[axis], layout.parts[axis], layout.part_indices(rank)[axis]
     cut: Spec
@@ -73,16 +65,16 @@ def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> 
 
 
 def with_summand_axes(layout: Layout, over: Sequence[int]) -> Layout:
-    """The layout of what ranks have along some spare axes of the grid, taken for parts instead of copies.
+    """The layout of summands: what ranks hold along some replicated grid axes, as parts of a larger array.
 
-    The array gets an axis before its own for each of these grid axes.
+    The array gets a leading axis for each of these grid axes.
     """
     shape = [layout.grid.shape[g] for g in over]
     return Layout([*shape, *layout.shape], layout.grid, [*map(Block, over), *layout.axes])
 
 
 def received_elements(source: Layout, target: Layout, rank: int) -> int:
-    """The elements that a rank receives when an array goes from one layout to another."""
+    """The number of elements that a rank receives when an array changes its layout."""
     stay = 1
     for a, c, b, d in zip(
         source.parts, source.part_indices(rank), target.parts, target.part_indices(rank), strict=True
@@ -92,40 +84,40 @@ def received_elements(source: Layout, target: Layout, rank: int) -> int:
 
 
 def sample_ranks(ranks: int) -> list[int]:
-    """A few ranks by whom layouts are judged instead of by all: both ends, and some not on one line."""
+    """A few ranks by which layouts are compared: both ends, and some that are not on one grid line."""
     return sorted({0, ranks * 5 // 13, ranks // 2, ranks * 8 // 13, ranks - 1})
 
 
 def nothing_moves(source: Layout, target: Layout) -> bool:
-    """Do some ranks have all in `source` that they are to have in `target`?"""
+    """Whether sample ranks hold in `source` all elements that they need in `target`."""
     if source == target:
         return True
     return not any(received_elements(source, target, rank) for rank in sample_ranks(source.grid.size))
 
 
 def even_blocks(layout: Layout, shape: Sequence[int] | None = None) -> Layout:
-    """Even blocks, without halo, over the grid axes that a layout uses; of its shape or of another one."""
+    """Even blocks, without halo, over the grid axes of a layout; `shape` replaces its shape."""
     axes = [spec if isinstance(spec, Whole) else Block(spec.grid_axis) for spec in layout.axes]
     return Layout(layout.shape if shape is None else shape, layout.grid, axes)
 
 
 def without_cyclic(layout: Layout) -> Layout:
-    """The layout without halo, with even blocks for what is dealt out in turn."""
+    """A layout without halo, with even blocks in place of cyclic axes."""
     axes = [Block(spec.grid_axis) if isinstance(spec, Cyclic) else spec for spec in layout.axes]
     return Layout(layout.shape, layout.grid, axes)
 
 
 def row_layout(shape: Sequence[int], ranks: int) -> Layout:
-    """The first axis in even blocks over all ranks: each has an interval of the elements in C order."""
+    """The first axis in even blocks over all ranks: each owns an interval of the C order."""
     specs: list[Spec] = [Block(0), *[Whole()] * (len(shape) - 1)]
     return Layout(shape, ProcessGrid((ranks,)), specs[: len(shape)])
 
 
 def with_whole_axes(layout: Layout, axes: Collection[int]) -> Layout:
-    """A layout in which some axes are whole, for algorithms that need them so.
+    """A layout in which some axes are whole, for algorithms that need complete lines.
 
-    Grid axes that cut them cut other axes instead, so that what travels stays within lines of the grid; where
-    there are not enough that are long enough, all ranks are dealt out anew over the other axes.
+    Grid axes that cut them cut other axes instead, so that elements move only within grid lines; where there
+    are not enough other axes that are long enough, all ranks are redistributed over the other axes.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Process grids: ranks in row-major order over the axes of a grid, and which grid suits an array."""
+"""Process grids: ranks in row-major order over the axes of a grid, and the choice of a grid for an array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dcarray.comm.transport.errors import GridError
 
 __all__ = ["ProcessGrid", "choose_grid"]
 
-_ROW_TOLERANCE = 13, 10  # how much more surface whole rows are worth: the first to the second
+_ROW_TOLERANCE = 13, 10  # the surface of blocks may grow in this ratio to keep rows whole
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ProcessGrid:
         return len(self.shape)
 
     def check(self, ranks: int) -> None:
-        """Raise `GridError` unless this grid has exactly so many ranks."""
+        """Raise `GridError` unless this grid has exactly `ranks` ranks."""
         if self.size != ranks:
             raise GridError(f"grid {self.shape} has {self.size} ranks, but there are {ranks}")
 
@@ -76,7 +76,7 @@ class ProcessGrid:
         return place
 
     def neighbour(self, rank: int, steps: Sequence[int], periodic: Sequence[bool] = ()) -> int | None:
-        """The rank so many steps away along each axis; None beyond an end of an axis that is not periodic."""
+        """The rank at a distance along each axis; None beyond an end of an axis that is not periodic."""
         round_ = tuple(periodic) or (False,) * self.ndim
         if len(steps) != self.ndim:
             raise GridError(f"steps along {len(steps)} axes were given in grid {self.shape}")
@@ -115,7 +115,7 @@ class ProcessGrid:
 
 
 def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> ProcessGrid:
-    """The grid with one axis for each axis of an array that suits it best.
+    """The best grid for an array, with one grid axis for each array axis.
 
     Fewest ranks without elements come first, then the least surface between blocks: cutting an axis of `n`
     elements into `p` parts exchanges ``(p - 1) / n`` of the array, so the sum of that over the axes is least.
@@ -128,7 +128,7 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
     ranks : int
         The number of ranks; any, primes included.
     rows : bool, optional
-        Where a single axis is cut let it be the first, if the surface is at most 1.3 times as large then: of
+        Where a single axis is cut, cut the first if the surface is at most 1.3 times as large then: of
         cut rows parts are sent in pieces, and statements that use a row twice, as ``(A @ x) @ A``, read it
         twice.
 
@@ -152,13 +152,13 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
 
 @lru_cache(maxsize=256)
 def _divisors(n: int) -> tuple[int, ...]:
-    """All of them, in ascending order."""
+    """All divisors, in ascending order."""
     low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
     return tuple(sorted({*low, *(n // d for d in low)}))
 
 
 def _best_candidates(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Sequence[int]:
-    """Of the numbers of parts along the first of two axes those among which the best is.
+    """The numbers of parts along the first of two axes among which the best is.
 
     Where no rank stays without elements the surface is least where `first / parts` is `second / others`, and
     grows on both sides of that.

@@ -1,4 +1,4 @@
-"""Layouts: which elements of an array each rank of a grid has, and where in its own memory."""
+"""Layouts: the elements of an array that each rank of a grid owns, and their positions in its memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ __all__ = ["Block", "Cut", "Cyclic", "Layout", "Spec", "Whole", "Widths", "axis_
 
 @dataclass(frozen=True)
 class Cut:
-    """Cut as elements ``offset + stride * t`` are of an axis of `extent` elements in blocks of `sizes`."""
+    """The alignment of an axis to another: element `t` lies with index ``offset + stride * t`` of an axis of
+    `extent` elements in blocks of `sizes`."""
 
     extent: int
     offset: int
@@ -28,8 +29,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Block:
-    """An array axis in one interval for each rank along a grid axis; `sizes` may give their lengths, or say
-    as a window of which other axis they lie."""
+    """An array axis in one contiguous block for each rank along a grid axis.
+
+    `sizes` gives the lengths of the blocks, or the axis that this one is aligned to.
+    """
 
     grid_axis: int
     sizes: tuple[int, ...] | Cut | None = None
@@ -43,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Cyclic:
-    """An array axis in blocks of one size, dealt out in turn to the ranks along a grid axis."""
+    """An array axis in blocks of one size, dealt round-robin to the ranks along a grid axis."""
 
     grid_axis: int
     block: int = 1
@@ -51,7 +54,7 @@ class Cyclic:
 
 @dataclass(frozen=True)
 class Whole:
-    """An array axis that every rank has all of."""
+    """An array axis that is not distributed: every rank has all of it."""
 
 
 Spec = Block | Cyclic | Whole
@@ -60,9 +63,9 @@ Widths = int | Sequence[int | tuple[int, int]]
 
 @dataclass(frozen=True)
 class Layout:
-    """An array of a shape over a process grid.
+    """The distribution of an array of a shape over a process grid.
 
-    Along grid axes that no array axis is dealt out over, ranks have copies.
+    Along grid axes that distribute no array axis, ranks have copies.
 
     Parameters
     ----------
@@ -73,8 +76,8 @@ class Layout:
     axes : sequence of Block, Cyclic or Whole
         One for each axis of the array.
     halo : int or sequence, optional
-        Elements of the neighbours that each rank's memory has room for, on both sides of every axis, or for
-        each axis a number or a pair (before, after).  Only axes in blocks and whole ones can have a halo.
+        Width of the border of each rank's memory for copies of its neighbours' elements: on all sides, or for
+        each axis a number or a pair (before, after).  Cyclic axes cannot have a halo.
 
     Raises
     ------
@@ -118,7 +121,7 @@ class Layout:
     def __hash__(self) -> int:  # plans are looked up by layouts
         return self._hash
 
-    # ---- ways to make one ------------------------------------------------------------------------
+    # ---- constructors ----------------------------------------------------------------------------
     @classmethod
     def blocks(cls, shape: Sequence[int], grid: ProcessGrid, halo: Widths = 0) -> Layout:
         """Array axis `i` in blocks over grid axis `i`; array axes beyond the grid's are whole."""
@@ -128,7 +131,7 @@ class Layout:
 
     @classmethod
     def chosen(cls, shape: Sequence[int], ranks: int, halo: Widths = 0, rows: bool = False) -> Layout:
-        """Blocks over the grid that `choose_grid` takes."""
+        """Blocks over the grid that `choose_grid` returns."""
         return cls.blocks(shape, choose_grid(shape, ranks, rows), halo)
 
     @classmethod
@@ -138,7 +141,7 @@ class Layout:
 
     @classmethod
     def on_one(cls, shape: Sequence[int], ranks: int, rank: int) -> Layout:
-        """The whole array on one of so many ranks: the first axis in blocks, the others' empty."""
+        """The whole array on one of `ranks` ranks: the first axis in blocks, those of other ranks empty."""
         if not shape:
             raise LayoutError("an array without axes has no blocks")
         first = Block(0, tuple(shape[0] * (part == rank) for part in range(ranks)))
@@ -151,7 +154,7 @@ class Layout:
 
     @cached_property
     def parts(self) -> tuple[Axis, ...]:
-        """How each array axis is dealt out; a whole one has a single part."""
+        """The distribution of each array axis; a whole axis has a single part."""
         return tuple(axis_of(n, spec, self.grid) for n, spec in zip(self.shape, self.axes, strict=True))
 
     @cached_property
@@ -161,16 +164,16 @@ class Layout:
         return tuple(a for a in range(self.grid.ndim) if a not in used)
 
     def without_halo(self) -> Layout:
-        """The same without halo."""
+        """The same layout without halo."""
         return Layout(self.shape, self.grid, self.axes) if any(map(any, self.halo)) else self
 
     def part_indices(self, rank: int) -> tuple[int, ...]:
-        """For each array axis, the part that a rank has."""
+        """For each array axis, the part that a rank owns."""
         coords = self.grid.coords(rank)
         return tuple(0 if isinstance(spec, Whole) else coords[spec.grid_axis] for spec in self.axes)
 
     def owned_shape(self, rank: int) -> tuple[int, ...]:
-        """The shape of what a rank has, halo apart."""
+        """The shape of a rank's own elements, without halo."""
         return tuple(part.size(c) for part, c in zip(self.parts, self.part_indices(rank), strict=True))
 
     def local_shape(self, rank: int) -> tuple[int, ...]:
@@ -178,16 +181,16 @@ class Layout:
         return tuple(n + sum(w) for n, w in zip(self.owned_shape(rank), self.halo, strict=True))
 
     def owned(self, rank: int) -> tuple[slice, ...]:
-        """Where in a rank's memory its own elements lie."""
+        """The slices of a rank's memory that hold its own elements."""
         owned = zip(self.owned_shape(rank), self.halo, strict=True)
         return tuple(slice(before, before + n) for n, (before, _) in owned)
 
     def runs(self, rank: int) -> tuple[tuple[Run, ...], ...]:
-        """For each array axis, the intervals of indices that a rank has."""
+        """For each array axis, the intervals of indices that a rank owns."""
         return tuple(part.runs(c) for part, c in zip(self.parts, self.part_indices(rank), strict=True))
 
     def owners(self, index: Sequence[int]) -> tuple[int, ...]:
-        """The ranks that have an element, in ascending order: several where there are copies."""
+        """The ranks that own an element, in ascending order: several where there are copies."""
         coords = [0] * self.grid.ndim
         for spec, part, i in zip(self.axes, self.parts, self._inside(index), strict=True):
             if not isinstance(spec, Whole):
@@ -195,16 +198,16 @@ class Layout:
         return self.grid.sub(self.grid.rank(coords), [a in self.copy_axes for a in range(self.grid.ndim)])[1]
 
     def owner(self, index: Sequence[int]) -> int:
-        """The lowest rank that has an element."""
+        """The lowest rank that owns an element."""
         return self.owners(index)[0]
 
     def to_local(self, index: Sequence[int]) -> tuple[int, ...]:
-        """Where an element lies in the memory of its owners, halo counted."""
+        """The position of an element in the memory of its owners, halo included."""
         places = zip(self.parts, self._inside(index), self.halo, strict=True)
         return tuple(part.to_local(i) + before for part, i, (before, _) in places)
 
     def to_global(self, rank: int, place: Sequence[int]) -> tuple[int, ...]:
-        """The element at a place of a rank's memory, which must be its own and not in the halo."""
+        """The index of an element at a position of a rank's memory, which must not lie in the halo."""
         found = []
         for part, c, p, (before, _) in zip(
             self.parts, self.part_indices(rank), place, self.halo, strict=True
@@ -215,11 +218,11 @@ class Layout:
         return tuple(found)
 
     def elements(self, rank: int) -> int:
-        """How many elements a rank has, halo apart."""
+        """The number of elements that a rank owns, without halo."""
         return math.prod(self.owned_shape(rank))
 
     def check(self, rank: int, shape: Sequence[int]) -> None:
-        """Raise `LayoutError` unless a rank's memory has this shape."""
+        """Raise `LayoutError` unless a rank's memory has the shape that the layout gives it."""
         if tuple(shape) != self.local_shape(rank):
             raise LayoutError(
                 f"rank {rank} has an array of shape {tuple(shape)}, where its layout of an array of shape "
@@ -233,7 +236,7 @@ class Layout:
 
 
 def axis_of(extent: int, spec: Spec, grid: ProcessGrid) -> Axis:
-    """How an axis of so many elements is dealt out over a grid; a whole one has a single part."""
+    """The distribution of an axis over a grid; a whole axis has a single part."""
     if isinstance(spec, Whole):
         return BlockAxis(extent, 1)
     ranks = grid.shape[spec.grid_axis]
@@ -246,7 +249,7 @@ def axis_of(extent: int, spec: Spec, grid: ProcessGrid) -> Axis:
 
 
 def widths_of(halo: Widths, axes: int) -> tuple[tuple[int, int], ...]:
-    """A halo's widths as pairs, one for each axis."""
+    """Halo widths as pairs (before, after), one for each axis."""
     given: Iterable[int | tuple[int, int]] = (halo,) * axes if isinstance(halo, int) else halo
     pairs = tuple((w, w) if isinstance(w, int) else (int(w[0]), int(w[1])) for w in given)
     if len(pairs) != axes:

@@ -1,9 +1,9 @@
-"""Layouts as text, which is what a region's arrays have, so that distributed regions can be printed and read.
+"""The text form of layouts, by which the arrays of a printed region are annotated.
 
 ``grid(2, 3), block(0), cyclic(1, 64), whole, halo((1, 1), (0, 0), (0, 0))`` is a layout of an array of three
-axes.  ``block(0, (5, 4))`` gives the sizes of blocks, ``block(0, cut(9, 1))`` says that the axis lies as the
-elements from 1 on of one of nine elements.  ``partial("add", 2, block(1))`` at the end: what ranks have are
-parts of the elements, folds over their share of axis 2 of the points, which are still to be added up.
+axes.  ``block(0, (5, 4))`` gives the sizes of blocks, ``block(0, cut(9, 1))`` aligns the axis to the elements
+from 1 on of an axis of nine.  A final ``partial("add", 2, block(1))`` marks an array of partial results: each
+rank has reduced its share of axis 2 of the statement's points, and the sum over ranks is still to be made.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ _SPECS: dict[str, Any] = {"whole": Whole, "block": Block, "cyclic": Cyclic}
 
 @dataclass(frozen=True)
 class Partial:
-    """Of an array that is being folded: by which operation, and how the folded axes are dealt out.
+    """The marking of an array of partial results: the operation, and the distribution of the reduced axes.
 
-    Axis -1 is none of the statement's that computes the parts, which it makes of others."""
+    Axis -1 is none of the axes of the statement that computes the parts, which makes them of other arrays.
+    """
 
     op: str
     along: tuple[tuple[int, Block | Cyclic], ...]
 
     @property
     def over(self) -> tuple[int, ...]:
-        """The axes of the grid along which ranks have parts of the same elements."""
+        """The grid axes along which ranks have partial results of the same elements."""
         return tuple(sorted(spec.grid_axis for _, spec in self.along))
 
 
 @lru_cache(maxsize=4096)
 def write(layout: Layout | None, partial: Partial | None = None) -> str | None:
-    """A layout as text; None (whole on every rank) stays None."""
+    """The text form of a layout; None (whole on every rank) stays None."""
     if layout is None:
         return None
     words = [f"grid({', '.join(map(str, layout.grid.shape))})", *map(_spec, layout.axes)]
@@ -71,7 +72,7 @@ def _spec(spec: Spec) -> str:
 
 @lru_cache(maxsize=4096)
 def read(text: str | None, shape: tuple[int, ...]) -> tuple[Layout | None, Partial | None]:
-    """The layout that `write` has written, of an array of a shape.
+    """The layout of an array of a shape from the text that `write` makes.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def _value(node: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def canonical(layout: Layout | None) -> Layout | None:
-    """The same distribution without grid axes of one rank; None where every rank has all of the array."""
+    """The same distribution without grid axes of one rank; None where every rank has the whole array."""
     if layout is None:
         return None
     kept = [g for g, n in enumerate(layout.grid.shape) if n > 1]

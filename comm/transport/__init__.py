@@ -1,1 +1,1 @@
-"""Moving bytes between processes: MPI, or threads of one process that stand for ranks."""
+"""Communicators over MPI processes or threads, collective helpers on top of them, and failure detection."""

@@ -1,4 +1,4 @@
-"""Do all ranks have the same?  An error on every one of them if not, instead of ranks that wait."""
+"""Checks that all ranks have the same value, and broadcasts of small objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["broadcast_object", "check_equal"]
 
 
 def check_equal(comm: Communicator, value: Any, what: str) -> None:
-    """Raise `MismatchError` on all ranks unless they have the same value, by a hash of its ``repr``."""
+    """Raise `MismatchError` on all ranks unless their values are equal, by a hash of the ``repr``."""
     if comm.size == 1:
         return
     own = int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest()) >> 2
@@ -26,7 +26,7 @@ def check_equal(comm: Communicator, value: Any, what: str) -> None:
 
 
 def broadcast_object(comm: Communicator, value: Any, root: int) -> Any:
-    """A small value of the root's, on all ranks."""
+    """The value of the root, on all ranks; for small values that can be pickled."""
     data = np.frombuffer(pickle.dumps(value) if comm.rank == root else b"", np.uint8)
     size = np.array(data.size)
     comm.bcast(size, root)

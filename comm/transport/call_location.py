@@ -1,4 +1,4 @@
-"""Where in the user's code a call comes from."""
+"""File and line of the user's code from which a call comes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 __all__ = ["Location", "caller", "caller_text", "location_text", "traceback_text"]
 
-Location = tuple[str, int] | Callable[[], tuple[str, int]]  # a file and a line, or what finds them out
+Location = tuple[str, int] | Callable[[], tuple[str, int]]  # a file and a line, or a function that finds them
 
-# All of dcarray, of which this package is a folder, and NumPy, which passes calls on.
+# Files of dcarray and NumPy are no code of the user's: NumPy's dispatch calls dcarray.
 _INSIDE = tuple(
     os.path.dirname(file) + os.sep for file in (os.path.dirname(os.path.dirname(__file__)), np.__file__)
 )
@@ -28,18 +28,18 @@ def caller() -> tuple[str, int]:
 
 
 def location_text(where: Location) -> str:
-    """A file and a line in words."""
+    """A location as ``file:line``."""
     file, line = where() if callable(where) else where
     return f"{file}:{line}"
 
 
 def caller_text() -> str:
-    """File and line of the nearest caller outside dcarray and NumPy, in words."""
+    """File and line of the nearest caller outside dcarray and NumPy, as ``file:line``."""
     return location_text(caller())
 
 
 def traceback_text(trace: TracebackType | None) -> str:
-    """The line at which a traceback leaves the code outside dcarray and NumPy, in words."""
+    """The innermost location of a traceback outside dcarray and NumPy, as ``file:line``."""
     found = ""
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_INSIDE):

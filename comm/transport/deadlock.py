@@ -1,8 +1,8 @@
-"""Do all ranks wait for each other?  Judged from what each one says of itself.
+"""Deadlock detection from the states that ranks report.
 
-A rank that waits says which ends of messages and which collective operations it waits for, and how many it
-has begun itself.  The n-th receive on a channel can go on when there has been an n-th send.  When every rank
-waits for something that nobody has begun, nobody ever will.
+A rank that waits reports the ends of messages and the collective operations that it waits for, and how many
+it has begun itself.  The n-th receive on a channel can complete when there has been an n-th send.  When every
+rank waits for something that no rank has begun, there is a deadlock.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 __all__ = ["AnyOf", "Channel", "CollectiveCall", "MessageEnd", "Need", "RankState", "find_deadlock"]
 
-Channel = tuple[object, int, int, int]  # a group's name, from and to which rank of the world, tag
+Channel = tuple[object, int, int, int]  # name of the group, sender and receiver as ranks of the world, tag
 
 
 @dataclass(frozen=True)
 class MessageEnd:
-    """One end of a message that is not through: the how-manieth on its channel."""
+    """One end of a message that is not complete: the `number`-th on its channel."""
 
     channel: Channel
     number: int
@@ -25,7 +25,7 @@ class MessageEnd:
     what: str
 
     def is_ready(self, states: Sequence[RankState]) -> bool:
-        """Has the other end been begun?"""
+        """Whether the other end has been begun."""
         _, sender, receiver, _ = self.channel
         there = states[receiver].received if self.sent else states[sender].sent
         return there.get(self.channel, 0) >= self.number
@@ -38,7 +38,7 @@ class MessageEnd:
 
 @dataclass(frozen=True)
 class CollectiveCall:
-    """A collective operation that not all ranks of a group have come to: the how-manieth of the group."""
+    """A collective operation that not all ranks of a group have begun: the `number`-th of the group."""
 
     group: object
     ranks: Sequence[int]
@@ -46,7 +46,7 @@ class CollectiveCall:
     what: str
 
     def is_ready(self, states: Sequence[RankState]) -> bool:
-        """Have all come?"""
+        """Whether all ranks of the group have begun it."""
         return all(states[rank].collectives.get(self.group, 0) >= self.number for rank in self.ranks)
 
     def __str__(self) -> str:
@@ -55,12 +55,12 @@ class CollectiveCall:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """One of some messages, whichever."""
+    """A wait for any one of several messages."""
 
     ends: Sequence[MessageEnd]
 
     def is_ready(self, states: Sequence[RankState]) -> bool:
-        """Has the other end of one been begun?"""
+        """Whether the other end of one of the messages has been begun."""
         return any(end.is_ready(states) for end in self.ends)
 
     def __str__(self) -> str:
@@ -72,18 +72,18 @@ Need = MessageEnd | CollectiveCall | AnyOf
 
 @dataclass(frozen=True)
 class RankState:
-    """A rank that waits, or has ended.
+    """The state of a rank that waits or has ended.
 
     Parameters
     ----------
     waits_ended : int
-        How often it has waited and gone on: the same number twice means that it has not moved.
+        The number of waits that have ended: the same number twice means that the rank has not moved.
     ended : bool
-        Is it past its last line?
+        Whether the rank's program has ended.
     where : str
-        Its line, or the last one at which it took part in anything.
+        The line of the rank's code, or the last one at which it communicated.
     needs : sequence of Need
-        What it waits for, all of it.
+        Everything that the rank waits for.
     sent, received : mapping
         Messages begun on each channel.
     collectives : mapping
@@ -100,7 +100,10 @@ class RankState:
 
 
 def find_deadlock(states: Sequence[RankState]) -> str:
-    """What every rank waits for, when none can go on; empty when one can, or all have done the same."""
+    """The report of a deadlock: a line for each rank with what it waits for.
+
+    Empty when a rank can go on, or all have ended after the same operations.
+    """
     lines, waiting, missed = [], False, False
     for rank, state in enumerate(states):
         missing = [need for need in state.needs if not need.is_ready(states)]

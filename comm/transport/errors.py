@@ -1,4 +1,4 @@
-"""What goes wrong between ranks."""
+"""Exceptions and warnings of communication."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CommError(RuntimeError):
 
 
 class MismatchError(CommError):
-    """What one rank sends is not what the other receives, or ranks take part in different things."""
+    """Two ends of a message differ, or ranks take part in different operations."""
 
 
 class DeadlockError(CommError):
@@ -35,15 +35,15 @@ class PlanError(CommError):
 
 
 class RankError(CommError):
-    """Another rank failed; the text carries that rank's traceback."""
+    """Another rank has failed; the text carries that rank's traceback."""
 
 
 class LostRankError(RankError):
-    """Another rank is gone, and the others can go on without it."""
+    """Another rank is lost, and the others can go on without it."""
 
 
 class TileError(CommError):
-    """A tile of a parallel loop failed; `tile` is what the function was called with."""
+    """A tile of a parallel loop has failed; `tile` is the argument that the function was called with."""
 
     def __init__(self, text: str, tile: Any) -> None:
         super().__init__(text)
@@ -51,8 +51,8 @@ class TileError(CommError):
 
 
 class Killed(BaseException):
-    """Raised on a simulated rank, it ends that rank alone, as if its process were gone; for tests."""
+    """Raised on a simulated rank, it ends that rank alone, like the death of a process; for tests."""
 
 
 class PerformanceWarning(UserWarning):
-    """Something works and takes longer than it need."""
+    """An operation works but takes longer than necessary."""

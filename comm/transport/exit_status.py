@@ -1,4 +1,4 @@
-"""The status with which ``sys.exit`` ends this process, known while it still runs."""
+"""The status with which ``sys.exit`` ends this process, determined while the process still runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ExitWatcher"]
 
 
 class _ExitMarker:
-    """Rides on a `SystemExit`; goes with it."""
+    """An attribute of a `SystemExit` that is deleted with it, and so tells whether it was caught."""
 
     def __init__(self, leaving: ExitWatcher, status: int) -> None:
         self.exit_watcher, self.status = leaving, status
@@ -25,10 +25,11 @@ class _ExitMarker:
 
 
 class ExitWatcher:
-    """Watches ``sys.exit``.
+    """Determines the exit status that ``sys.exit`` gives to this process.
 
-    Python calls no hook for `SystemExit`, and tells nobody the status before the process is over.  But it
-    drops the exception when it leaves, while one that is caught is dropped under a frame of the program's.
+    Python calls no hook for `SystemExit`, and its status cannot be asked for before the process is over.  But
+    the interpreter drops the exception when it leaves, while one that is caught is dropped under a frame of
+    the program's.
     """
 
     def __init__(self) -> None:
@@ -37,7 +38,7 @@ class ExitWatcher:
         self.where = ""
 
     def install(self) -> None:
-        """Take the place of ``sys.exit``."""
+        """Replace ``sys.exit`` by a function that records its status."""
         plain = sys.exit
 
         def exit(status: Any = None, /) -> NoReturn:
@@ -58,7 +59,7 @@ class ExitWatcher:
 
 
 def code(status: Any) -> int:
-    """What a shell sees of a value given to ``sys.exit``."""
+    """The exit status that a shell sees for an argument of ``sys.exit``."""
     if status is None:
         return 0
     return status & 0xFF if isinstance(status, int) else 1

@@ -1,4 +1,4 @@
-"""Ranks as processes under MPI, through mpi4py, which only modules called mpi import.
+"""A communicator over MPI processes, through mpi4py, which only modules called mpi import.
 
 Windows are sent as MPI derived types, from where they lie and to where they belong: nothing is packed here.
 """
@@ -45,7 +45,7 @@ from .protocol import (
 
 __all__ = ["MpiCommunicator", "world"]
 
-# MPI's own operations where they mean what NumPy's do.  Its maximum may drop a NaN, and its logical ones
+# MPI's predefined operations where they agree with NumPy's.  Its maximum may drop a NaN, its logical ones
 # give integers.
 _PREDEFINED: dict[tuple[str, str], MPI.Op] = {
     **{("sum", kind): MPI.SUM for kind in "iufc"},
@@ -60,7 +60,7 @@ _PREDEFINED: dict[tuple[str, str], MPI.Op] = {
 
 # ---- messages ----------------------------------------------------------------------------------------
 class _Message:
-    """A message under way; holds its windows."""
+    """A message under way, which holds its windows."""
 
     def __init__(
         self,
@@ -114,13 +114,13 @@ class MpiCommunicator:
     ----------
     comm : MPI.Intracomm
     counts : Counts
-        Where this rank's messages are counted.
+        The counters of this rank's messages.
     name : object
         The same on all ranks, and of no other group.
     ranks : sequence of int
         The group's ranks, counted in the world.
     watch : Watch or None
-        Compares what the ranks call; None leaves everything to MPI.
+        The check of the ranks' operations; None leaves everything to MPI.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class MpiCommunicator:
         return self._irecv(parts, source, check_tag(tag))
 
     def check_order(self) -> None:
-        """Raise it if ranks do different things: then no message is to begin."""
+        """Raise a mismatch or deadlock of the job that is known, before a message begins."""
         if self.job is not None:
             self.job.check_order()
 
@@ -207,7 +207,7 @@ class MpiCommunicator:
         return found
 
     def _synchronise(self, what: tuple[Any, ...]) -> None:
-        """Return when all ranks have come to the same operation; inside MPI, nobody waits for long then."""
+        """Wait until all ranks perform the same operation: then none waits inside MPI for long."""
         if self._watch is not None:
             self._watch.step_and_wait(what)
 
@@ -297,7 +297,7 @@ class MpiCommunicator:
         return self._subs[group]
 
     def _meet_group(self, group: Sequence[int]) -> None:
-        """Return when all ranks of a group are about to make it, by messages to its first rank and back."""
+        """Wait until all ranks of a group are about to make it, by messages to its first rank and back."""
         nothing: list[Array] = []
         first, others = group[0], group[1:]
         if self.rank == first:
@@ -312,7 +312,7 @@ class MpiCommunicator:
 
 # ---- reductions --------------------------------------------------------------------------------------
 def _reduction_operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.Datatype]:
-    """The operation and the type of elements of a reduction."""
+    """The MPI operation and element type of a reduction."""
     ufunc = reduction_ufunc(name, dtype)
     predefined = _PREDEFINED.get((name, dtype.kind))
     # MPI has no float16 everywhere, and knows the machine's byte order only.
@@ -323,7 +323,7 @@ def _reduction_operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.D
 
 @cache
 def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
-    """A type of MPI's whose name is the dtype."""
+    """An MPI type whose name is the dtype."""
     made = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
     made.Set_name(dtype.str)
     return made
@@ -331,10 +331,10 @@ def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
 
 @cache
 def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
-    """A ufunc as an operation on such types.
+    """A ufunc as an MPI operation on these types.
 
-    Of two zeros, or two NaNs, the greater is the first, so ranks have to combine theirs in one order, or the
-    sign of what all of them get would differ.
+    Of two zeros, or two NaNs, the greater is the first, so ranks have to be combined in one order, or the
+    sign of the result would differ between ranks.
     """
 
     def combine(left: MPI.buffer, right: MPI.buffer, kind: MPI.Datatype) -> None:
@@ -347,12 +347,12 @@ def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
 
 # ---- the world ---------------------------------------------------------------------------------------
 def world(watched: bool) -> MpiCommunicator:
-    """All processes of the job; from the first call on, what ends one of them ends all.
+    """The communicator of all processes of the job; from the first call on, a failure of one ends all.
 
     Parameters
     ----------
     watched : bool
-        Compare what the ranks do, and let no rank wait for one that fails; the first call decides.
+        Check the ranks' operations, and let no rank wait for one that fails; the first call decides.
 
     Raises
     ------
@@ -385,12 +385,12 @@ def _world(watched: bool) -> MpiCommunicator:
 
 
 def _end_on_exceptions(job: Job | None) -> None:
-    """Let no rank wait for one that an exception has ended."""
+    """Install the exception hook that ends all ranks when an exception ends this one."""
     previous, who = sys.excepthook, f"rank {MPI.COMM_WORLD.rank} of {MPI.COMM_WORLD.size}"
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         text = "".join(traceback.format_exception(kind, error, trace))
-        if isinstance(error, RankError) and job is not None:  # that rank shows its traceback
+        if isinstance(error, RankError) and job is not None:  # the failed rank shows its traceback
             why = str(error).splitlines()[0].rstrip(":")
             _write_stderr(f"{who} ended at {traceback_text(trace)}: {why}\n")
         elif previous is sys.__excepthook__:

@@ -1,5 +1,5 @@
-"""Messages between the same places in memory, begun again and again under MPI: their ends, types and sizes
-are worked out once."""
+"""Messages of a plan that are sent repeatedly between the same places in memory: their ranks, MPI types and
+sizes are computed once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Ends = Sequence[tuple[int, Sequence[Array]]]
 
 
 class _Message:
-    """One message; it does not hold its windows."""
+    """A message of a plan; it does not hold its windows."""
 
     def __init__(self, group: MpiCommunicator, peer: int, parts: Sequence[Array], sent: bool) -> None:
         self.peer, self.sent = peer, sent
         self.nbytes, self.what = nbytes(parts), message_text(parts)
         start, count, kind = buffer_of(parts)
-        self.kind = None if kind == MPI.BYTE else kind.Dup()  # those that are kept for all may go
+        self.kind = None if kind == MPI.BYTE else kind.Dup()  # cached types may be freed
         self.buffer = (start, count, self.kind or kind)
         mine, other = group.ranks[group.rank], group.ranks[peer]
         ends = (mine, other) if sent else (other, mine)
@@ -41,7 +41,7 @@ class _Message:
 
 
 class MpiPersistentMessages:
-    """See `dcarray.comm.transport.protocol.PersistentMessages`."""
+    """The MPI implementation of `dcarray.comm.transport.protocol.PersistentMessages`."""
 
     def __init__(self, group: MpiCommunicator, comm: MPI.Intracomm, sends: Ends, receives: Ends) -> None:
         self.group, self.comm = group, comm
@@ -70,7 +70,7 @@ class MpiPersistentMessages:
 
 
 class MessageGroup:
-    """Messages under way that end together."""
+    """Messages under way that are waited for together."""
 
     def __init__(self, starter: MpiPersistentMessages, requests: list[MPI.Request], memory: object) -> None:
         self.persistent_messages, self.requests, self.memory = starter, requests, memory
@@ -92,7 +92,7 @@ class MessageGroup:
         keep(self.requests, (self.persistent_messages, self.memory))
 
     def needs(self) -> list[MessageEnd]:
-        """The messages that are not through."""
+        """The messages that are not complete."""
         every = zip(self.persistent_messages.messages, self.numbers, self.requests, strict=True)
         return [
             MessageEnd(one.channel, number, one.sent, one.what)

@@ -1,9 +1,9 @@
-"""What the processes of a job tell each other beside the program's own messages.
+"""Control messages between the processes of a job, besides the program's own messages.
 
-A rank that fails tells the others, which raise `RankError` where they wait; ranks that wait for long tell
-rank 0 for what, which finds out when nobody can go on; and rank 0 ends the job when all ranks have ended, so
-that none of them is cut off.  For that nobody waits inside MPI: `Job.wait` asks again and again whether a
-message is through, and looks at what the others tell in between.
+A rank that fails tells the others, which raise `RankError` where they wait; ranks that wait for long report
+to rank 0 what they wait for, which detects deadlocks; and rank 0 ends the job when all ranks have ended, so
+that none of them is cut off.  For that no rank waits inside MPI: `Job.wait` tests again and again whether a
+message is complete, and reads control messages in between.
 """
 
 from __future__ import annotations
@@ -26,67 +26,67 @@ from .pending_output import wait_until_read
 
 __all__ = ["Job", "Polled"]
 
-_REPORT_AFTER = 1.0  # seconds of waiting after which a rank tells rank 0
-_SPIN = 0.005  # seconds of waiting after which it sleeps now and then
-# While it waits a rank moves the parts of large messages, so it must be awake for as long as it sleeps.
+_REPORT_AFTER = 1.0  # seconds of waiting after which a rank reports to rank 0
+_SPIN = 0.005  # seconds of waiting after which a rank sleeps between tests
+# A waiting rank moves the parts of large messages, so it must be awake as long as it sleeps.
 _SLEEP = 0.0001
-_TESTS = 16  # questions whether a message is through between two looks at anything else
-_TO_HEAR, _TO_END = 10.0, 60.0  # seconds that the others have to hear of a failure, and then to end
-_TO_COMPLETE = 0.25  # seconds in which something is through of which all ranks have done their part
+_TESTS = 16  # tests for completion between two reads of control messages
+_TO_HEAR, _TO_END = 10.0, 60.0  # seconds that other ranks have to acknowledge a failure, and then to end
+_TO_COMPLETE = 0.25  # seconds in which an operation completes of which all ranks have done their part
 _TO_READ = 5.0  # seconds that the end of the job waits for this rank's output to be read
-_LONGEST_TEXT = 50_000  # characters of a traceback that travel
+_LONGEST_TEXT = 50_000  # characters of a traceback that are sent
 
 _let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 class Polled:
-    """Something that is looked at whenever this rank waits."""
+    """An object that is polled whenever this rank waits."""
 
     def poll(self) -> None:
-        """See whether anything has arrived; raises what is wrong."""
+        """Take what has arrived; raise an error that it tells of."""
         raise NotImplementedError
 
     def needs(self) -> Sequence[Need]:
-        """What this rank has done and cannot know yet whether the others do."""
+        """The operations of this rank of which it is not known yet whether the others perform them."""
         raise NotImplementedError
 
     def receive(self, sender: int, *what: Any) -> None:
-        """Take what another rank's counterpart has told."""
+        """Take a control message of the counterpart on another rank."""
         raise NotImplementedError
 
 
 class Job:
-    """The processes of a job, as one of them sees them."""
+    """The processes of a job, as seen by one of them."""
 
     def __init__(self) -> None:
         self.rank: int = MPI.COMM_WORLD.rank
         self.size: int = MPI.COMM_WORLD.size
-        # Without waiting: a program need not ask for its ranks on all of them at once, or at all.
+        # Without waiting: not all ranks need ask for their communicator at the same time, or at all.
         self._control, self._opening = MPI.COMM_WORLD.Idup()
         self._is_open = False
         self._control_sends: list[MPI.Request] = []
         self.polled: dict[Any, Polled] = {}
-        # What this rank has begun, for `find_deadlock`.
+        # The operations that this rank has begun, for `find_deadlock`.
         self.sent: Counter[Channel] = Counter()
         self.received: Counter[Channel] = Counter()
         self.collectives: Counter[object] = Counter()
-        self.last: Location | None = None  # where it has last taken part in anything
+        self.last: Location | None = None  # the location of its last operation
         self._waits_ended = 0
         self._needs: Callable[[], Sequence[Need]] | None = None
-        # What has gone wrong, on whatever rank: raised wherever this one waits from then on.
+        # The first failure on any rank: raised wherever this one waits from then on.
         self._failure: tuple[type[CommError], str] | None = None
         self._failed_since = 0.0
         self._status = 0
-        self._shown = False  # has a rank shown what went wrong?
-        # The end.
+        self._shown = False  # whether a rank has shown the failure
+        # The end of the job.
         self._is_ended = False
-        self._failed = False  # has this rank told the others that it has?
-        self._acknowledged: set[int] = set()  # who has heard of that
-        self._settled_reported = False  # has it told rank 0 that it has nothing left to do?
-        self._settled: set[int] = set()  # on rank 0: who has
+        self._failed = False  # whether this rank has told the others of its failure
+        self._acknowledged: set[int] = set()  # the ranks that have acknowledged it
+        self._settled_reported = False  # whether it has told rank 0 that it has nothing left to do
+        self._settled: set[int] = set()  # on rank 0: the ranks that have
         self._over = False
         self.exit_watcher = ExitWatcher()
-        # Rank 0's view of a standstill.
+        # Deadlock detection on rank 0.
         self._states: dict[int, RankState] = {}
         self._answers: dict[int, RankState] = {}
         self._round, self._asking = 0, False
@@ -94,19 +94,19 @@ class Job:
 
     # ---- waiting ---------------------------------------------------------------------------------
     def wait(self, through: Callable[[], Any], needs: Callable[[], Sequence[Need]]) -> None:
-        """Return when something is through.
+        """Wait until an operation is complete.
 
         Parameters
         ----------
         through : callable
-            Is it?
+            Whether it is complete.
         needs : callable
-            What it takes, for when that lasts long.
+            What the completion needs, for reports of long waits.
 
         Raises
         ------
         RankError, DeadlockError, MismatchError
-            When it never will be, since another rank has failed, or all wait, or do different things.
+            When it never completes, since another rank has failed, or all wait, or do different things.
         """
         if through():
             return
@@ -122,7 +122,7 @@ class Job:
                 try:
                     self.poll()
                 except RankError:
-                    if _completes_soon(through):  # then others rely on this rank to go on
+                    if _completes_soon(through):  # other ranks rely on this one to go on
                         return
                     raise
                 now = time.monotonic()
@@ -139,7 +139,7 @@ class Job:
             self._waits_ended += 1
 
     def poll(self) -> None:
-        """Take what others have told, and raise what is wrong."""
+        """Take control messages of other ranks, and raise a failure that they tell of."""
         if self._is_open or self._opening.Test():
             self._is_open = True
             while self._control.Iprobe(MPI.ANY_SOURCE, 0):
@@ -151,13 +151,13 @@ class Job:
         self.check()
 
     def check(self) -> None:
-        """Raise what is known to be wrong."""
+        """Raise the failure that is known, if any."""
         if self._failure is not None:
             kind, text = self._failure
             raise kind(text)
 
     def check_order(self) -> None:
-        """Raise it if ranks do different things: no message of one is meant for what another waits for then.
+        """Raise a mismatch or deadlock that is known: messages after it would meet the wrong receives.
 
         Where a rank has failed, the others may go on as far as they do not need it.
         """
@@ -165,13 +165,13 @@ class Job:
             self.check()
 
     def set_failure(self, kind: type[CommError], text: str) -> None:
-        """From now on, raise this wherever this rank waits; what was wrong first stays."""
+        """Set the failure that is raised wherever this rank waits; the first one stays."""
         if self._failure is None:
             self._failure, self._failed_since = (kind, text), time.monotonic()
 
-    # ---- telling ---------------------------------------------------------------------------------
+    # ---- control messages ------------------------------------------------------------------------
     def send_control(self, rank: int, kind: str, *what: Any) -> None:
-        """Tell a rank something, itself too; it hears when it waits or has ended."""
+        """Send a control message to a rank, itself included, which takes it when it waits or has ended."""
         if rank == self.rank:
             self._take(kind, rank, *what)
         elif self._control_is_open():
@@ -199,11 +199,11 @@ class Job:
 
     # ---- failures --------------------------------------------------------------------------------
     def fail(self, error: BaseException, text: str, status: int) -> None:
-        """Tell the others that this rank has failed, unless it has for the reason that another one did."""
+        """Tell other ranks that this one has failed, unless it failed because of another rank's failure."""
         known = self._failure
         if isinstance(error, RankError) and known is not None and known[0] is RankError:
             return
-        # What all ranks have found together is the same for those who have not heard of it yet.
+        # A mismatch found by all ranks together is the same for those that have not taken it yet.
         if known is not None and type(error) is known[0]:
             kind, text = known
         else:
@@ -220,7 +220,7 @@ class Job:
     def _on_acknowledged(self, sender: int) -> None:
         self._acknowledged.add(sender)
 
-    # ---- standstill ------------------------------------------------------------------------------
+    # ---- deadlocks -------------------------------------------------------------------------------
     def _state(self) -> RankState:
         ended = self._is_ended
         where = caller_text() if not ended else "" if self.last is None else location_text(self.last)
@@ -248,10 +248,10 @@ class Job:
         self._status = self._status or 1
 
     def _detect_deadlock(self, now: float) -> None:
-        """On rank 0, which waits or has ended: can anybody go on?
+        """Look for a deadlock, on rank 0 while it waits or after it has ended.
 
-        What the ranks have told is from different times.  If all of them, asked again, have not moved, then
-        there was a time, that of the question, at which it held of all.
+        The reported states are from different times.  If no rank, asked again, has moved, then there was a
+        time, that of the question, at which all of them held.
         """
         if now < self._next_detection or len(self._states.keys() - {0}) < self.size - 1:
             return
@@ -280,7 +280,7 @@ class Job:
 
     # ---- the end ---------------------------------------------------------------------------------
     def end(self) -> None:
-        """Let this rank's process end when all have: called when Python ends."""
+        """Delay the end of this rank's process until all ranks have ended: called when Python ends."""
         if MPI.Is_finalized():
             return
         status = self.exit_watcher.status()
@@ -303,7 +303,7 @@ class Job:
             MPI.Request.Waitall(self._control_sends)
 
     def _is_over(self) -> bool:
-        """Have all ranks ended, or had time enough?"""
+        """Whether all ranks have ended, or had time enough."""
         with suppress(CommError):
             self.poll()
         settled = self._failure is not None or not any(one.needs() for one in self.polled.values())
@@ -330,7 +330,7 @@ class Job:
 
 
 def _completes_soon(through: Callable[[], Any]) -> bool:
-    """Is something through, or will it be in a moment?  It may be on other ranks already."""
+    """Whether an operation completes within a moment; it may have on other ranks already."""
     until = time.monotonic() + _TO_COMPLETE
     while not through():
         if time.monotonic() > until:
@@ -347,7 +347,7 @@ def _shortened(text: str) -> str:
 
 
 def abort(code: int) -> None:
-    """End all ranks, when what this one has written has been read."""
+    """End all ranks, after the output of this one has been read."""
     wait_until_read(_TO_READ)
     if not MPI.Is_finalized():
         MPI.COMM_WORLD.Abort(code)

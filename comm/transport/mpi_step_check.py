@@ -1,7 +1,8 @@
-"""Do the ranks of a group take the same steps?  A hash of each step, compared without waiting.
+"""Checks that the ranks of a group perform the same operations in the same order, without waiting.
 
-The k-th step of every rank is compared with the k-th of the others, by a nonblocking reduction of 32 bytes
-on a communicator of its own.  A step may bring some bits along, of which all ranks learn which some has.
+A hash of the k-th operation of every rank is compared with those of the others by a nonblocking reduction of
+32 bytes on a communicator of its own.  An operation may carry some bits, whose bitwise or over all ranks each
+rank gets.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from .protocol import SHARED_BITS, Array, step_text
 
 __all__ = ["StepCheck", "decode_words", "encode_words", "step_hash"]
 
-_MAX_OPEN = 64  # steps of which it is not known yet whether all have taken them
+_MAX_OPEN = 64  # operations that may be unconfirmed by other ranks
 _MAX_HASHES = 4096  # hashes
-_WORD = SHARED_BITS // 2  # bits that a word brings
+_WORD = SHARED_BITS // 2  # bits carried by a word
 _MASK = (1 << _WORD) - 1
 
 
@@ -42,35 +43,35 @@ class _Step:
 
 
 def encode_words(what: int, bits: int) -> Array:
-    """What is reduced by "or": a hash and its complement, which then have a bit in common if hashes differ,
-    and the bits that a step brings."""
+    """The words that are reduced by bitwise or: a hash and its complement, which then share a bit if hashes
+    differ, and the bits that the operation carries."""
     return np.array((what, ~what, bits & _MASK, bits >> _WORD))
 
 
 def decode_words(words: Array) -> int | None:
-    """The bits that some rank has brought; None if hashes differ."""
+    """The bitwise or of the ranks' bits; None if hashes differ."""
     what, complement, low, high = words.tolist()
     return None if what & complement else low | high << _WORD
 
 
 def step_hash(what: tuple[Any, ...]) -> int:
-    """A step as a number of 62 bits."""
+    """The hash of an operation: a number of 62 bits."""
     return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest()) >> 2
 
 
 class StepCheck(Polled):
-    """The steps of one group.
+    """The checked operations of one group.
 
     Parameters
     ----------
     job : Job
-        Where ranks wait and what they are told.
+        The job, which waits and exchanges control messages.
     group : object
         The group's name, the same on all its ranks.
     ranks : sequence of int
-        Its ranks in the world.
+        The ranks of the group in the world.
     opening : (MPI.Intracomm, MPI.Request)
-        A communicator of its own that is being made.
+        A communicator for the check, which is being made.
     """
 
     def __init__(
@@ -88,12 +89,12 @@ class StepCheck(Polled):
         job.polled[group] = self
 
     def step(self, what: tuple[Any, ...], where: Location | None = None, bits: int = 0) -> Array:
-        """Take a step; whether the others take the same is seen later.  Gives the words that come of it.
+        """Begin the check of an operation; the words that hold its result when it is confirmed.
 
         Raises
         ------
         MismatchError
-            When they have taken others.
+            When ranks have performed different operations.
         """
         self.job.check()
         if not self._is_open:
@@ -118,7 +119,7 @@ class StepCheck(Polled):
         return words
 
     def step_and_wait(self, what: tuple[Any, ...], bits: int = 0, where: Location | None = None) -> int:
-        """Take a step, and return when all have taken it: the bits that some of them have brought."""
+        """Check an operation and wait until all ranks perform it: the bitwise or of their bits."""
         words = self.step(what, where, bits)
         self.job.wait(self._all_taken, self.needs)
         found = decode_words(words)
@@ -166,7 +167,7 @@ class StepCheck(Polled):
 
 
 def _named(ranks: Sequence[int]) -> str:
-    """Ranks in words, runs of them shortened."""
+    """Ranks in words, intervals of them shortened."""
     runs: list[list[int]] = []
     for rank in ranks:
         if runs and runs[-1][-1] == rank - 1:

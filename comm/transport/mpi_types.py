@@ -1,4 +1,4 @@
-"""Windows as MPI's derived types: sent from where they lie, and received to where they belong."""
+"""MPI derived types of array windows: sent from where they lie, and received to where they belong."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["TYPES", "absolute_type", "buffer_of"]
 
 
 class _Types:
-    """MPI types of windows by their shapes and strides, the least recently used of which go."""
+    """A cache of MPI types by the shapes and strides of windows, which drops the least recently used."""
 
     CAPACITY = 512
-    # A line that walks over all neighbours in three dimensions needs 52 types; one of changing sizes, more.
+    # A loop over all neighbours in three dimensions needs 52 types; one over changing sizes needs more.
     WARN_AT = 64
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class _Types:
         self._by_place: Counter[str] = Counter()
 
     def of(self, key: Any) -> MPI.Datatype:
-        """The type of a message: for each window its place behind the first, shape, strides and item size."""
+        """The type of a message: for each window its offset from the first, shape, strides and item size."""
         found = self.cached.get(key)
         if found is not None:
             self.cached.move_to_end(key)
@@ -58,7 +58,8 @@ class _Types:
 
     @staticmethod
     def _window(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MPI.Datatype:
-        """The bytes of a window in C order: what is contiguous as a block, other axes as vectors of that."""
+        """The type of a window's bytes in C order: a block of what is contiguous, in vectors for the other
+        axes."""
         block, axes = itemsize, list(zip(shape, strides, strict=True))
         while axes and axes[-1][1] == block:
             block *= axes.pop()[0]
@@ -77,7 +78,7 @@ TYPES = _Types()
 
 
 def buffer_of(parts: Sequence[Array]) -> list[Any]:
-    """What mpi4py takes for a message."""
+    """The buffer argument of mpi4py for a message."""
     held = [part for part in parts if part.size]
     if not held:
         return [None, 0, MPI.BYTE]
@@ -94,7 +95,7 @@ def buffer_of(parts: Sequence[Array]) -> list[Any]:
 
 
 def absolute_type(parts: Sequence[Array]) -> MPI.Datatype:
-    """The type of a message with the place of its windows in it, to be freed."""
+    """The type of a message with the addresses of its windows, to be freed."""
     buffer, count, inner = buffer_of(parts)
     at = buffer.address if count else 0
     return MPI.Datatype.Create_struct([count], [at], [inner]).Commit()

@@ -1,4 +1,4 @@
-"""Values of any kind from rank to rank: plain arrays in them travel as windows, the rest is pickled."""
+"""Messages with Python objects: plain arrays inside them travel as array windows, the rest is pickled."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .protocol import INTERNAL_TAG, Array, Communicator, Request
 
 __all__ = ["gather_objects", "pack", "receive_object", "send_object", "unpack"]
 
-# Shape, dtype, and whether the elements go in Fortran's order, of an array that travels beside.
+# Shape, dtype, and whether in Fortran order, of an array that travels as a window.
 _Spec = tuple[tuple[int, ...], Any, bool]
 
 
 class _Pickler(pickle.Pickler):
-    """Sets plain arrays aside, each once however often it occurs."""
+    """A pickler that collects plain arrays instead of pickling them, each once however often it occurs."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -28,7 +28,7 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> int | None:
         if type(value) is not np.ndarray or value.dtype.hasobject:
             return None
-        if id(value) not in self._places:  # they are held, so that no other one gets the same id
+        if id(value) not in self._places:  # the arrays are held, so that no other one gets the same id
             self._places[id(value)] = len(self.arrays)
             self.arrays.append(value)
         return self._places[id(value)]
@@ -44,12 +44,12 @@ class _Unpickler(pickle.Unpickler):
 
 
 def pack(value: Any) -> tuple[bytes, list[Array]]:
-    """A value as bytes, which name arrays, and the windows of these arrays.
+    """The pickled bytes of a value, which refer to its arrays by number, and windows of these arrays.
 
     Raises
     ------
     Exception
-        What pickling something raises that cannot be pickled.
+        The exception of pickle when a part of the value cannot be pickled.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
@@ -61,7 +61,7 @@ def pack(value: Any) -> tuple[bytes, list[Array]]:
 
 
 def unpack(data: bytes) -> tuple[list[Array], Callable[[], Any]]:
-    """Windows to receive the arrays of a value into, and what gives the value once they are there."""
+    """Windows to receive the arrays of a value into, and a function that builds the value afterwards."""
     specs: list[_Spec]
     specs, body = pickle.loads(data)
     arrays = [np.empty(shape, dtype, order="F" if fortran else "C") for shape, dtype, fortran in specs]
@@ -70,13 +70,13 @@ def unpack(data: bytes) -> tuple[list[Array], Callable[[], Any]]:
 
 
 def send_object(comm: Communicator, dest: int, value: Any) -> list[Request]:
-    """Begin to send a small value, to a rank that has begun to receive its length."""
+    """Begin to send a small object to a rank that has begun to receive its length."""
     data = np.frombuffer(pickle.dumps(value), np.uint8)
     return [comm.isend([part], dest, INTERNAL_TAG) for part in (np.array(data.size), data)]
 
 
 def receive_object(comm: Communicator, source: int, length: Array) -> Any:
-    """A small value, whose length has been received."""
+    """A small object from a rank, whose length has been received."""
     data = np.empty(int(length), np.uint8)
     comm.waitall([comm.irecv([data], source, INTERNAL_TAG)])
     return pickle.loads(data.tobytes())
@@ -85,16 +85,16 @@ def receive_object(comm: Communicator, source: int, length: Array) -> Any:
 def gather_objects(
     comm: Communicator, value: Any, packed: tuple[bytes, list[Array]], root: int | None
 ) -> list[Any] | None:
-    """The values of all ranks in order, on all of them or on the root; None on the others.
+    """The objects of all ranks in order, on all ranks or on the root; None on the others.
 
     Parameters
     ----------
     comm : Communicator
     value
-        This rank's value, and what `pack` has made of it.
+        This rank's value.
     packed : (bytes, list of ndarray)
     root : int or None
-        Who gets them; None: all do.
+        The rank that gets the objects; None: all ranks do.
     """
     data, windows = packed
     blob = np.frombuffer(data, np.uint8)

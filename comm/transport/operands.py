@@ -1,4 +1,4 @@
-"""Arrays as users hand them over: NumPy's, and others that give their memory to ``np.asarray``."""
+"""Arrays as users pass them: NumPy's, and others that share their memory through ``np.asarray``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["as_memory", "new_like", "writable_memory"]
 
 
 def as_memory(x: Any) -> Array:
-    """The elements of an array or of something that makes one, to be read."""
+    """The elements of an array-like, to be read."""
     return np.asarray(x)
 
 
 def writable_memory(x: Any) -> Array:
-    """The memory of an array, to be written; `TypeError` where there is none to share."""
+    """The memory of an array, to be written to; `TypeError` where none can be shared."""
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "__array_ufunc__") and hasattr(x, "__setitem__"):
@@ -29,7 +29,7 @@ def writable_memory(x: Any) -> Array:
 
 
 def new_like(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
-    """A new array of the kind of another: wrapped for a wrapped one, by NumPy's own dispatch."""
+    """A new array of the type of another: wrapped for a wrapped one, by NumPy's dispatch."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
         return np.empty(shape, np.asarray(x).dtype if dtype is None else dtype)
     return np.empty_like(x, dtype=dtype, order="C", shape=tuple(shape))

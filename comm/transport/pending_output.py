@@ -1,6 +1,6 @@
-"""Has what this process has written been read?
+"""Waiting until the output of this process has been read.
 
-A launcher that hears that a job is over stops reading what its processes have written.
+A launcher that hears that a job is over stops reading the output of its processes.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from contextlib import suppress
 
 __all__ = ["wait_until_read"]
 
-_PAUSE = 0.001  # seconds between two looks
+_PAUSE = 0.001  # seconds between two checks
 
 
 def wait_until_read(seconds: float) -> bool:
-    """Write out standard output and error, and wait until whoever is to read them has.
+    """Flush standard output and error, and wait until their reader has read everything.
 
     Pipes and sockets are waited for; terminals and files hold what has been written to them.
 
     Parameters
     ----------
     seconds : float
-        The longest wait.
+        The longest time to wait.
 
     Returns
     -------
     bool
-        Has all been read?
+        Whether all has been read.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, or none at all
@@ -44,7 +44,7 @@ def wait_until_read(seconds: float) -> bool:
 
 
 def _unread_bytes(descriptor: int) -> int:
-    """The bytes of a pipe or a socket that its other end has not read; 0 where that cannot be known."""
+    """The bytes in a pipe or socket that its other end has not read; 0 where that cannot be known."""
     try:
         import fcntl
         import termios

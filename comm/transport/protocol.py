@@ -1,4 +1,4 @@
-"""What a communicator offers, whether its ranks are processes under MPI or threads in one process.
+"""The interface of a communicator, whose ranks are processes under MPI or threads in one process.
 
 A message is a sequence of array windows, of any strides, sent as they lie in memory.
 """
@@ -16,32 +16,19 @@ from .call_location import Location
 from .errors import CommError
 
 __all__ = [
-    "INTERNAL_TAG",
-    "OPERATORS",
-    "SHARED_BITS",
-    "Array",
-    "Communicator",
-    "Counts",
-    "PersistentMessages",
-    "Request",
-    "check_rank",
-    "check_tag",
-    "message_text",
-    "nbytes",
-    "reduction_ufunc",
-    "sendable",
-    "step_text",
-    "writable",
+    "INTERNAL_TAG", "OPERATORS", "SHARED_BITS", "Array", "Communicator", "Counts", "PersistentMessages",
+    "Request", "check_rank", "check_tag", "message_text", "nbytes", "reduction_ufunc", "sendable",
+    "step_text", "writable",
 ]  # fmt: skip
 
 Array = NDArray[Any]
 
-# MPI promises tags up to 32767.  The highest is for messages that plans make; messages between two ranks with
+# MPI guarantees tags up to 32767.  The highest is for messages of plans; messages between two ranks with
 # one tag arrive in the order in which they are sent, so one serves all.
 INTERNAL_TAG = 32767
 
 SHARED_BITS = 124
-"""How many bits `Communicator.share` takes."""
+"""The number of bits that `Communicator.share` combines."""
 
 OPERATORS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -58,10 +45,10 @@ OPERATORS: dict[str, np.ufunc] = {
 
 @dataclass
 class Counts:
-    """Messages and bytes of one rank.
+    """The numbers of messages and bytes of one rank.
 
     Collective operations other than `Communicator.alltoallw` are counted as calls, with the bytes of this
-    rank's operand: how many messages they take is the library's affair.
+    rank's operand: the number of their messages is the library's affair.
     """
 
     messages_sent: int = 0
@@ -90,17 +77,17 @@ class Counts:
 
 
 class Request(Protocol):
-    """A message under way."""
+    """A nonblocking message that has been begun."""
 
     def wait(self) -> None:
-        """Return when the message has arrived, or its memory may be overwritten; may be called again."""
+        """Wait until the message has arrived, or its memory may be overwritten; may be called again."""
 
 
 class PersistentMessages(Protocol):
-    """Messages that come again, from and to the same places in memory."""
+    """Messages that are sent repeatedly from and to the same places in memory."""
 
     def begin(self, memory: object) -> Request:
-        """Begin all of them, given what holds their windows; they end together, before they begin again."""
+        """Begin all of them; `memory` holds their windows.  They end together, before they begin again."""
 
 
 class Communicator(Protocol):
@@ -114,36 +101,41 @@ class Communicator(Protocol):
         """Begin to send windows as one message."""
 
     def irecv(self, parts: Sequence[Array], source: int, tag: int) -> Request:
-        """Begin to receive a message, of exactly so many bytes, into windows."""
+        """Begin to receive a message of exactly their size into windows."""
 
     def persistent_messages(
         self,
         sends: Sequence[tuple[int, Sequence[Array]]],
         receives: Sequence[tuple[int, Sequence[Array]]],
     ) -> PersistentMessages | None:
-        """What begins messages that plans make, given by the ranks at their other ends and their windows, as
-        often as it is asked.  Who asks sees to it that the memory of the windows exists then.  None where
-        that is no faster than to begin each message anew."""
+        """Messages of a plan that can be begun repeatedly, given by the ranks at their other ends and their
+        windows.
+
+        The caller keeps the memory of the windows alive.  None where this is no faster than to begin each
+        message anew.
+        """
 
     def waitall(self, requests: Iterable[Request]) -> None:
         """Wait for all of some requests."""
 
     def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
-        """Which of some messages are through, without finishing them; others may go on meanwhile.
+        """The indices of the messages that are complete, without finishing them; other ranks may run
+        meanwhile.
 
-        If asked to it waits until one is.  Messages with a rank that is lost count as through; waiting for
-        one raises `LostRankError`."""
+        With `wait` it waits until one is complete.  Messages with a lost rank count as complete; waiting for
+        one raises `LostRankError`.
+        """
 
     def step(self, what: tuple[Any, ...], where: Location | None = None) -> None:
-        """Say that this rank does something that all ranks of the group do, in the same order.
+        """Declare an operation that all ranks of the group perform in the same order.
 
-        Nobody waits.  Where ranks say different things, `MismatchError` is raised on all of them, at this
-        call or a later one.  `what` is a name and what else must be the same, with equal ``repr``;
+        No rank waits.  Where ranks declare different operations, `MismatchError` is raised on all of them, at
+        this call or a later one.  `what` is a name and the values that must be the same, with equal ``repr``;
         `where` is the user's line, if that is not the nearest caller outside dcarray.
         """
 
     def share(self, what: tuple[Any, ...], bits: int, where: Location | None = None) -> int:
-        """Take a step as `step` does, wait for all ranks, and give the bits that some of them bring.
+        """Declare an operation as `step` does, wait for all ranks, and return the bitwise or of their `bits`.
 
         Parameters
         ----------
@@ -156,34 +148,35 @@ class Communicator(Protocol):
         """
 
     def bcast(self, array: Array, root: int) -> None:
-        """Give every rank the root's elements."""
+        """Copy the root's elements to every rank."""
 
     def reduce(self, array: Array, out: Array | None, op: str, root: int) -> None:
-        """Combine the ranks' elements into the root's `out`."""
+        """Reduce the ranks' elements into the root's `out`."""
 
     def allreduce(self, array: Array, out: Array, op: str) -> None:
-        """Combine the ranks' elements into everybody's `out`."""
+        """Reduce the ranks' elements into every rank's `out`."""
 
     def allgather(self, array: Array, out: Array) -> None:
-        """Give everybody all ranks' elements: those of rank `k` in ``out[k]``."""
+        """Copy the elements of all ranks to every rank: those of rank `k` to ``out[k]``."""
 
     def alltoallw(self, sends: Sequence[Sequence[Array]], receives: Sequence[Sequence[Array]]) -> None:
-        """Exchange messages with every rank: one entry for each, which may be empty."""
+        """Exchange messages with every rank: one entry for each rank, which may be empty."""
 
     def barrier(self) -> None:
-        """Return when all ranks have come here."""
+        """Return when all ranks have made this call."""
 
     def sub(self, ranks: Sequence[int]) -> Communicator:
-        """The communicator of some ranks, in that order, this one among them; they all call this.
+        """The communicator of some ranks, in that order, this one among them; all of them make this call.
 
-        The same ranks give the same communicator again."""
+        The same ranks give the same communicator again.
+        """
 
     def abort(self, code: int) -> None:
         """End all ranks."""
 
 
 def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
-    """The ufunc of an operation's name, if it takes and gives a dtype."""
+    """The ufunc of a reduction's name; an error if it does not map a dtype to itself."""
     if name not in OPERATORS:
         raise CommError(f"{name!r} is no reduction; there are {', '.join(OPERATORS)}")
     ufunc = OPERATORS[name]
@@ -194,7 +187,7 @@ def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
 
 
 def step_text(what: tuple[Any, ...]) -> str:
-    """A step of all ranks in words: its name, and what has to be the same."""
+    """A declared operation in words: its name, and the values that must be the same."""
     if what[0] == "thread":
         return (
             f"from thread {what[1]!r}, where only one thread of a rank may work on arrays in blocks at a "
@@ -204,21 +197,21 @@ def step_text(what: tuple[Any, ...]) -> str:
 
 
 def check_rank(rank: int, size: int) -> int:
-    """A rank as an int, if it is one of `size` ranks."""
+    """A rank as an int; `CommError` if it is none of `size` ranks."""
     if not 0 <= rank < size:
         raise CommError(f"there is no rank {rank} among {size}")
     return int(rank)
 
 
 def check_tag(tag: int) -> int:
-    """A tag as an int, if MPI has it everywhere."""
+    """A tag as an int; `CommError` if MPI does not guarantee it."""
     if not 0 <= tag <= INTERNAL_TAG:
         raise CommError(f"a tag lies between 0 and {INTERNAL_TAG - 1}, which {tag} does not")
     return int(tag)
 
 
 def sendable(parts: Sequence[Array]) -> Sequence[Array]:
-    """The windows, if their elements mean something in another process."""
+    """The windows; `TypeError` if their elements are Python objects."""
     for part in parts:
         if part.dtype.hasobject:
             raise TypeError(f"elements of dtype {part.dtype} are references into this process: not sent")
@@ -226,7 +219,7 @@ def sendable(parts: Sequence[Array]) -> Sequence[Array]:
 
 
 def writable(parts: Sequence[Array]) -> Sequence[Array]:
-    """The windows, if they can be received into."""
+    """The windows; `ValueError` if they cannot be received into."""
     for part in sendable(parts):
         if not part.flags.writeable:
             raise ValueError("a message cannot be received into an array that is read-only")
@@ -234,11 +227,11 @@ def writable(parts: Sequence[Array]) -> Sequence[Array]:
 
 
 def nbytes(parts: Sequence[Array]) -> int:
-    """The bytes of a message."""
+    """The number of bytes of a message."""
     return sum(part.nbytes for part in parts)
 
 
 def message_text(parts: Sequence[Array]) -> str:
-    """A message in words."""
+    """The size and dtypes of a message in words."""
     dtypes = ", ".join(sorted({str(part.dtype) for part in parts}))
     return f"{nbytes(parts):,} bytes of {dtypes}" if dtypes else "nothing"

@@ -1,6 +1,6 @@
-"""Threads that take turns: one runs until it has to wait, then the next one that can go on does.
+"""A cooperative scheduler of threads: one runs until it has to wait, then the next that can go on.
 
-The order is always the same, and that nobody can go on is seen at once.
+The order is always the same, and a deadlock is detected at once.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .errors import CommError, DeadlockError, Killed, RankError
 
 __all__ = ["Scheduler"]
 
-_TO_END = 10.0  # seconds that ranks have to end after an interrupt; a second one ends the waiting
+_TO_END = 10.0  # seconds that ranks have to end after an interrupt; a second interrupt ends the wait
 
 
 class _Rank:
-    """One thread: whether it has ended, and what it waits for."""
+    """The thread of a rank: whether it has ended, and what it waits for."""
 
     def __init__(self) -> None:
         self.turn = threading.Semaphore(0)
@@ -32,7 +32,7 @@ class _Rank:
 
 
 class Scheduler:
-    """Runs one function for each rank.
+    """Runs one function for each rank in cooperative threads.
 
     Parameters
     ----------
@@ -46,15 +46,15 @@ class Scheduler:
         self._all_ended = threading.Event()
 
     def run(self, functions: Sequence[Callable[[], Any]]) -> list[Any]:
-        """The ranks' results in order.
+        """Run the functions; the ranks' results in order.
 
         Raises
         ------
         BaseException
-            The first exception that a rank ended with, with a note of which; the others have got `RankError`
+            The first exception that ended a rank, with a note that names it; the others have got `RankError`
             wherever they waited.
         KeyboardInterrupt
-            When the ranks have ended, or after some seconds, whatever an interrupt's handler raises.
+            The exception of an interrupt's handler, when the ranks have ended or after some seconds.
         """
         for rank, function in enumerate(functions):
             inherited = copy_context().run  # options and NumPy's error state
@@ -66,7 +66,7 @@ class Scheduler:
         self._ranks[0].turn.release()
         try:
             self._all_ended.wait()
-        except BaseException as interrupt:  # the rank whose turn it is hears of it when it waits
+        except BaseException as interrupt:  # the running rank gets the error when it waits
             self._fail(0, interrupt)
             # This thread may end the process, and with it memory that a kernel of that rank's works on.
             self._all_ended.wait(_TO_END)
@@ -78,7 +78,7 @@ class Scheduler:
         return [rank.result for rank in self._ranks]
 
     def wait(self, rank: int, ready: Callable[[], bool], what: Callable[[], str]) -> None:
-        """Let others go on until a condition holds; called by a rank's thread.
+        """Let other ranks run until a condition holds; called by a rank's thread.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Scheduler:
         ready : callable
             The condition.
         what : callable
-            Says in words what is waited for.
+            Describes in words what is waited for.
 
         Raises
         ------
@@ -104,18 +104,18 @@ class Scheduler:
         self._check()
 
     def pause(self, rank: int) -> None:
-        """Let others go on until each of them waits; called by a rank's thread, and raises as `wait`."""
+        """Let other ranks run until each of them waits; called by a rank's thread, and raises as `wait`."""
         self.check_thread(rank)
         if self._failure is None:
             self._yield_turn(rank, lambda: True, lambda: "its turn")
         self._check()
 
     def lost(self, rank: int) -> bool:
-        """Has a rank ended by `Killed`?"""
+        """Whether a rank has ended by `Killed`."""
         return self._ranks[rank].lost
 
     def check_thread(self, rank: int) -> None:
-        """Raise `CommError` in any thread but the one that is this rank: it has no turn to hand over."""
+        """Raise `CommError` in any thread but that of a rank: only that one has a turn to yield."""
         mine = self._ranks[rank].thread
         if mine is not None and threading.current_thread() is not mine:
             raise CommError(
@@ -146,7 +146,7 @@ class Scheduler:
                 me.result = function()
         except Killed:
             me.lost = True
-        except BaseException as error:  # whatever ends a rank ends all of them, but for its own end
+        except BaseException as error:  # an error of one rank ends all of them
             if not (isinstance(error, SystemExit) and error.code in (None, 0)):
                 self._fail(rank, error)
         me.ended = True
@@ -167,7 +167,7 @@ class Scheduler:
             self._failure = rank, error, "".join(traceback.format_exception(error))
 
     def _next(self, rank: int) -> int | None:
-        """The next rank that can go on, `rank` itself last."""
+        """The next rank that can run, `rank` itself last."""
         size = len(self._ranks)
         for other in ((rank + i) % size for i in range(1, size + 1)):
             it = self._ranks[other]

@@ -1,4 +1,5 @@
-"""Messages whose sizes only their senders know: counts first, then one message for each pair."""
+"""Sparse all-to-all exchanges: messages whose sizes only their senders know, and only between ranks that have
+some."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ __all__ = ["allgather", "exchange_counts", "order_by_owner", "sparse_alltoall", 
 
 
 def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
-    """How many elements each rank sends to this one, from how many this one sends to each."""
+    """The elements that each rank sends to this one, from the numbers that this one sends to each."""
     going, coming = np.array(counts, np.int64), np.zeros(comm.size, np.int64)
     places = [slice(k, k + 1) for k in range(comm.size)]
     comm.alltoallw([[going[at]] for at in places], [[coming[at]] for at in places])
@@ -23,22 +24,22 @@ def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
 def sparse_alltoallv(
     comm: Communicator, sends: Sequence[Sequence[Array]], counts: Sequence[int]
 ) -> list[list[Array]]:
-    """Send some arrays to each rank, all in one message, where the sizes are known at both ends.
+    """Send some arrays to each rank, all in one message, where both ends know the sizes.
 
     Parameters
     ----------
     comm : Communicator
         The ranks; all of them call this.
     sends : sequence of sequences of ndarray
-        For each rank the arrays that go there: as many for every rank, and on all of them of the same dtypes
+        For each rank the arrays to send: as many for every rank, and on all of them of the same dtypes
         and shapes but for the first axis, which is as long in all that go to one rank.
     counts : sequence of int
-        For each rank the length of what comes from it.
+        For each rank the length of the arrays that it sends.
 
     Returns
     -------
     list of lists of ndarray
-        For each rank the arrays that have come from it; this rank's own are those given.
+        For each rank the arrays received from it; those of this rank are the ones given.
     """
     got: list[list[Array]] = []
     requests = []
@@ -58,18 +59,18 @@ def sparse_alltoallv(
 
 
 def sparse_alltoall(comm: Communicator, sends: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """Send some arrays to each rank, as `sparse_alltoallv` does, of sizes that the others do not know."""
+    """Send some arrays to each rank, as `sparse_alltoallv`, of sizes that receivers do not know."""
     return sparse_alltoallv(comm, sends, exchange_counts(comm, [len(parts[0]) for parts in sends]))
 
 
 def order_by_owner(owners: Array, ranks: int) -> Array:
-    """The order in which elements are in that of the ranks that own them, and else in their own."""
+    """The stable order that sorts elements by the ranks that own them."""
     # NumPy sorts integers of 16 bits by their digits
     return np.argsort(owners.astype(np.uint16) if ranks < 1 << 16 else owners, kind="stable")
 
 
 def allgather(comm: Communicator, value: Any) -> Array:
-    """A value of every rank, in the order of ranks; arrays are of one shape and dtype everywhere."""
+    """The values of all ranks, stacked in the order of ranks; of one shape and dtype on all of them."""
     here = np.asarray(value)
     table = np.empty((comm.size, *here.shape), here.dtype)
     comm.allgather(here, table)

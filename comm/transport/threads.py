@@ -1,8 +1,8 @@
-"""Ranks as threads of one process that take turns, for tests, examples and a run without MPI.
+"""A communicator over threads that take turns, for tests, examples and runs without MPI.
 
-Stricter than MPI: a send ends when its receive has been found, data arrives at the receiver's wait, what is
-sent must not change before the sender's, and every message must be received and waited for.  Sizes, dtypes
-and the order of collective operations are compared, and ranks that wait for each other are told so.
+Stricter than MPI: a send completes only when its receive is found, data arrives when the receiver waits, sent
+memory must not change before the sender waits, and every message must be received and waited for.  Sizes,
+dtypes and the order of collective operations are compared, and deadlocks are reported.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ current: ContextVar[Communicator | None] = ContextVar("dcarray_rank", default=No
 
 
 def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
-    """Run a function as so many ranks; `dcarray.comm.world` gives each its communicator.
+    """Run a function as `size` simulated ranks; `dcarray.comm.world` returns the communicator of each.
 
-    Each begins with the options and the state of ``np.errstate`` of the caller.
+    Each rank begins with the caller's options and state of ``np.errstate``.
 
     Parameters
     ----------
     size : int
         The number of ranks.
     function : callable
-        What each rank runs.
+        The function that each rank runs.
     *args
         Its arguments.
 
     Returns
     -------
     list
-        What it has returned on each rank.
+        The results of the ranks, in order.
 
     Raises
     ------
     DeadlockError
         When every rank waits for another one.
     MismatchError
-        When two ends of a message, or two ranks' collective operations, differ, or messages are left over.
+        When two ends of a message, or two ranks' collective operations, differ, or a message is left over.
     Exception
-        The first that a rank raises; it ends the others.
+        The first exception that a rank raises; it ends the others.
     """
     if size < 1:
         raise CommError(f"{size} ranks cannot run")
@@ -84,7 +84,7 @@ def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def rank_of_thread() -> Communicator:
-    """The communicator of the simulated rank that this thread is."""
+    """The communicator of the simulated rank that runs in this thread."""
     comm = current.get()
     if comm is None:
         raise CommError("this thread is no simulated rank")
@@ -123,7 +123,7 @@ class _Message:
             _fill(self.parts, self.other.data)
 
     def is_done(self) -> bool:
-        """Is there another end, or will there never be?"""
+        """Whether the other end has been found, or never will be."""
         return self.other is not None or self.comm._post.scheduler.lost(self.comm._ranks[self.peer])
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class _Message:
 
 
 class _Collective:
-    """A collective operation that not all ranks have come to."""
+    """A collective operation that not all ranks have begun."""
 
     def __init__(self, what: tuple[Any, ...], rank: int, where: str) -> None:
         self.what, self.rank, self.where = what, rank, where
@@ -142,18 +142,18 @@ class _Collective:
 
 
 class _Mailbox:
-    """What the ranks of a run share."""
+    """The state that the ranks of a run share."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.sends: defaultdict[_Key, deque[_Message]] = defaultdict(deque)
         self.receives: defaultdict[_Key, deque[_Message]] = defaultdict(deque)
         self.meetings: dict[tuple[Any, int], _Collective] = {}
-        self.broken: dict[Any, str] = {}  # groups whose ranks have parted, and how
+        self.broken: dict[Any, str] = {}  # groups whose ranks do different things, with the reports
         self.open: set[_Message] = set()
 
     def match(self, key: _Key, message: _Message) -> None:
-        """Find the other end of a message, or keep it until that comes."""
+        """Match a message with its other end, or store it until that comes."""
         self.scheduler.check_thread(message.comm.world_rank)
         self.open.add(message)
         mine, others = self.sends, self.receives
@@ -173,12 +173,12 @@ class _Mailbox:
         message.other, other.other = other, message
 
     def forget(self, key: Any, meeting: _Collective, size: int) -> None:
-        """Keep an operation only until all ranks have gone on."""
+        """Drop a collective operation when all ranks have left it."""
         if meeting.left == size:
             del self.meetings[key]
 
     def check_empty(self) -> None:
-        """Raise `MismatchError` when a message has no other end, or nobody has waited for it."""
+        """Raise `MismatchError` when a message has no other end or has not been waited for."""
         lost = self.scheduler.lost
         left = [m for m in self.open if not lost(m.comm.world_rank) and not lost(m.comm._ranks[m.peer])]
         for message in sorted(left, key=str):
@@ -254,7 +254,7 @@ class ThreadCommunicator:
         out[...] = self._reduction(("allreduce", op, array.shape, array.dtype), array, op)()
 
     def _reduction(self, what: tuple[Any, ...], array: Array, op: str) -> Callable[[], Array]:
-        """The ranks' elements combined in the order of ranks, when asked for."""
+        """A function that combines the ranks' elements in the order of ranks."""
         ufunc = reduction_ufunc(op, array.dtype)
         self.counts.collective(array.nbytes)
         brought = self._synchronise(what, array.copy())
@@ -305,7 +305,7 @@ class ThreadCommunicator:
         return found
 
     def _enter(self, what: tuple[Any, ...], where: str) -> tuple[Any, _Collective]:
-        """Take part in the next operation of all ranks."""
+        """Begin the next collective operation of the group."""
         self._post.scheduler.check_thread(self.world_rank)
         self._check()
         key = (self._context, self._met)
@@ -322,12 +322,12 @@ class ThreadCommunicator:
         return key, meeting
 
     def _check(self) -> None:
-        """Raise `MismatchError` on every rank of a group in which they have parted."""
+        """Raise `MismatchError` on every rank of a group whose ranks do different things."""
         if (text := self._post.broken.get(self._context)) is not None:
             raise MismatchError(text)
 
     def _synchronise(self, what: tuple[Any, ...], value: Any, at: Location | None = None) -> dict[int, Any]:
-        """What each rank brings, when all have come."""
+        """Wait for all ranks of the group; the value of each."""
         where = caller_text() if at is None else location_text(at)
         key, meeting = self._enter(what, where)
         meeting.values[self.rank] = value

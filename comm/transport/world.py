@@ -1,4 +1,4 @@
-"""Which ranks there are: simulated ones, those of an MPI job, or this process alone."""
+"""The communicator of all ranks: simulated ones, those of an MPI job, or this process alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .protocol import Communicator
 
 __all__ = ["world"]
 
-# What launchers tell their processes: MPICH and Slurm, Open MPI, PMIx.
+# Environment variables that launchers set: MPICH and Slurm, Open MPI, PMIx.
 _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 
 _OFF = ("0", "false", "no", "off")
@@ -50,7 +50,7 @@ def world() -> Communicator:
 
 @cache
 def _mpi_world() -> Callable[[bool], Communicator] | None:
-    """What gives MPI's communicator, where there is mpi4py; its import initialises MPI."""
+    """The function that returns MPI's communicator, if mpi4py is installed; its import initialises MPI."""
     if find_spec("mpi4py") is None:
         return None
     from . import mpi

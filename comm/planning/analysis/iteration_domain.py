@@ -16,15 +16,8 @@ from dcarray.ir.nodes import Compute, Index, Load, Window
 from dcarray.ir.windows import loads
 
 __all__ = [
-    "canonical_without_halo",
-    "domain_of",
-    "follows_cyclic_axis",
-    "halo_widths",
-    "is_movable",
-    "layout_from_domain",
-    "layout_of_points",
-    "max_widths",
-    "preferred_domain",
+    "canonical_without_halo", "domain_of", "follows_cyclic_axis", "halo_widths", "is_movable",
+    "layout_from_domain", "layout_of_points", "max_widths", "preferred_domain",
 ]  # fmt: skip
 
 # A halo that is wider than this is exchanged for up to so many times fewer elements that a rank reads: it may

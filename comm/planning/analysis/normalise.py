@@ -15,16 +15,8 @@ from dcarray.ir.ops import OPS, const, const_value
 from dcarray.ir.windows import compose, remap
 
 __all__ = [
-    "combine_with_start",
-    "flatten_nests",
-    "is_zero",
-    "kept_axes",
-    "name_single_points",
-    "reduction_identity",
-    "remap_points",
-    "start_values",
-    "with_point_axes",
-    "without_negative_strides",
+    "combine_with_start", "flatten_nests", "is_zero", "kept_axes", "name_single_points",
+    "reduction_identity", "remap_points", "start_values", "with_point_axes", "without_negative_strides",
 ]  # fmt: skip
 
 

@@ -12,15 +12,9 @@ from dcarray.comm.planning.cost_model import Line, Link
 from dcarray.ir.nodes import Compute
 
 __all__ = [
-    "COSTS",
-    "Costs",
-    "ExpandableStatement",
-    "GroupCosts",
-    "HaloRead",
-    "StatementGroup",
-    "Widths",
+    "COSTS", "Costs", "ExpandableStatement", "GroupCosts", "HaloRead", "StatementGroup", "Widths",
     "any_width",
-]
+]  # fmt: skip
 
 Widths = tuple[tuple[int, int], ...]
 

@@ -26,18 +26,8 @@ from dcarray.ir.nodes import Region
 from dcarray.ir.ops import OPS
 
 __all__ = [
-    "ArrayExchange",
-    "Begin",
-    "Exchanges",
-    "Execution",
-    "Finish",
-    "Frame",
-    "Local",
-    "Memory",
-    "Note",
-    "Program",
-    "Reduce",
-    "Step",
+    "ArrayExchange", "Begin", "Exchanges", "Execution", "Finish", "Frame", "Local", "Memory", "Note",
+    "Program", "Reduce", "Step",
 ]  # fmt: skip
 
 
