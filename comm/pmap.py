@@ -2,7 +2,7 @@
 
 AutoMPHC's ``pfor`` (Shirako and others, 2022) cuts a loop into tiles that run as tasks of a distributed
 runtime.  Here ranks run them, and rank 0 hands them out while it computes some itself: to each request for
-tiles a share of the remaining ones, so that there are few requests in the beginning and small shares in the end
+tiles a share of the remaining ones, so that there are few requests at first and small shares in the end
 (guided self-scheduling: Polychronopoulos and Kuck, IEEE Transactions on Computers 36 (12), 1987).
 """
 

@@ -196,7 +196,7 @@ def test_ranks_that_wait_for_each_other() -> None:
     text = str(caught.value)
     assert "rank 0 waits for the send to rank 1 of 16 bytes of float64 with tag 3" in text
     assert "rank 1 waits for the send to rank 0" in text
-    assert "test_local.py:" in text
+    assert "test_threads.py:" in text
 
 
 def test_a_rank_that_waits_for_one_that_has_ended() -> None:
