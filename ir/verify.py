@@ -214,9 +214,8 @@ class _Checker:
                 self.body(stmt.body)
         for root, found in self.written.items():  # the variable means nothing after the loop
             new = found[before.get(root, 0) :]
-            found[len(found) - len(new) :] = [
-                effects.widened_footprint(w, stmt.var, stmt.bounds) for w in new
-            ]
+            widened = [effects.widened_footprint(w, stmt.var, stmt.bounds) for w in new]
+            found[len(found) - len(new) :] = widened
         self.stmt = stmt
         if stmt.parallel and (reason := independent(stmt, self.source)):
             raise self.fail(f"the turns of a parallel loop need nothing of one another: {reason}")
