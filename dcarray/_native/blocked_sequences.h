@@ -1,5 +1,5 @@
-/* Chains whose steps NumPy's own inner loops do, a block of elements through all steps and then the next, and what a
- * sum or the like makes of them; see chains.py.
+/* Op sequences whose steps NumPy's own inner loops do, a block of elements through all steps and then the next, and what a
+ * sum or the like makes of them; see op_sequences.py.
  *
  * What is between two steps stays in the nearest cache, and what is summed is never stored.  Loops work on one element
  * at a time as far as anybody can see, so that blocks change nothing; and sums are NumPy's to the last bit, since the
@@ -10,7 +10,7 @@ enum { BLOCK = 2048, WIDEST = 8 }; /* elements, and bytes of one */
 static PyObject *Folds; /* a dict: which of these functions and names of methods do */
 
 typedef struct {
-    Chain *chain;
+    OpSequence *sequence;
     char *arrays[ARRAYS], numbers[NUMBERS][16];
     PyObject *held[ARRAYS]; /* their memory */
     char *whole;            /* where what the last step makes is to be, or NULL */
@@ -23,7 +23,7 @@ typedef struct {
 
 /* The loops of the steps, and where what they make is kept: 0, without an exception, if there are not all. */
 static int
-find_steps(Chain *c)
+find_steps(OpSequence *c)
 {
     for (int k = 0; k < c->steps; k++) {
         Operation *o = c->operations + k;
@@ -64,7 +64,7 @@ find_steps(Chain *c)
 static void
 do_block(Work *w, Py_ssize_t at, Py_ssize_t n)
 {
-    Chain *c = w->chain;
+    OpSequence *c = w->sequence;
     for (int k = 0; k < c->steps; k++) {
         Operation *o = c->operations + k;
         char *pointers[3];
@@ -100,8 +100,8 @@ sum_of_pairs(Work *w, Py_ssize_t at, Py_ssize_t n)
         double real;
         float single;
     } sum;
-    char *pointers[3] = {(char *)&sum, w->parts[w->chain->operations[w->chain->steps - 1].part], (char *)&sum};
-    Py_ssize_t strides[3] = {0, w->chain->operations[w->chain->steps - 1].width, 0};
+    char *pointers[3] = {(char *)&sum, w->parts[w->sequence->operations[w->sequence->steps - 1].part], (char *)&sum};
+    Py_ssize_t strides[3] = {0, w->sequence->operations[w->sequence->steps - 1].width, 0};
     do_block(w, at, n);
     if (w->letter == 'd')
         sum.real = -0.0; /* which changes nothing */
@@ -138,8 +138,8 @@ truths_in(const char *part, Py_ssize_t n)
 static void
 fold_in_order(Work *w, Py_ssize_t n, char *result)
 {
-    Py_ssize_t width = w->chain->operations[w->chain->steps - 1].width, many;
-    char *part = w->parts[w->chain->operations[w->chain->steps - 1].part];
+    Py_ssize_t width = w->sequence->operations[w->sequence->steps - 1].width, many;
+    char *part = w->parts[w->sequence->operations[w->sequence->steps - 1].part];
     int64_t count = 0;
     for (Py_ssize_t at = 0; at < n; at += many) {
         many = n - at < BLOCK ? n - at : BLOCK;
@@ -154,7 +154,7 @@ fold_in_order(Work *w, Py_ssize_t n, char *result)
         else if (w->fold == ANY || w->fold == ALL) {
             if (!count)
                 count = memchr(part, w->fold == ANY, many) != NULL;
-            if (count && w->chain->steps == 1) /* what compares raises nothing; what came before it may */
+            if (count && w->sequence->steps == 1) /* what compares raises nothing; what came before it may */
                 break;
         }
         else
@@ -164,12 +164,12 @@ fold_in_order(Work *w, Py_ssize_t n, char *result)
         memcpy(result, &count, sizeof(count));
 }
 
-/* Begin to work on what a sketch has: 0, without an exception, if that cannot be. */
+/* Begin to work on what a deferred sequence has: 0, without an exception, if that cannot be. */
 static int
-begin_work(Work *w, Sketch *s)
+begin_work(Work *w, Deferred *s)
 {
-    Chain *c = s->chain;
-    w->chain = c;
+    OpSequence *c = s->sequence;
+    w->sequence = c;
     w->raised = 0;
     w->whole = NULL;
     w->code = NULL;
@@ -194,16 +194,16 @@ end_work(Work *w)
 {
     int bits = (w->raised & FE_DIVBYZERO ? 1 : 0) | (w->raised & FE_OVERFLOW ? 2 : 0) |
                (w->raised & FE_UNDERFLOW ? 4 : 0) | (w->raised & FE_INVALID ? 8 : 0); /* NumPy's */
-    for (int k = 0; k < w->chain->arrays; k++)
+    for (int k = 0; k < w->sequence->arrays; k++)
         Py_DECREF(w->held[k]);
     if (w->raised)
         feclearexcept(FLAGS);
-    return !(bits & w->chain->mask);
+    return !(bits & w->sequence->mask);
 }
 
 /* Do all steps into memory: 1, or 0 if that is to be recorded. */
 static int
-work_through(Sketch *s, char *whole)
+work_through(Deferred *s, char *whole)
 {
     Work w;
     Py_ssize_t n = s->size, many;
@@ -231,11 +231,11 @@ scalar_of(char letter, const void *value)
     return AsResult(r);
 }
 
-/* What a sum or the like gives of all that a sketch is to compute; NULL, without an exception, if it is to be computed. */
+/* What a sum or the like gives of all that a deferred sequence is to compute; NULL, without an exception, if it is to be computed. */
 static PyObject *
-folded(Sketch *s, int fold)
+folded(Deferred *s, int fold)
 {
-    Chain *c = s->chain;
+    OpSequence *c = s->sequence;
     Work w;
     char letter = ((Descr *)c->operations[c->steps - 1].dtype)->type, result[16] = {0};
     int truths = letter == '?', pairs = (fold == SUM || fold == MEAN) && (letter == 'd' || letter == 'f');

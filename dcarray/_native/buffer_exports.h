@@ -167,7 +167,7 @@ lend(PyObject *x, Py_buffer *view, int flags)
     Lent *lent;
     int small = a != NULL, done;
     if (!small) {
-        if (!is_large(x) || !alone_here_now() || AT(x, Readonly) != Py_False || !compiles(x) || (a = view_of(x)) == NULL)
+        if (!is_large(x) || !eager_here_now() || AT(x, Readonly) != Py_False || !compiles(x) || (a = view_of(x)) == NULL)
             return 0;
     }
     if (strchr("qQ", ((Array *)a)->dtype->type) || !describable((Array *)a) || !suits((Array *)a, flags) ||

@@ -1,31 +1,32 @@
-/* Places in the user's code where NumPy works on large arrays at once; see alone.py.
+/* The table of call sites, where NumPy works on large arrays at once once they are promoted; see call_sites.py.
  *
- * A place is a code object and an instruction in it.  The table is a cache: of three places that fall together the one
- * that was learned first is pushed out.  Included where what it uses is declared. */
+ * A call site is a code object and an instruction in it.  The table is a cache: of three sites that fall together the one
+ * that was entered first is pushed out.  Included where what it uses is declared. */
 
 #include <time.h>
 
-enum { PLACES = 1024, STRIKES = 3, SEEN = 8 }; /* SEEN: axes of windows that are looked at here */
-enum { PATIENCE = 8 };
+enum { SITES = 1024, SEEN = 8 }; /* SEEN: axes of windows that are looked at here */
 
 typedef struct {
     PyObject *code;
-    int instruction, strikes;
-    int barred, vain; /* is nothing learned here any more, although it would have been so many times? */
-    int settled;      /* or has it been so often that nothing is unlearned? */
-    Py_ssize_t most; /* elements that NumPy is to work on here; 0 for none */
-    Py_ssize_t sure; /* of which it would anyway, so that nothing is recorded instead */
-    PyObject *note;  /* the pair of them, as a store has it; NULL as long as nobody wanted it */
-    PyObject *chain; /* the chain that it is a step of (op_sequences.h), and which; NULL for none */
+    int instruction;
+    int state;        /* DEOPTIMISED: it is blocked, for what it made was an operand of a region's kernels */
+    int strikes;      /* how often it was demoted */
+    int blocked_hits; /* promotions that were refused since it is blocked */
+    int pinned;       /* after so many it is active for good */
+    Py_ssize_t limit;    /* elements that NumPy is to work on here; 0 for none */
+    Py_ssize_t always;   /* of which it would anyway, so that nothing is recorded instead */
+    PyObject *note;      /* the code and the instruction as a store has them; NULL as long as nobody wanted them */
+    PyObject *sequence;  /* the op sequence that it is a step of (op_sequences.h), and which; NULL for none */
     int step;
-} Place;
+} CallSite;
 
-static Place Places[PLACES];
-static int Viewing;      /* may NumPy make views of large arrays?  Not where several ranks run the program */
-static int Suspended;    /* how often `suspend` was called, less `resume` */
+static CallSite CallSites[SITES];
+static int Viewing;   /* may NumPy make views of large arrays?  Not where several ranks run the program */
+static int Suspended; /* how often `suspend` was called, less `resume` */
 
-static unsigned long Outright; /* a thread of which NumPy does everything at once, or 0; */
-static double Until;           /* and until when */
+static unsigned long EagerThread; /* the thread in an eager period, of which NumPy does everything, or 0; */
+static double EagerUntil;         /* and until when */
 
 static double
 seconds(void)
@@ -38,106 +39,106 @@ seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-/* Is there a thread of which NumPy does everything at once? */
+/* Is a thread in an eager period? */
 static inline int
-all_at_once(void)
+any_eager_period(void)
 {
-    return Outright && seconds() < Until;
+    return EagerThread && seconds() < EagerUntil;
 }
 
 #include "memory.h"
 
-/* As `outright`, or has it done so until a moment ago?  That costs no look at the clock. */
+/* As `in_eager_period`, or was it until a moment ago?  That costs no look at the clock. */
 static inline int
-at_once(void)
+lately_eager(void)
 {
-    return Outright && !Suspended && Outright == PyThread_get_thread_ident();
+    return EagerThread && !Suspended && EagerThread == PyThread_get_thread_ident();
 }
 
-/* Does NumPy do at once whatever this thread asks for? */
+/* Is this thread in an eager period: does NumPy do at once whatever it asks for? */
 static inline int
-outright(void)
+in_eager_period(void)
 {
-    if (!Outright || Suspended || Outright != PyThread_get_thread_ident())
+    if (!EagerThread || Suspended || EagerThread != PyThread_get_thread_ident())
         return 0;
-    if (seconds() < Until)
+    if (seconds() < EagerUntil)
         return 1;
-    Outright = 0;
+    EagerThread = 0;
     keep_no_memory();
     return 0;
 }
 
-/* Where a place is or may be put: there, or just behind. */
-static Place *
-places_of(PyObject *code, int instruction)
+/* Where a call site is or may be put: there, or just behind. */
+static CallSite *
+site_bucket(PyObject *code, int instruction)
 {
     uint64_t mixed = ((uint64_t)(uintptr_t)code >> 4) + ((uint64_t)(unsigned)instruction << 40);
     mixed *= 0x9E3779B97F4A7C15u; /* Fibonacci hashing */
-    return Places + ((mixed ^ mixed >> 23) >> 40) % (PLACES / 2) * 2;
+    return CallSites + ((mixed ^ mixed >> 23) >> 40) % (SITES / 2) * 2;
 }
 
 static inline int
-is_at(Place *place, PyObject *code, int instruction)
+is_at(CallSite *site, PyObject *code, int instruction)
 {
-    return place->code == code && place->instruction == instruction;
+    return site->code == code && site->instruction == instruction;
 }
 
-/* A place that is known, or NULL. */
-static Place *
-place_of(PyObject *code, int instruction)
+/* A known call site, or NULL. */
+static CallSite *
+site_of(PyObject *code, int instruction)
 {
-    Place *place = places_of(code, instruction);
-    return is_at(place, code, instruction) ? place : is_at(place + 1, code, instruction) ? place + 1 : NULL;
+    CallSite *site = site_bucket(code, instruction);
+    return is_at(site, code, instruction) ? site : is_at(site + 1, code, instruction) ? site + 1 : NULL;
 }
 
-/* That place, put into the table if it is not there. */
-static Place *
-place_for(PyObject *code, int instruction)
+/* That site, put into the table if it is not there. */
+static CallSite *
+site_for(PyObject *code, int instruction)
 {
-    Place *place = place_of(code, instruction), old;
-    if (place != NULL)
-        return place;
-    place = places_of(code, instruction);
-    old = place[1];
-    place[1] = place[0];
-    *place = (Place){.code = Py_NewRef(code), .instruction = instruction};
+    CallSite *site = site_of(code, instruction), old;
+    if (site != NULL)
+        return site;
+    site = site_bucket(code, instruction);
+    old = site[1];
+    site[1] = site[0];
+    *site = (CallSite){.code = Py_NewRef(code), .instruction = instruction};
     Py_XDECREF(old.code);
     Py_XDECREF(old.note);
-    Py_XDECREF(old.chain);
-    return place_of(code, instruction); /* what was dropped may have run code */
+    Py_XDECREF(old.sequence);
+    return site_of(code, instruction); /* what was dropped may have run code */
 }
 
-/* The place where the user's code is, if anything was learned there.  Where functions of ours or NumPy's that are
+/* The call site where the user's code is, if it is in the table.  Where functions of ours or NumPy's that are
  * written in Python are between, there is nothing to be found. */
-static Place *
-place_here(void)
+static CallSite *
+site_here(void)
 {
     PyFrameObject *frame = PyEval_GetFrame();
     PyCodeObject *code;
-    Place *place;
+    CallSite *site;
     int instruction;
     if (frame == NULL || Suspended)
         return NULL;
     code = PyFrame_GetCode(frame);
     instruction = PyFrame_GetLasti(frame);
-    place = place_of((PyObject *)code, instruction);
+    site = site_of((PyObject *)code, instruction);
     Py_DECREF(code); /* the frame holds it */
-    return place;
+    return site;
 }
 
 /* What has been found out for one operator, all of whose operands ask for it.  It holds from `ask_once` to `ask_again`,
  * between which no other thread runs; and should the garbage collector run code there, what that asks for is computed
  * by NumPy or recorded as if it were the operator's, which is right, too. */
 static struct {
-    int on, placed, permits; /* the last: as `permitted`, or -1 */
-    Place *place;
+    int on, found, permits; /* the last: as `permits`, or -1 */
+    CallSite *site;
 } Asked;
 
 static inline void
 ask_once(void)
 {
     Asked.on = 1;
-    Asked.placed = 0;
+    Asked.found = 0;
     Asked.permits = -1;
 }
 
@@ -148,18 +149,18 @@ ask_again(void)
 }
 
 /* As that, if NumPy is to work there at once. */
-static Place *
-here(void)
+static CallSite *
+eager_site_here(void)
 {
-    Place *place;
-    if (Asked.on && Asked.placed)
-        place = Asked.place;
+    CallSite *site;
+    if (Asked.on && Asked.found)
+        site = Asked.site;
     else {
-        place = place_here();
-        Asked.place = place;
-        Asked.placed = 1;
+        site = site_here();
+        Asked.site = site;
+        Asked.found = 1;
     }
-    return place != NULL && place->most ? place : NULL;
+    return site != NULL && site->limit ? site : NULL;
 }
 
 static int Strict; /* the option `strict`, as it was when `eager_below` was last asked for */
@@ -210,12 +211,12 @@ simulated(void)
     return one;
 }
 
-/* May NumPy work on so many elements at this place, as `allowed` of alone.py?  -1 with an exception. */
+/* May NumPy work on so many elements at this site, as `allowed` of call_sites.py?  -1 with an exception. */
 static int
-permitted(Place *place, Py_ssize_t elements)
+permits(CallSite *site, Py_ssize_t elements)
 {
     Py_ssize_t below;
-    if (place == NULL || elements > place->most)
+    if (site == NULL || elements > site->limit)
         return 0;
     if (Asked.on && Asked.permits >= 0)
         return Asked.permits;
@@ -225,9 +226,9 @@ permitted(Place *place, Py_ssize_t elements)
 
 /* As that, where the user's code is. */
 static int
-alone_here(Py_ssize_t elements)
+eager_here(Py_ssize_t elements)
 {
-    return outright() ? 1 : permitted(here(), elements);
+    return in_eager_period() ? 1 : permits(eager_site_here(), elements);
 }
 
 /* The plain view of a window, new, as `view` of window.py; NULL, without an exception, if it is not of the usual kind:
@@ -319,16 +320,16 @@ viewable(PyObject *x)
 
 /* That view, if NumPy is to work on it where the user's code is; of what does not compile, where that was learned. */
 static PyObject *
-alone(PyObject *x)
+eager_view(PyObject *x)
 {
     PyObject *view;
-    Place *place = NULL;
-    int found, all = outright();
-    if (AT(x, Small) != Py_None || (!all && (place = here()) == NULL) ||
-        (!compiles(x) && (all || !place->sure)) || (view = view_of(x)) == NULL ||
+    CallSite *site = NULL;
+    int found, all = in_eager_period();
+    if (AT(x, Small) != Py_None || (!all && (site = eager_site_here()) == NULL) ||
+        (!compiles(x) && (all || !site->always)) || (view = view_of(x)) == NULL ||
         (!compiles(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
         return NULL;
-    found = all ? 1 : permitted(place, elements_of(view));
+    found = all ? 1 : permits(site, elements_of(view));
     if (found < 0)
         PyErr_Clear();
     return found > 0 && (!Strict || compiles(x)) ? view : NULL;
@@ -336,109 +337,110 @@ alone(PyObject *x)
 
 /* Note who made what a large array holds; nothing is lost where that fails. */
 static void
-note_place(PyObject *x)
+note_site(PyObject *x)
 {
-    Place *place;
+    CallSite *site;
     PyObject *store;
-    if (!is_large(x) || (place = here()) == NULL)
+    if (!is_large(x) || (site = eager_site_here()) == NULL)
         return;
     store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
-    if (place->note == NULL && (place->note = Py_BuildValue("Oi", place->code, place->instruction)) == NULL)
+    if (site->note == NULL && (site->note = Py_BuildValue("Oi", site->code, site->instruction)) == NULL)
         PyErr_Clear();
     else if (store == NULL)
-        Py_XSETREF(AT(x, Origin), Py_NewRef(place->note));
+        Py_XSETREF(AT(x, Origin), Py_NewRef(site->note));
     else
-        Py_XSETREF(AT(store, Alone), Py_NewRef(place->note));
+        Py_XSETREF(AT(store, EagerSite), Py_NewRef(site->note));
 }
 
-/* learn(code, instruction, elements, sure) */
+/* promote(code, instruction, elements, always): NumPy works at once on up to so many elements here. */
 static PyObject *
-learn_place(PyObject *module, PyObject *args)
+promote_site(PyObject *module, PyObject *args)
 {
     PyObject *code;
     Py_ssize_t elements;
-    int instruction, sure;
-    Place *place;
-    if (!PyArg_ParseTuple(args, "O!inp", &PyCode_Type, &code, &instruction, &elements, &sure))
+    int instruction, always;
+    CallSite *site;
+    if (!PyArg_ParseTuple(args, "O!inp", &PyCode_Type, &code, &instruction, &elements, &always))
         return NULL;
-    place = place_for(code, instruction);
-    if (place == NULL)
+    site = site_for(code, instruction);
+    if (site == NULL)
         Py_RETURN_NONE;
-    if (sure && place->sure < elements)
-        place->sure = elements;
+    if (always && site->always < elements)
+        site->always = elements;
     /* NumPy is sooner even where what wants the result is recorded with it: that may be a kernel's by itself. */
-    if (!sure && place->barred && ++place->vain >= PATIENCE) {
-        place->barred = 0;
-        place->settled = 1;
-    }
-    if ((sure || !place->barred) && place->most < elements)
-        place->most = elements;
+    if (!always && site->state == DEOPTIMISED && ++site->blocked_hits >= BLOCKED_HITS)
+        site->pinned = 1;
+    if (!always && (site->state != DEOPTIMISED || site->pinned))
+        site->state = ACTIVE;
+    if ((always || site->state == ACTIVE) && site->limit < elements)
+        site->limit = elements;
     Py_RETURN_NONE;
 }
 
-/* strike(code, instruction, bar) */
+/* demote(code, instruction, block): what was made here at once is an operand of something recorded, or even, to
+ * `block` it, of something that runs as a region. */
 static PyObject *
-strike_place(PyObject *module, PyObject *args)
+demote_site(PyObject *module, PyObject *args)
 {
     PyObject *code;
-    int instruction, bar;
-    Place *place;
-    if (!PyArg_ParseTuple(args, "O!ip", &PyCode_Type, &code, &instruction, &bar))
+    int instruction, block;
+    CallSite *site;
+    if (!PyArg_ParseTuple(args, "O!ip", &PyCode_Type, &code, &instruction, &block))
         return NULL;
-    place = place_of(code, instruction);
-    if (place != NULL && !place->settled && (bar || place->strikes < STRIKES)) {
-        place->strikes += !bar;
-        place->barred |= bar;
-        place->most = place->sure;
+    site = site_of(code, instruction);
+    if (site != NULL && !site->pinned && (block || site->strikes < STRIKES)) {
+        site->strikes += !block;
+        site->state = block || site->state == DEOPTIMISED ? DEOPTIMISED : OBSERVED;
+        site->limit = site->always;
     }
     Py_RETURN_NONE;
 }
 
-/* begin_outright(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread, this
+/* begin_eager_period(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread, this
  * one or another, is in such a time already. */
 static PyObject *
-begin_outright(PyObject *module, PyObject *length)
+begin_eager_period(PyObject *module, PyObject *length)
 {
     double given = PyFloat_AsDouble(length);
     if (given == -1 && PyErr_Occurred())
         return NULL;
-    outright(); /* a time of this thread's that has passed ends */
-    if (all_at_once())
+    in_eager_period(); /* a time of this thread's that has passed ends */
+    if (any_eager_period())
         Py_RETURN_FALSE;
-    Outright = PyThread_get_thread_ident();
-    Until = seconds() + given;
+    EagerThread = PyThread_get_thread_ident();
+    EagerUntil = seconds() + given;
     keep_memory();
     Py_RETURN_TRUE;
 }
 
-/* end_outright(): this thread's time is over. */
+/* end_eager_period(): this thread's time is over. */
 static PyObject *
-end_outright(PyObject *module, PyObject *unused)
+end_eager_period(PyObject *module, PyObject *unused)
 {
-    if (outright())
-        Outright = 0;
+    if (in_eager_period())
+        EagerThread = 0;
     keep_no_memory();
     Py_RETURN_NONE;
 }
 
-/* expire_outright(): that of whatever thread is over as soon as it looks. */
+/* expire_eager_period(): that of whatever thread is over as soon as it looks. */
 static PyObject *
-expire_outright(PyObject *module, PyObject *unused)
+expire_eager_period(PyObject *module, PyObject *unused)
 {
-    Until = 0;
+    EagerUntil = 0;
     Py_RETURN_NONE;
 }
 
-/* is_outright(): is this thread in such a time? */
+/* in_eager_period(): is this thread in such a time? */
 static PyObject *
-is_outright(PyObject *module, PyObject *unused)
+eager_period_state(PyObject *module, PyObject *unused)
 {
-    return PyBool_FromLong(outright());
+    return PyBool_FromLong(in_eager_period());
 }
 
-/* suspend(more): 1 or -1 */
+/* suspend(change): 1 or -1 */
 static PyObject *
-suspend_places(PyObject *module, PyObject *more)
+suspend_sites(PyObject *module, PyObject *more)
 {
     long change = PyLong_AsLong(more);
     if (change == -1 && PyErr_Occurred())

@@ -99,7 +99,7 @@ unwritten(PyObject *shape, PyObject *dtype)
     int sequence = PyTuple_CheckExact(shape) || PyList_CheckExact(shape);
     PyObject *sizes, *made = NULL;
     Py_ssize_t n = 1;
-    if (dtype == NULL || !alone_here_now())
+    if (dtype == NULL || !eager_here_now())
         return NULL;
     sizes = sequence ? PySequence_Tuple(shape) : PyTuple_Pack(1, shape);
     for (Py_ssize_t k = 0; sizes != NULL && n > 0 && k < PyTuple_GET_SIZE(sizes); k++) {
@@ -152,7 +152,7 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     if (most < 0)
         return NULL;
     below = eager_below();
-    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && alone_here((Py_ssize_t)most) > 0 &&
+    small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && eager_here((Py_ssize_t)most) > 0 &&
                                      !((kind == SHAPED || kind == FILLED) && most >= (double)POOLED));
     PyErr_Clear();
     if (!small && kind == UNWRITTEN) {
@@ -161,7 +161,7 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     }
     /* NumPy does this in any case; what it makes is large, but not so that much depends on who has it */
     small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= Limit &&
-             most < (kind == SQUARE ? MUCH : UNASKED) && alone_here_now();
+             most < (kind == SQUARE ? MUCH : UNASKED) && eager_here_now();
     if (!small || (made = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
         return NULL;
     if (Py_TYPE(made) == Plain && !usual_dtype(made)) /* arrays may be among its elements */

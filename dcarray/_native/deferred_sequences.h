@@ -1,33 +1,33 @@
-/* How operators become the steps of a chain, and how chains are learned; see op_sequences.h.  Included where what it uses is
+/* How operators become the steps of an op sequence, and how op sequences are learned; see op_sequences.h.  Included where what it uses is
  * declared. */
 
-static Sketch *
-new_sketch(Chain *c)
+static Deferred *
+new_deferred(OpSequence *c)
 {
-    Sketch *s = PyObject_New(Sketch, &SketchType);
+    Deferred *s = PyObject_New(Deferred, &DeferredType);
     if (s == NULL)
         return NULL;
-    memset((char *)s + sizeof(PyObject), 0, sizeof(Sketch) - sizeof(PyObject));
-    s->chain = (Chain *)Py_NewRef((PyObject *)c);
+    memset((char *)s + sizeof(PyObject), 0, sizeof(Deferred) - sizeof(PyObject));
+    s->sequence = (OpSequence *)Py_NewRef((PyObject *)c);
     if (!c->blocks)
         s->shape = Py_NewRef(c->shape);
     s->thread = PyThread_get_thread_ident();
-    s->after = Sketches;
-    if (Sketches != NULL)
-        Sketches->before = s;
-    Sketches = s;
-    s->mark = PyObject_New(Mark, &MarkType);
-    if (s->mark == NULL) {
+    s->after = AllDeferred;
+    if (AllDeferred != NULL)
+        AllDeferred->before = s;
+    AllDeferred = s;
+    s->read = PyObject_New(PendingRead, &PendingReadType);
+    if (s->read == NULL) {
         Py_DECREF(s);
         return NULL;
     }
-    s->mark->sketch = s;
+    s->read->owner = s;
     return s;
 }
 
-/* Do other options mean the same for a chain?  They are known from then on. */
+/* Do other options mean the same for an op sequence?  They are known from then on. */
 static int
-means_the_same(Chain *c, PyObject *options)
+means_the_same(OpSequence *c, PyObject *options)
 {
     static const char *const names[] = {"eager_below", "threads", "fastmath", "debug", "device"};
     int same = options != NULL && options != Py_None;
@@ -43,9 +43,9 @@ means_the_same(Chain *c, PyObject *options)
     return same;
 }
 
-/* Is what a chain was learned under in force: the options and NumPy's error state? */
+/* Is what an op sequence was learned under in force: the options and NumPy's error state? */
 static int
-in_force(Chain *c)
+in_force(OpSequence *c)
 {
     PyObject *options = NULL, *state = NULL, *process;
     int same = PyContextVar_Get(Scoped, NULL, &options) == 0 && PyContextVar_Get(ErrorState, NULL, &state) == 0;
@@ -65,11 +65,11 @@ made_clean(PyObject *x)
     return clean(x) || (computed(x) && !another_records());
 }
 
-/* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the chain's? */
+/* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the op sequence's? */
 static PyObject *
-array_taken(Sketch *s, PyObject *x, char letter)
+array_taken(Deferred *s, PyObject *x, char letter)
 {
-    Chain *c = s->chain;
+    OpSequence *c = s->sequence;
     PyObject *store, *shape = is_large(x) ? AT(x, Shape) : NULL;
     Array *mem;
     int ndim;
@@ -82,7 +82,7 @@ array_taken(Sketch *s, PyObject *x, char letter)
     mem = (Array *)AT(store, Mem);
     ndim = (int)PyTuple_GET_SIZE(shape);
     if (AT(x, Index) != Py_None || AT(store, Head) != Py_None || AT(store, Exports) != Py_None ||
-        AT(store, Shard) != Py_None || (!c->blocks && AT(store, Alone) != Py_None) || Py_TYPE((PyObject *)mem) != Plain)
+        AT(store, Shard) != Py_None || (!c->blocks && AT(store, EagerSite) != Py_None) || Py_TYPE((PyObject *)mem) != Plain)
         return NULL;
     if (mem->ndim != ndim || (mem->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) || !is_known(mem->dtype) ||
         mem->dtype->type != letter || PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
@@ -149,7 +149,7 @@ rows_of(PyObject *x, Py_ssize_t *row, Py_ssize_t *skipped)
 
 /* As `array_taken`, of such rows, for which NumPy's loops are to do the steps. */
 static PyObject *
-rows_taken(Sketch *s, PyObject *x, char letter, int which)
+rows_taken(Deferred *s, PyObject *x, char letter, int which)
 {
     PyObject *store, *head, *shape = AT(x, Shape);
     Py_ssize_t row, skipped;
@@ -159,20 +159,20 @@ rows_taken(Sketch *s, PyObject *x, char letter, int which)
     head = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
     if (head == NULL || AT(head, Head) != Py_None || AT(head, Exports) != Py_None || AT(head, Shard) != Py_None)
         return NULL;
-    /* this sketch may read the same memory already */
-    if (!(AT(head, Used) == (PyObject *)s->mark && idle(AT(head, Dirty))) && !made_clean(x))
+    /* this deferred sequence may read the same memory already */
+    if (!(AT(head, Used) == (PyObject *)s->read && idle(AT(head, Dirty))) && !made_clean(x))
         return NULL;
     if ((store = rows_of(x, &row, &skipped)) == NULL || store != head || ((Array *)AT(store, Mem))->dtype->type != letter ||
         PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
         return NULL;
-    for (int k = 0; k < s->chain->arrays; k++)
+    for (int k = 0; k < s->sequence->arrays; k++)
         if (s->stores[k] == store && s->rows[k] == row)
             return NULL;
     if (s->shape == NULL) {
         Py_ssize_t n = 1;
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
             n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
-        if (n < Limit || n > PyLong_AsSsize_t(s->chain->size))
+        if (n < Limit || n > PyLong_AsSsize_t(s->sequence->size))
             return NULL;
         s->size = n;
         s->shape = Py_NewRef(shape);
@@ -182,9 +182,9 @@ rows_taken(Sketch *s, PyObject *x, char letter, int which)
     return store;
 }
 
-/* Are these the rows that a sketch reads already? */
+/* Are these the rows that a deferred sequence reads already? */
 static int
-rows_again(Sketch *s, PyObject *x, int which)
+rows_again(Deferred *s, PyObject *x, int which)
 {
     Py_ssize_t row, skipped;
     return is_large(x) && rows_of(x, &row, &skipped) == s->stores[which] && row == s->rows[which] && !clean(x) &&
@@ -231,11 +231,11 @@ number_taken(PyObject *x, char loop, int blocks)
     return loop != 'f' || fabs(value) <= FLT_MAX;
 }
 
-/* Does an operand do for a step?  What it is, is kept in the sketch. */
+/* Does an operand do for a step?  What it is, is kept in the deferred sequence. */
 static int
-operand_taken(Sketch *s, PyObject *x, char kind, int which)
+operand_taken(Deferred *s, PyObject *x, char kind, int which)
 {
-    Chain *c = s->chain;
+    OpSequence *c = s->sequence;
     PyObject *store;
     switch (kind) {
     case 'a':
@@ -256,7 +256,7 @@ operand_taken(Sketch *s, PyObject *x, char kind, int which)
                     return 0; /* the recording would name it once */
         }
         s->stores[which] = Py_NewRef(store);
-        Py_XSETREF(AT(store, Used), Py_NewRef((PyObject *)s->mark));
+        Py_XSETREF(AT(store, Used), Py_NewRef((PyObject *)s->read));
         return 1;
     case 'n':
         if (!number_taken(x, c->loops[which], c->blocks))
@@ -270,14 +270,14 @@ operand_taken(Sketch *s, PyObject *x, char kind, int which)
     }
 }
 
-/* A large array that a sketch is to compute. */
+/* A large array that a deferred sequence is to compute. */
 static PyObject *
-sketched_array(Sketch *s, PyObject *dtype)
+deferred_array(Deferred *s, PyObject *dtype)
 {
     PyObject *store = blank_store(), *x = store == NULL ? NULL : new_handle();
     PyObject *letter = PyObject_GetAttr(dtype, CharName);
     PyObject *seen = store == NULL ? NULL : PyWeakref_NewRef(store, NULL);
-    PyObject *size = s->chain->blocks ? PyLong_FromSsize_t(s->size) : Py_NewRef(s->chain->size);
+    PyObject *size = s->sequence->blocks ? PyLong_FromSsize_t(s->size) : Py_NewRef(s->sequence->size);
     if (x == NULL || letter == NULL || seen == NULL || size == NULL) {
         Py_XDECREF(store);
         Py_XDECREF(x);
@@ -303,34 +303,34 @@ sketched_array(Sketch *s, PyObject *dtype)
     return x;
 }
 
-/* What a ufunc of one operand or two gives that is the next step of a chain, still to be computed; NULL, without an
+/* What a ufunc of one operand or two gives that is the next step of an op sequence, still to be computed; NULL, without an
  * exception, if it is to be recorded. */
 static PyObject *
-sketched(PyObject *ufunc, PyObject *a, PyObject *b)
+deferred_step(PyObject *ufunc, PyObject *a, PyObject *b)
 {
-    Place *place = ErrorState == NULL ? NULL : place_here();
-    Chain *c = place == NULL ? NULL : (Chain *)place->chain;
+    CallSite *site = ErrorState == NULL ? NULL : site_here();
+    OpSequence *c = site == NULL ? NULL : (OpSequence *)site->sequence;
     Operation *step;
     PyObject *operands[2] = {a, b}, *x;
-    Sketch *s;
+    Deferred *s;
     if (c == NULL || c->strikes >= STRIKES)
         return NULL;
-    step = c->operations + place->step;
+    step = c->operations + site->step;
     if (step->ufunc != ufunc || (step->kinds[1] != 0) != (b != NULL) || !in_force(c) || another_records())
         return NULL;
-    if (place->step == 0) {
-        if (c->until && (c->expired != Expired || seconds() >= c->until)) {
+    if (site->step == 0) {
+        if (c->until && (c->expired != Expirations || seconds() >= c->until)) {
             c->strikes = STRIKES;
             return NULL;
         }
-        if (simulated() || (s = new_sketch(c)) == NULL) {
+        if (simulated() || (s = new_deferred(c)) == NULL) {
             PyErr_Clear();
             return NULL;
         }
     }
     else {
-        s = Latest;
-        if (s == NULL || s->done || s->chain != c || s->count != place->step || s->thread != PyThread_get_thread_ident())
+        s = LatestDeferred;
+        if (s == NULL || s->done || s->sequence != c || s->count != site->step || s->thread != PyThread_get_thread_ident())
             return NULL;
         Py_INCREF(s);
     }
@@ -341,28 +341,28 @@ sketched(PyObject *ufunc, PyObject *a, PyObject *b)
             PyErr_Clear();
             return NULL;
         }
-    x = s->done ? NULL : sketched_array(s, step->dtype); /* another thread has looked at an operand already */
+    x = s->done ? NULL : deferred_array(s, step->dtype); /* another thread has looked at an operand already */
     if (x != NULL)
-        Latest = s;
+        LatestDeferred = s;
     Py_DECREF(s); /* what it is to compute has it */
     return x;
 }
 
 /* As that, of operands that are ours or numbers. */
 static PyObject *
-sketched_operator(PyObject *ufunc, PyObject *a, PyObject *b)
+deferred_operator(PyObject *ufunc, PyObject *a, PyObject *b)
 {
     if (ufunc == NULL || !is_large(Py_TYPE(a) == Ours ? a : b))
         return NULL;
-    return sketched(ufunc, a, b);
+    return deferred_step(ufunc, a, b);
 }
 
-/* What a function, or method, makes of all that a sketch is to compute; NULL, without an exception, if that is computed. */
+/* What a function, or method, makes of all that a deferred sequence is to compute; NULL, without an exception, if that is computed. */
 static PyObject *
 folded_by(PyObject *x, int fold)
 {
-    Sketch *s = sketch_of(x);
-    Chain *c = s == NULL ? NULL : s->chain;
+    Deferred *s = deferred_of(x);
+    OpSequence *c = s == NULL ? NULL : s->sequence;
     if (c == NULL || !c->blocks || s->done || s->count != c->steps || AT(x, Index) != Py_None ||
         result_of(s, c->steps - 1) != AT(x, Store) || !in_force(c))
         return NULL;
@@ -392,16 +392,25 @@ know_folds(PyObject *module, PyObject *functions)
     Py_RETURN_NONE;
 }
 
-/* chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record[, zero[, seconds]]):
- * as in chains.py; with `run` None NumPy's loops do the steps, for so long if that is not 0.  Whether it is a chain now. */
+/* Does a sequence of NumPy's loops begin at this call site that is there to stay?  Once deoptimised it is not made anew. */
+static int
+blocked_from(PyObject *place)
+{
+    CallSite *site = site_of(PyTuple_GET_ITEM(place, 0), (int)PyLong_AsLong(PyTuple_GET_ITEM(place, 1)));
+    OpSequence *c = site == NULL || site->step > 0 ? NULL : (OpSequence *)site->sequence;
+    return c != NULL && c->blocks && !c->until;
+}
+
+/* learn_sequence(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record[, zero[, seconds]]):
+ * as in op_sequences.py; with `run` None NumPy's loops do the steps, for so long if that is not 0.  Whether it is an op sequence now. */
 static PyObject *
-learn_chain(PyObject *module, PyObject *args)
+learn_sequence(PyObject *module, PyObject *args)
 {
     PyObject *variable, *places, *operations, *shape, *size, *options, *state, *run, *record;
     const char *letters, *loops;
     int mask;
     double zero = 0.0, time = 0.0;
-    Chain *c;
+    OpSequence *c;
     if (!PyArg_ParseTuple(args, "OO!O!ssO!OiOOOO|dd", &variable, &PyTuple_Type, &places, &PyTuple_Type, &operations, &letters,
                           &loops, &PyTuple_Type, &shape, &size, &mask, &options, &state, &run, &record, &zero, &time))
         return NULL;
@@ -409,13 +418,15 @@ learn_chain(PyObject *module, PyObject *args)
         strlen(letters) > ARRAYS || strlen(loops) > NUMBERS || PyTuple_GET_SIZE(shape) > SEEN)
         Py_RETURN_FALSE;
     if (ErrorState == NULL &&
-        (PyType_Ready(&ChainType) < 0 || PyType_Ready(&SketchType) < 0 || PyType_Ready(&MarkType) < 0))
+        (PyType_Ready(&OpSequenceType) < 0 || PyType_Ready(&DeferredType) < 0 || PyType_Ready(&PendingReadType) < 0))
         return NULL;
     Py_XSETREF(ErrorState, Py_NewRef(variable));
-    c = PyObject_New(Chain, &ChainType);
+    if (run == Py_None && blocked_from(PyTuple_GET_ITEM(places, 0)))
+        Py_RETURN_FALSE;
+    c = PyObject_New(OpSequence, &OpSequenceType);
     if (c == NULL)
         return NULL;
-    memset((char *)c + sizeof(PyObject), 0, sizeof(Chain) - sizeof(PyObject));
+    memset((char *)c + sizeof(PyObject), 0, sizeof(OpSequence) - sizeof(PyObject));
     c->steps = (int)PyTuple_GET_SIZE(places);
     c->arrays = (int)strlen(letters);
     c->numbers = (int)strlen(loops);
@@ -423,7 +434,7 @@ learn_chain(PyObject *module, PyObject *args)
     c->blocks = run == Py_None;
     c->zero = zero;
     c->until = time ? seconds() + time : 0;
-    c->expired = Expired;
+    c->expired = Expirations;
     memcpy(c->letters, letters, c->arrays);
     memcpy(c->loops, loops, c->numbers);
     for (int k = 0; k < PyTuple_GET_SIZE(shape); k++)
@@ -459,43 +470,43 @@ learn_chain(PyObject *module, PyObject *args)
     for (int k = 0; k < c->steps; k++) {
         PyObject *code;
         int instruction;
-        Place *place;
+        CallSite *site;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(places, k), "O!i", &PyCode_Type, &code, &instruction)) {
             Py_DECREF(c);
             return NULL;
         }
-        place = place_for(code, instruction);
-        if (place == NULL)
+        site = site_for(code, instruction);
+        if (site == NULL)
             break;
-        place->step = k;
-        Py_XSETREF(place->chain, Py_NewRef((PyObject *)c));
+        site->step = k;
+        Py_XSETREF(site->sequence, Py_NewRef((PyObject *)c));
     }
     Py_DECREF(c);
     Py_RETURN_TRUE;
 }
 
-/* expire_chains(): those for a time are over. */
+/* expire_sequences(): those for a time are over. */
 static PyObject *
-expire_chains(PyObject *module, PyObject *unused)
+expire_sequences(PyObject *module, PyObject *unused)
 {
-    Expired++;
+    Expirations++;
     Py_RETURN_NONE;
 }
 
-/* settle_sketches(): have all run that this thread has pending. */
+/* settle_deferred(): have all run that this thread has pending. */
 static PyObject *
-settle_sketches(PyObject *module, PyObject *unused)
+settle_deferred(PyObject *module, PyObject *unused)
 {
     unsigned long me = PyThread_get_thread_ident();
     for (;;) {
-        Sketch *s = Sketches;
+        Deferred *s = AllDeferred;
         int failed;
         while (s != NULL && s->thread != me)
             s = s->after;
         if (s == NULL)
             Py_RETURN_NONE;
         Py_INCREF(s);
-        failed = sketch_settle(s, 0);
+        failed = deferred_settle(s, 0);
         Py_DECREF(s);
         if (failed)
             return NULL;

@@ -104,7 +104,7 @@ quiet(PyObject *x)
     if (a == NULL && Py_TYPE(x) == Ours) {
         a = AT(x, SmallView);
         if (a == NULL || Py_TYPE(a) != Plain)
-            return alone(x);
+            return eager_view(x);
         if (!clean(x))
             return NULL;
     }
@@ -115,10 +115,10 @@ quiet(PyObject *x)
 static PyObject *
 given_plain(PyObject *x)
 {
-    int alone = elements_of(x) < Limit ? 1 : alone_here(elements_of(x));
-    if (alone < 0)
+    int eager = elements_of(x) < Limit ? 1 : eager_here(elements_of(x));
+    if (eager < 0)
         PyErr_Clear();
-    return alone > 0 ? x : NULL;
+    return eager > 0 ? x : NULL;
 }
 
 /* Is this one of the scalars of which NumPy takes the instances as they are? */
@@ -148,10 +148,10 @@ static inline int
 grows(PyObject *p, PyObject *q, int multiplied)
 {
     Py_ssize_t n = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain ? spread(p, q, 2 * Limit, multiplied) : 0;
-    int alone = n ? alone_here(n) : 1;
-    if (alone < 0)
+    int eager = n ? eager_here(n) : 1;
+    if (eager < 0)
         PyErr_Clear();
-    return alone <= 0;
+    return eager <= 0;
 }
 
 #include "handles.h"
@@ -206,13 +206,13 @@ static int
 up_to_date(PyObject *x)
 {
     PyObject *view, *store;
-    Sketch *s;
+    Deferred *s;
     if (Py_TYPE(x) == Plain)
         return 1;
     if (PyTuple_Check(x) || PyList_CheckExact(x)) {
         int found = 1;
         for (Py_ssize_t k = 0; found > 0 && k < PySequence_Fast_GET_SIZE(x); k++) {
-            PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(x, k)); /* a sketch that runs may run other code */
+            PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(x, k)); /* a deferred sequence that runs may run other code */
             found = Py_TYPE(item) == Plain || Py_TYPE(item) == Ours ? up_to_date(item) : 0;
             Py_DECREF(item);
         }
@@ -222,10 +222,10 @@ up_to_date(PyObject *x)
         return 0;
     view = AT(x, View);
     store = AT(x, Store);
-    s = sketch_of(x);
-    if (s != NULL && !s->done && sketch_run(s) < 0)
+    s = deferred_of(x);
+    if (s != NULL && !s->done && deferred_run(s) < 0)
         return -1;
-    return plain(x) != NULL || (is_unfilled(x) && alone_here_now()) ||
+    return plain(x) != NULL || (is_unfilled(x) && eager_here_now()) ||
            (is_large(x) && clean(x) &&
             ((view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None)));
 }
@@ -451,24 +451,25 @@ static PyMethodDef methods[] = {
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"
      "or of this method of theirs."},
-    {"learn", learn_place, METH_VARARGS, "learn(code, instruction, elements, sure): as in `dcarray.tiering.call_sites`."},
-    {"strike", strike_place, METH_VARARGS, "strike(code, instruction, bar): as in `dcarray.tiering.call_sites`."},
-    {"begin_outright", begin_outright, METH_O, "begin_outright(seconds): as `begin` in `dcarray.tiering.call_sites`."},
-    {"end_outright", end_outright, METH_NOARGS, "end_outright(): as `end` in `dcarray.tiering.call_sites`."},
-    {"expire_outright", expire_outright, METH_NOARGS, "expire_outright(): as `over` in `dcarray.tiering.call_sites`."},
-    {"outright", is_outright, METH_NOARGS, "outright(): as in `dcarray.tiering.call_sites`."},
+    {"promote", promote_site, METH_VARARGS, "promote(code, instruction, elements, always): as in `dcarray.tiering.call_sites`."},
+    {"demote", demote_site, METH_VARARGS, "demote(code, instruction, block): as in `dcarray.tiering.call_sites`."},
+    {"begin_eager_period", begin_eager_period, METH_O, "begin_eager_period(seconds): as `begin` in `dcarray.tiering.eager_period`."},
+    {"end_eager_period", end_eager_period, METH_NOARGS, "end_eager_period(): as `end` in `dcarray.tiering.eager_period`."},
+    {"expire_eager_period", expire_eager_period, METH_NOARGS,
+     "expire_eager_period(): as `expire` in `dcarray.tiering.eager_period`."},
+    {"in_eager_period", eager_period_state, METH_NOARGS, "in_eager_period(): as `active` in `dcarray.tiering.eager_period`."},
     {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
-    {"chain", learn_chain, METH_VARARGS,
-     "chain(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
+    {"learn_sequence", learn_sequence, METH_VARARGS,
+     "learn_sequence(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
      "`dcarray.execution.op_sequences`."},
     {"folds", know_folds, METH_O, "folds(functions): which of these, and methods by name, fold arrays; numbered."},
-    {"expire_chains", expire_chains, METH_NOARGS, "expire_chains(): those that are for a time are over."},
+    {"expire_sequences", expire_sequences, METH_NOARGS, "expire_sequences(): those that are for a time are over."},
     {"records", note_recorder, METH_O,
      "records(lock): this thread is about to record, or to run what is recorded, and will hold this lock."},
-    {"settle_sketches", settle_sketches, METH_NOARGS, "settle_sketches(): have all run that this thread has pending."},
+    {"settle_deferred", settle_deferred, METH_NOARGS, "settle_deferred(): have all run that this thread has pending."},
     {"triangles", make_triangles, METH_VARARGS,
      "triangles(function, lower): NumPy's `tril` or `triu` on plain arrays, sooner."},
-    {"suspend", suspend_places, METH_O, "suspend(change): add to how often everything is to be recorded."},
+    {"suspend", suspend_sites, METH_O, "suspend(change): add to how often everything is to be recorded."},
     ELIDED_METHOD(add),
     ELIDED_METHOD(subtract),
     ELIDED_METHOD(multiply),
@@ -507,7 +508,7 @@ PyInit_extension(void)
         PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 40) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 41) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -103,7 +103,7 @@ ours_of_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **pl
                 x = several ? PyTuple_GET_ITEM(args[k], i) : args[k];
                 Py_DECREF(r);
                 if (found->looks <= NOTHING)
-                    note_place(x);
+                    note_site(x);
                 return Py_NewRef(x);
             }
     }
@@ -228,10 +228,10 @@ static int
 made_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
 {
     double most = most_made(plains, n, arrays);
-    int alone = most < (double)Limit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : alone_here((Py_ssize_t)most);
-    if (alone < 0)
+    int eager = most < (double)Limit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : eager_here((Py_ssize_t)most);
+    if (eager < 0)
         PyErr_Clear();
-    return alone <= 0;
+    return eager <= 0;
 }
 
 static PyObject *Dot, *DotMethod; /* what `dot` is behind NumPy's dispatch, and the method */
@@ -317,7 +317,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     PyObject *r = NULL, *all[FEW], *function;
     if (nargs == 4 && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) && PyDict_GET_SIZE(args[3]) == 0) {
         PyObject *first = PyTuple_GET_SIZE(args[2]) == 1 ? PyTuple_GET_ITEM(args[2], 0) : NULL;
-        int fold = first != NULL && sketch_of(first) != NULL ? fold_of(args[0]) : UNFOLDED;
+        int fold = first != NULL && deferred_of(first) != NULL ? fold_of(args[0]) : UNFOLDED;
         r = fold != UNFOLDED ? folded_by(first, fold) : NULL;
         if (r == NULL && !PyErr_Occurred())
             r = answered(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));

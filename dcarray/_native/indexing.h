@@ -325,7 +325,7 @@ few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
 {
     PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
-    if (view != NULL && ((usual_dtype(view) && outright()) || (alone(x) != NULL && !Strict)) &&
+    if (view != NULL && ((usual_dtype(view) && in_eager_period()) || (eager_view(x) != NULL && !Strict)) &&
         (usual_dtype(view) || !compiles(x)) && mentions_arrays(key))
         most = 0, below = 1;
     else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
@@ -340,7 +340,7 @@ static int
 choice_at_hand(PyObject *x, PyObject *key, PyObject **whole, PyObject **mask)
 {
     Array *a, *m;
-    if (Py_TYPE(key) != Ours || !is_large(key) || !is_large(x) || (*whole = alone(x)) == NULL ||
+    if (Py_TYPE(key) != Ours || !is_large(key) || !is_large(x) || (*whole = eager_view(x)) == NULL ||
         (*mask = quiet(key)) == NULL)
         return 0;
     a = (Array *)*whole, m = (Array *)*mask;
@@ -362,7 +362,7 @@ fast_subscript(PyObject *x, PyObject *key)
 {
     PyObject *a = plain(x), *r, *given;
     int seen = a == NULL && has_view(x, key);
-    if (a == NULL && !(seen && ((at_once() && clean(x)) || few_selected((Array *)AT(x, View), key))) &&
+    if (a == NULL && !(seen && ((lately_eager() && clean(x)) || few_selected((Array *)AT(x, View), key))) &&
         (r = windowed(x, key)) != NULL)
         return r;
     if (seen && has_view(x, key)) { /* slices may hold objects that run any code */
@@ -375,7 +375,7 @@ fast_subscript(PyObject *x, PyObject *key)
             r = slow_subscript(x, key);
         else /* with no window to begin with, it is found sooner from where the view is; and it is hardly wanted as
               * long as NumPy does everything */
-            r = (AT(x, Index) == NULL || (Viewing && at_once())) && clean(x) && compiles(x)
+            r = (AT(x, Index) == NULL || (Viewing && lately_eager())) && clean(x) && compiles(x)
                     ? viewed(x, view)
                     : part_of(x, key, view);
         Py_DECREF(view);
@@ -403,7 +403,7 @@ static PyMethodDef getitem_def = {"__getitem__", fast_subscript, METH_O, "See `n
 static int
 mask_at_hand(PyObject *x, PyObject *key, PyObject **mask)
 {
-    if (Py_TYPE(x) != Ours || Py_TYPE(key) != Ours || AT(x, Readonly) != Py_False || alone(x) == NULL)
+    if (Py_TYPE(x) != Ours || Py_TYPE(key) != Ours || AT(x, Readonly) != Py_False || eager_view(x) == NULL)
         return 0;
     *mask = quiet(key);
     return *mask != NULL && ((Array *)*mask)->dtype->type == '?' && ((Array *)*mask)->ndim > 0;
@@ -441,8 +441,8 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
             done = view == NULL ? -1 : little(view);
             if (done == 0 && copies(view, value))
                 done = 1;
-            if (done == 0 && (done = alone_here(elements_of(view))) > 0)
-                note_place(x);
+            if (done == 0 && (done = eager_here(elements_of(view))) > 0)
+                note_site(x);
             if (done > 0)
                 done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;
         }
@@ -452,7 +452,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     }
     if (a == NULL && b != NULL && mask_at_hand(x, key, &given)) {
         failed = PyObject_SetItem(AT(x, View), given, b);
-        note_place(x);
+        note_site(x);
         return failed;
     }
     if (Py_TYPE(value) == Ours && (part = windowed(x, key)) != NULL) {

@@ -1,4 +1,4 @@
-/* Memory of what NumPy makes at once, as long as it does everything; see alone.py.
+/* Memory of what NumPy makes at once, as long as it does everything; see call_sites.py.
  *
  * NumPy writes the result of `x * 2 + y` over the first product.  It cannot where an array of ours holds that, so more
  * is made and dropped, and the C library gives large memory back to the system, to be cleared and mapped again.  So
@@ -94,7 +94,7 @@ keeper_malloc(void *ctx, size_t size)
         return Theirs->malloc(Theirs->ctx, size);
     if ((start = use(size, 1)) != NULL)
         return start;
-    give_back(!all_at_once());
+    give_back(!any_eager_period());
     start = Theirs->malloc(Theirs->ctx, size);
     if (start != NULL || !Idle)
         return start;
@@ -107,7 +107,7 @@ keeper_calloc(void *ctx, size_t count, size_t width)
 {
     if (width && count <= PY_SSIZE_T_MAX / width && counts(count * width)) {
         use(count * width, 0);
-        give_back(!all_at_once());
+        give_back(!any_eager_period());
     }
     return Theirs->calloc(Theirs->ctx, count, width);
 }
@@ -126,7 +126,7 @@ keeper_free(void *ctx, void *start, size_t size)
         Theirs->free(Theirs->ctx, start, size);
         return;
     }
-    now = all_at_once();
+    now = any_eager_period();
     PyThread_acquire_lock(Guard, WAIT_LOCK);
     Live -= size;
     if (now && Idle < BLOCKS) {

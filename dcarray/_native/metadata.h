@@ -70,7 +70,7 @@ dtype_of(PyObject *x)
 /* May a large array of memory that is still to be had be made here, as `empty` of tracing.py does it, and stay so as long as
  * nobody wants it?  That is the same on every rank, so only where there is one. */
 static int
-alone_here_now(void)
+eager_here_now(void)
 {
     return Viewing && !simulated();
 }
@@ -212,7 +212,7 @@ answer_of(int answer, PyObject *const *args, Py_ssize_t n)
         dtype = dtype_of(x);
         return is_known(dtype) ? PyBool_FromLong((dtype->kind == 'c') == (answer == ISCOMPLEX)) : NULL;
     }
-    if (plain(x) == NULL && !alone_here_now())
+    if (plain(x) == NULL && !eager_here_now())
         return NULL;
     switch (answer) {
     case AT_LEAST_1D: return axes_of(x) >= 1 ? Py_NewRef(x) : NULL;

@@ -42,7 +42,7 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
     Short *s = (Short *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
-    if (s->fold && names == NULL && nargs == 1 && sketch_of(args[0]) != NULL) {
+    if (s->fold && names == NULL && nargs == 1 && deferred_of(args[0]) != NULL) {
         r = folded_by(args[0], s->fold);
         if (r != NULL || PyErr_Occurred())
             return r;

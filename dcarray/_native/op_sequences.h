@@ -1,7 +1,7 @@
-/* Short recordings that come again and again, from their operators straight to their kernels; see chains.py.
+/* Short recordings that come again and again, from their operators straight to their kernels; see op_sequences.py.
  *
- * Where one operator after the other does what a known chain does, on arrays of its kind, nothing is recorded: what is
- * asked for is noted in a sketch.  It is pending on the memory that it reads and makes, like a recording (`Pending` in
+ * Where one operator after the other does what a known op sequence does, on arrays of its kind, nothing is recorded: what is
+ * asked for is noted in a deferred sequence.  It is pending on the memory that it reads and makes, like a recording (`Pending` in
  * store.py), so whoever wants something else than its last result has it recorded after all.  Included where what it
  * uses is declared. */
 
@@ -26,7 +26,7 @@ typedef struct {
     int mask;    /* the floating-point exceptions that matter */
     int blocks;  /* do NumPy's loops do the steps, block by block, on arrays of any shape? */
     double zero; /* what NumPy begins a sum with */
-    double until; /* when it is over, which all such are as soon as `expire_chains` is called; 0 if it stays */
+    double until; /* when it is over, which all such are as soon as `expire_sequences` is called; 0 if it stays */
     unsigned expired;
     Operation operations[STEPS];
     char letters[ARRAYS], loops[NUMBERS]; /* the dtypes of the arrays, and those of the numbers in their loops */
@@ -34,32 +34,32 @@ typedef struct {
     PyObject *run;    /* a function of addresses: the exceptions that were raised; None with blocks */
     PyObject *record; /* and one that does it the long way */
     Py_ssize_t lengths[SEEN];
-} Chain;
+} OpSequence;
 
-typedef struct Sketch {
+typedef struct Deferred {
     PyObject_HEAD
-    Chain *chain;
+    OpSequence *sequence;
     int count, done, folded; /* the last: has something been made of it before it was computed? */
     PyObject *shape;         /* NULL as long as it is not known */
     Py_ssize_t size;
     unsigned long thread;
     PyObject *stores[ARRAYS], *numbers[NUMBERS], *results[STEPS]; /* the last: weak references to stores */
     Py_ssize_t rows[ARRAYS], skipped[ARRAYS]; /* which row of its store an array begins with, and the bytes before that */
-    struct Mark *mark;
-    struct Sketch *before, *after; /* of all that are pending */
-} Sketch;
+    struct PendingRead *read;
+    struct Deferred *before, *after; /* of all that are pending */
+} Deferred;
 
-/* What is pending on memory that a sketch reads; the sketch holds that memory, so it must not be held by it. */
-typedef struct Mark {
+/* What is pending on memory that a deferred sequence reads; the deferred sequence holds that memory, so it must not be held by it. */
+typedef struct PendingRead {
     PyObject_HEAD
-    Sketch *sketch; /* NULL when it is done, or nobody wants it any more */
-} Mark;
+    Deferred *owner; /* NULL when it is done, or nobody wants it any more */
+} PendingRead;
 
-static PyTypeObject ChainType, SketchType, MarkType;
-static Sketch *Latest;       /* the one that was last added to; borrowed, like those that are pending */
-static Sketch *Sketches;
+static PyTypeObject OpSequenceType, DeferredType, PendingReadType;
+static Deferred *LatestDeferred;       /* the one that was last added to; borrowed, like those that are pending */
+static Deferred *AllDeferred;
 static PyObject *ErrorState; /* a context variable of NumPy's */
-static unsigned Expired;     /* how often `expire_chains` was called */
+static unsigned Expirations;     /* how often `expire_sequences` was called */
 static PyObject *Lock;       /* whoever records or runs holds it; NULL as long as nobody has */
 static unsigned long Recorder; /* the only thread that has, or 0 */
 
@@ -94,51 +94,51 @@ another_records(void)
     return !taken;
 }
 
-/* A sketch is over: what it has read is nobody's concern any more. */
+/* A deferred sequence is over: what it has read is nobody's concern any more. */
 static void
-sketch_over(Sketch *s)
+deferred_over(Deferred *s)
 {
     if (!s->done) {
-        *(s->before == NULL ? &Sketches : &s->before->after) = s->after;
+        *(s->before == NULL ? &AllDeferred : &s->before->after) = s->after;
         if (s->after != NULL)
             s->after->before = s->before;
     }
     s->done = 1;
-    if (Latest == s)
-        Latest = NULL;
-    if (s->mark != NULL)
-        s->mark->sketch = NULL;
+    if (LatestDeferred == s)
+        LatestDeferred = NULL;
+    if (s->read != NULL)
+        s->read->owner = NULL;
     for (int k = 0; k < ARRAYS; k++) {
         PyObject *store = s->stores[k];
         s->stores[k] = NULL;
-        if (store != NULL && AT(store, Used) == (PyObject *)s->mark)
+        if (store != NULL && AT(store, Used) == (PyObject *)s->read)
             Py_XSETREF(AT(store, Used), Py_NewRef(Py_None));
         Py_XDECREF(store);
     }
 }
 
 static void
-sketch_drop(Sketch *s)
+deferred_drop(Deferred *s)
 {
-    sketch_over(s);
+    deferred_over(s);
     for (int k = 0; k < NUMBERS; k++)
         Py_CLEAR(s->numbers[k]);
     for (int k = 0; k < STEPS; k++)
         Py_CLEAR(s->results[k]);
-    Py_CLEAR(s->mark);
+    Py_CLEAR(s->read);
     Py_CLEAR(s->shape);
-    Py_CLEAR(s->chain);
+    Py_CLEAR(s->sequence);
     PyObject_Free(s);
 }
 
 static void
-mark_drop(PyObject *m)
+read_drop(PyObject *m)
 {
     PyObject_Free(m);
 }
 
 static void
-chain_drop(Chain *c)
+sequence_drop(OpSequence *c)
 {
     for (int k = 0; k < STEPS; k++) {
         Py_CLEAR(c->operations[k].ufunc);
@@ -155,7 +155,7 @@ chain_drop(Chain *c)
 
 /* The store of a result, or NULL if nobody has it any more; borrowed. */
 static PyObject *
-result_of(Sketch *s, int k)
+result_of(Deferred *s, int k)
 {
     PyObject *store = s->results[k] == NULL ? NULL : PyWeakref_GetObject(s->results[k]);
     return store == Py_None ? NULL : store;
@@ -164,12 +164,12 @@ result_of(Sketch *s, int k)
 #include "blocked_sequences.h"
 
 /* ---- running ----------------------------------------------------------------------------------- */
-/* Run a sketch by its kernel, if its last result alone is wanted: 1; 0 if that is not so or something is in its way, -1
+/* Run a deferred sequence by its kernel, if its last result alone is wanted: 1; 0 if that is not so or something is in its way, -1
  * with an exception. */
 static int
-sketch_run(Sketch *s)
+deferred_run(Deferred *s)
 {
-    Chain *c = s->chain;
+    OpSequence *c = s->sequence;
     PyObject *store = s->count == c->steps ? result_of(s, c->steps - 1) : NULL, *mem, *addresses, *at = NULL, *raised;
     union {
         double real;
@@ -224,7 +224,7 @@ sketch_run(Sketch *s)
     if (flags >= 0 && !(flags & c->mask) && !s->done) { /* another thread may have had it recorded meanwhile */
         Py_XSETREF(AT(store, Mem), Py_NewRef(mem));
         Py_XSETREF(AT(store, Address), Py_NewRef(at));
-        sketch_over(s);
+        deferred_over(s);
         Py_XSETREF(AT(store, Dirty), Py_NewRef(Py_None));
     }
     Py_XDECREF(raised);
@@ -237,11 +237,11 @@ sketch_run(Sketch *s)
     return (int)flags;
 }
 
-/* Have a sketch recorded, by a thread that holds the lock, and the recording run. */
+/* Have a deferred sequence recorded, by a thread that holds the lock, and the recording run. */
 static int
-sketch_record(Sketch *s)
+deferred_record(Deferred *s)
 {
-    Chain *c = s->chain;
+    OpSequence *c = s->sequence;
     PyObject *stores = PyList_New(0), *rows = PyList_New(0), *numbers = PyList_New(0), *results = PyList_New(0), *done = NULL;
     int count = s->count;
     for (int k = 0; k < ARRAYS && stores != NULL && rows != NULL; k++) {
@@ -260,7 +260,7 @@ sketch_record(Sketch *s)
     }
     if (stores != NULL && rows != NULL && numbers != NULL && results != NULL) {
         PyObject *shape = Py_NewRef(s->shape == NULL ? Py_None : s->shape);
-        sketch_over(s);
+        deferred_over(s);
         done = PyObject_CallFunctionObjArgs(c->record, shape, stores, rows, numbers, results, NULL);
         Py_DECREF(shape);
     }
@@ -272,25 +272,25 @@ sketch_record(Sketch *s)
     return done == NULL ? -1 : 0;
 }
 
-/* Have a sketch run, or recorded if that is not the way; `writing`: for one who goes on to record, or writes what it
+/* Have a deferred sequence run, or recorded if that is not the way; `writing`: for one who goes on to record, or writes what it
  * reads. */
 static int
-sketch_settle(Sketch *s, int writing)
+deferred_settle(Deferred *s, int writing)
 {
-    int found = sketch_run(s), failed = 0;
+    int found = deferred_run(s), failed = 0;
     PyObject *held, *type, *value, *trace;
     if (found < 0)
         return -1;
-    s->chain->strikes += !found || writing;
+    s->sequence->strikes += !found || writing;
     if (found)
         return 0;
-    held = PyObject_CallMethod(Lock, "acquire", NULL); /* there is one: a recording has made the chain */
+    held = PyObject_CallMethod(Lock, "acquire", NULL); /* there is one: a recording has made the op sequence */
     if (held == NULL)
         return -1;
     if (!s->done && s->count == 0)
-        sketch_over(s); /* its first operand has just been taken: there is nothing to do */
+        deferred_over(s); /* its first operand has just been taken: there is nothing to do */
     else if (!s->done) /* by another thread meanwhile */
-        failed = sketch_record(s);
+        failed = deferred_record(s);
     PyErr_Fetch(&type, &value, &trace);
     Py_DECREF(held);
     held = PyObject_CallMethod(Lock, "release", NULL);
@@ -305,14 +305,14 @@ pending_run(PyObject *self, PyObject *args, PyObject *named)
 {
     static char *names[] = {"head", "writing", NULL};
     PyObject *head;
-    Sketch *s = Py_TYPE(self) == &MarkType ? ((Mark *)self)->sketch : (Sketch *)self;
+    Deferred *s = Py_TYPE(self) == &PendingReadType ? ((PendingRead *)self)->owner : (Deferred *)self;
     int writing = 0, failed;
     if (!PyArg_ParseTupleAndKeywords(args, named, "O|p", names, &head, &writing))
         return NULL;
     if (s == NULL || s->done)
         Py_RETURN_NONE;
     Py_INCREF(s);
-    failed = sketch_settle(s, writing);
+    failed = deferred_settle(s, writing);
     Py_DECREF(s);
     if (failed)
         return NULL;
@@ -328,7 +328,7 @@ pending_check(PyObject *self, PyObject *unused)
 static PyObject *
 pending_done(PyObject *self, void *closure)
 {
-    Sketch *s = Py_TYPE(self) == &MarkType ? ((Mark *)self)->sketch : (Sketch *)self;
+    Deferred *s = Py_TYPE(self) == &PendingReadType ? ((PendingRead *)self)->owner : (Deferred *)self;
     return PyBool_FromLong(s == NULL || s->done);
 }
 
@@ -339,32 +339,32 @@ static PyMethodDef pending_methods[] = {
     {NULL}};
 static PyGetSetDef pending_attributes[] = {{"done", pending_done, NULL, NULL, NULL}, {NULL}};
 
-static PyTypeObject ChainType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Chain",
-                                 .tp_basicsize = sizeof(Chain),
-                                 .tp_dealloc = (destructor)chain_drop,
+static PyTypeObject OpSequenceType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.OpSequence",
+                                 .tp_basicsize = sizeof(OpSequence),
+                                 .tp_dealloc = (destructor)sequence_drop,
                                  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
-static PyTypeObject SketchType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Sketch",
-                                  .tp_basicsize = sizeof(Sketch),
-                                  .tp_dealloc = (destructor)sketch_drop,
+static PyTypeObject DeferredType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Deferred",
+                                  .tp_basicsize = sizeof(Deferred),
+                                  .tp_dealloc = (destructor)deferred_drop,
                                   .tp_methods = pending_methods,
                                   .tp_getset = pending_attributes,
                                   .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
-static PyTypeObject MarkType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Mark",
-                                .tp_basicsize = sizeof(Mark),
-                                .tp_dealloc = mark_drop,
+static PyTypeObject PendingReadType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.PendingRead",
+                                .tp_basicsize = sizeof(PendingRead),
+                                .tp_dealloc = read_drop,
                                 .tp_methods = pending_methods,
                                 .tp_getset = pending_attributes,
                                 .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
 
-/* The sketch that the last operation made a large array for, if it is still pending and its result, or NULL; borrowed. */
-static inline Sketch *
-sketch_of(PyObject *x)
+/* The deferred sequence that the last operation made a large array for, if it is still pending and its result, or NULL; borrowed. */
+static inline Deferred *
+deferred_of(PyObject *x)
 {
     PyObject *store = is_large(x) ? AT(x, Store) : NULL, *dirty = store == NULL ? NULL : AT(store, Dirty);
-    return dirty != NULL && Py_TYPE(dirty) == &SketchType ? (Sketch *)dirty : NULL;
+    return dirty != NULL && Py_TYPE(dirty) == &DeferredType ? (Deferred *)dirty : NULL;
 }
 
-/* Have what chains of NumPy's loops are to do with the memory of a large array, to make it or reading it, done: is
+/* Have what op sequences of NumPy's loops are to do with the memory of a large array, to make it or reading it, done: is
  * nothing pending on it then?  No exception is left. */
 static int
 computed(PyObject *x)
@@ -374,13 +374,13 @@ computed(PyObject *x)
         head = store;
     for (int used = 0; used < 2; used++) {
         PyObject *pending = head == NULL ? NULL : AT(head, used ? Used : Dirty);
-        Sketch *s = pending == NULL                     ? NULL
-                    : Py_TYPE(pending) == &SketchType   ? (Sketch *)pending
-                    : Py_TYPE(pending) == &MarkType     ? ((Mark *)pending)->sketch
+        Deferred *s = pending == NULL                     ? NULL
+                    : Py_TYPE(pending) == &DeferredType   ? (Deferred *)pending
+                    : Py_TYPE(pending) == &PendingReadType     ? ((PendingRead *)pending)->owner
                                                         : NULL;
-        if (s == NULL || s->done || !s->chain->blocks)
+        if (s == NULL || s->done || !s->sequence->blocks)
             continue;
-        if (sketch_run(s) <= 0) {
+        if (deferred_run(s) <= 0) {
             PyErr_Clear(); /* the slow way says it again */
             return 0;
         }

@@ -9,12 +9,12 @@ static PyObject *
 product(PyObject *p, PyObject *q)
 {
     int many = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain && (elements_of(p) >= TIMED || elements_of(q) >= TIMED);
-    double began = many && outright() ? seconds() : 0;
+    double began = many && in_eager_period() ? seconds() : 0;
     PyObject *r = multiplied(p, q);
     if (r == NULL)
         r = PyNumber_MatrixMultiply(p, q);
-    if (began > 0 && Outright == PyThread_get_thread_ident())
-        Until += seconds() - began;
+    if (began > 0 && EagerThread == PyThread_get_thread_ident())
+        EagerUntil += seconds() - began;
     return r;
 }
 
@@ -29,7 +29,7 @@ static PyObject *
 by_method(Methods *methods, PyObject *ufunc, PyObject *a, PyObject *b)
 {
     PyObject *forth[2] = {a, b}, *back[2] = {b, a};
-    PyObject *r = sketched_operator(ufunc, a, b);
+    PyObject *r = deferred_operator(ufunc, a, b);
     if (r != NULL)
         return r;
     if (methods->name != NULL && ((Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b))) {
@@ -93,7 +93,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
                 return NULL;                                                                         \
             Py_DECREF(r);                                                                            \
         }                                                                                            \
-        note_place(a);                                                                               \
+        note_site(a);                                                                               \
         return Py_NewRef(a);                                                                         \
     }
 #define UNARY(slot, op, ufunc)                                                                       \
@@ -102,7 +102,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     {                                                                                                \
         PyObject *p = quiet(a), *r;                                                                  \
         if (p == NULL)                                                                               \
-            return (r = sketched_operator(np_##ufunc, a, NULL)) != NULL ? r : slow_##slot(a);        \
+            return (r = deferred_operator(np_##ufunc, a, NULL)) != NULL ? r : slow_##slot(a);        \
         r = by_loop(np_##ufunc, p, NULL);                                                            \
         if (r != NULL)                                                                               \
             return handle(r);                                                                        \
@@ -155,7 +155,7 @@ fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
     if (q != NULL && !grows(p, q, 0))
         return ours(PyNumber_Power(p, q, Py_None));
     if (q == NULL && ((PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) || (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0)))
-        r = sketched_operator(np_square, a, NULL);
+        r = deferred_operator(np_square, a, NULL);
     PyErr_Clear(); /* of a number that is too large */
     return r != NULL ? r : by_method(&methods_nb_power, NULL, a, b);
 }
@@ -171,7 +171,7 @@ fast_nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
     if (r == NULL)
         return NULL;
     Py_DECREF(r);
-    note_place(a);
+    note_site(a);
     return Py_NewRef(a);
 }
 
@@ -182,7 +182,7 @@ fast_compare(PyObject *a, PyObject *b, int op)
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
     PyObject *p, *q, *r;
     if (!both_at_hand(a, b, &p, &q, 0))
-        return (r = sketched_operator(ufuncs[op], a, b)) != NULL ? r : slow_compare(a, b, op);
+        return (r = deferred_operator(ufuncs[op], a, b)) != NULL ? r : slow_compare(a, b, op);
     r = by_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     if (r != NULL)
         return handle(r);

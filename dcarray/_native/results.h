@@ -105,9 +105,9 @@ static PyObject *
 large_at_once(PyObject *r, Py_ssize_t refs)
 {
     PyObject *x = NULL;
-    if (Py_REFCNT(r) == refs && fresh(r) && ((Viewing && !simulated()) || outright() || here() != NULL) &&
+    if (Py_REFCNT(r) == refs && fresh(r) && ((Viewing && !simulated()) || in_eager_period() || eager_site_here() != NULL) &&
         (x = large(r)) != NULL)
-        note_place(x);
+        note_site(x);
     return x;
 }
 
@@ -134,7 +134,7 @@ store_of(PyObject *x)
         return AT(x, Store);
     }
     if (AT(x, Origin) != NULL)
-        Py_XSETREF(AT(made, Alone), Py_NewRef(AT(x, Origin)));
+        Py_XSETREF(AT(made, EagerSite), Py_NewRef(AT(x, Origin)));
     AT(x, Store) = made;
     Py_CLEAR(AT(x, Origin));
     return made;

@@ -16,7 +16,7 @@ dying(PyObject *x)
     if (view == NULL || Py_TYPE(view) != Plain || Py_REFCNT(view) != 1 || !fresh(view) ||
         !(((Array *)view)->flags & WRITEABLE))
         return NULL;
-    return elements_of(view) * Known[((Array *)view)->dtype->type & 127].width >= LEAST && outright() ? view : NULL;
+    return elements_of(view) * Known[((Array *)view)->dtype->type & 127].width >= LEAST && in_eager_period() ? view : NULL;
 }
 
 /* Has the result of an array like `a` and `q` the shape and the dtype of `a`? */
@@ -52,7 +52,7 @@ elided(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kin
         if (r == NULL)
             return NULL;
         Py_DECREF(r);
-        note_place(args[k]);
+        note_site(args[k]);
         return Py_NewRef(args[k]);
     }
     return op(args[0], args[1]);

@@ -28,14 +28,14 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
     if (out == NULL)
         return NULL;
     if (more == 1 && into_by_loop(ufunc, p, q, given[inputs])) {
-        note_place(out);
+        note_site(out);
         return Py_NewRef(out);
     }
     r = PyObject_Vectorcall(ufunc, given, inputs, names);
     Py_XDECREF(r);
     if (r == NULL)
         return NULL;
-    note_place(out);
+    note_site(out);
     return Py_NewRef(out);
 }
 
@@ -75,7 +75,7 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
     /* Else the result is no longer than one of them; and what it is of small ones nobody records. */
     if (nargs == 4 && !between && (plain(args[2]) == NULL || plain(args[3]) == NULL)) {
         Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
-        if (n >= Limit && alone_here(n) <= 0)
+        if (n >= Limit && eager_here(n) <= 0)
             return NULL;
     }
     all[0] = args[0];
@@ -107,7 +107,7 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
                 return r;
         }
         else if ((names == NULL || PyTuple_GET_SIZE(names) == 0) &&
-                 (r = sketched_operator(args[0], args[2], nargs == 3 ? NULL : args[3])) != NULL)
+                 (r = deferred_operator(args[0], args[2], nargs == 3 ? NULL : args[3])) != NULL)
             return r;
     }
     else if ((nargs == 3 && (is_text(args[1], Reduce) || is_text(args[1], Accumulate))) ||

@@ -1,13 +1,13 @@
-/* What kind of call of an accelerated function this is, and whether it may be left to NumPy; see ways.py.  Included
+/* What kind of call of an accelerated function this is, and whether it may be left to NumPy; see variants.py.  Included
  * where what it uses is declared. */
 
 enum { DEEP = 4 }; /* tuples in tuples that are looked into */
 
 static inline void
-mix(uint64_t *mark, uint64_t with)
+mix(uint64_t *key, uint64_t with)
 {
-    *mark = (*mark ^ with) * 0x9E3779B97F4A7C15u;
-    *mark ^= *mark >> 29;
+    *key = (*key ^ with) * 0x9E3779B97F4A7C15u;
+    *key ^= *key >> 29;
 }
 
 /* A number as one of few: its leading three bits, and how many there are. */
@@ -71,46 +71,46 @@ at_rest(PyObject *array)
     return idle(AT(head, Used)) && idle(AT(head, Dirty)) && (AT(head, Shard) == NULL || AT(head, Shard) == Py_None);
 }
 
-/* Add what an argument is to the mark of a call: 0 if it is nothing that NumPy's way is known to serve as well, perhaps
+/* Add what an argument is to the key of a call: 0 if it is nothing that the function as it is written is known to serve as well, perhaps
  * with an exception. */
 static int
-mark_argument(uint64_t *mark, PyObject *x, int deep)
+add_argument(uint64_t *key, PyObject *x, int deep)
 {
     PyTypeObject *kind = Py_TYPE(x);
-    mix(mark, (uint64_t)(uintptr_t)kind);
+    mix(key, (uint64_t)(uintptr_t)kind);
     if (kind == Plain) {
         Array *a = (Array *)x;
         Descr *d = a->dtype;
         if (strchr("biufcMmSU", d->kind) == NULL || (a->flags & WARNS) || !at_rest(x))
             return 0;
-        mix(mark, (uint64_t)(unsigned char)d->type << 16 | (uint64_t)a->ndim << 8 | (a->flags & IN_C_ORDER));
+        mix(key, (uint64_t)(unsigned char)d->type << 16 | (uint64_t)a->ndim << 8 | (a->flags & IN_C_ORDER));
         for (int k = 0; k < a->ndim; k++)
-            mix(mark, roughly(a->shape[k]));
+            mix(key, roughly(a->shape[k]));
         return 1;
     }
     if (kind == &PyLong_Type) {
         int over;
         long long n = PyLong_AsLongLongAndOverflow(x, &over);
-        mix(mark, over ? (uint64_t)over : roughly(n < 0 ? -(uint64_t)n : (uint64_t)n) << 1 | (n < 0));
+        mix(key, over ? (uint64_t)over : roughly(n < 0 ? -(uint64_t)n : (uint64_t)n) << 1 | (n < 0));
         return 1;
     }
     if (kind == &PyBool_Type || x == Py_None) {
-        mix(mark, (uint64_t)(uintptr_t)x);
+        mix(key, (uint64_t)(uintptr_t)x);
         return 1;
     }
     if (kind == &PyUnicode_Type) {
-        mix(mark, (uint64_t)PyObject_Hash(x));
+        mix(key, (uint64_t)PyObject_Hash(x));
         return 1;
     }
     if (kind == &PyFunction_Type) {
-        mix(mark, (uint64_t)(uintptr_t)((PyFunctionObject *)x)->func_code);
+        mix(key, (uint64_t)(uintptr_t)((PyFunctionObject *)x)->func_code);
         return 1;
     }
     if (kind == &PyTuple_Type && deep < DEEP) {
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(x); k++)
-            if (!mark_argument(mark, PyTuple_GET_ITEM(x, k), deep + 1))
+            if (!add_argument(key, PyTuple_GET_ITEM(x, k), deep + 1))
                 return 0;
-        mix(mark, PyTuple_GET_SIZE(x));
+        mix(key, PyTuple_GET_SIZE(x));
         return 1;
     }
     return scalar(x);
@@ -121,7 +121,7 @@ mark_argument(uint64_t *mark, PyObject *x, int deep)
 static PyObject *
 call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {
-    uint64_t mark = 1;
+    uint64_t key = 1;
     PyObject *name, *value;
     Py_ssize_t at = 0, below;
     int found = 1;
@@ -132,17 +132,17 @@ call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
     below = Ours == NULL || Suspended || !Viewing ? 0 : eager_below();
     if (below <= 0 || Strict || simulated())
         found = 0;
-    mix(&mark, (uint64_t)below);
+    mix(&key, (uint64_t)below);
     for (Py_ssize_t k = 0; found && k < PyTuple_GET_SIZE(given[0]); k++)
-        found = mark_argument(&mark, PyTuple_GET_ITEM(given[0], k), 0);
+        found = add_argument(&key, PyTuple_GET_ITEM(given[0], k), 0);
     while (found && PyDict_Next(given[1], &at, &name, &value)) {
-        mix(&mark, (uint64_t)PyObject_Hash(name));
-        found = mark_argument(&mark, value, 0);
+        mix(&key, (uint64_t)PyObject_Hash(name));
+        found = add_argument(&key, value, 0);
     }
     if (PyErr_Occurred())
         PyErr_Clear(); /* the long way says it again */
     else if (found)
-        return PyLong_FromUnsignedLongLong(mark);
+        return PyLong_FromUnsignedLongLong(key);
     Py_RETURN_NONE;
 }
 

@@ -21,6 +21,7 @@ from dcarray.recording import fast_path, recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.operands import DTYPES, learn
 from dcarray.recording.session import session
+from dcarray.tiering import policy
 
 from . import buffers, indexing, protocols
 from .dispatch import DISPATCH
@@ -208,7 +209,7 @@ class ndarray(Methods):
             if a is not None and type(self) is ndarray:
                 return wrap(func(a))
             a = self._ndarray if a is None and self._idle() else None
-            if a is not None and 0 < a.size < 8 * config.current().eager_below and self._store.char:
+            if a is not None and a.size > 0 and policy.eager(a.size, policy.PASS) and self._store.char:
                 learn((self,))
                 return func(a)  # one pass with a result at once: nothing is won by recording it
         return DISPATCH(func, args, kwargs)

@@ -11,5 +11,5 @@ except ImportError:  # built without a C compiler
 
 # To be raised, here and in `extension.c`, with every change of what the two sides expect of each other: what
 # a checkout has built before it was brought up to date must not be taken.
-BUILT = _REVISION == 40
+BUILT = _REVISION == 41
 """May `dcarray._native.extension` be used?"""

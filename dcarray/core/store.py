@@ -70,14 +70,31 @@ class Store:
         Of a view that no window says and that has no memory yet: which elements of which store it has.
     views
         (Family head.)  Such views by their geometry, so that each is known as one store.
-    place
+    eager_site
         Where in the user's code NumPy wrote it at once, if that is of interest
         (`dcarray.tiering.call_sites`): a code object and an instruction.
     """
 
     __slots__ = (
-        "__weakref__", "_head", "address", "char", "dirty", "dtype", "exports", "mem", "origin",
-        "permuted", "place", "rec", "shape", "shard", "size", "slot", "strides", "used", "views",
+        "__weakref__",
+        "_head",
+        "address",
+        "char",
+        "dirty",
+        "dtype",
+        "eager_site",
+        "exports",
+        "mem",
+        "origin",
+        "permuted",
+        "rec",
+        "shape",
+        "shard",
+        "size",
+        "slot",
+        "strides",
+        "used",
+        "views",
     )  # fmt: skip
 
     address: int
@@ -86,7 +103,7 @@ class Store:
     used: Pending | None
     dirty: Pending | None
     exports: list[Callable[[], Any]] | None
-    place: tuple[Any, int] | None
+    eager_site: tuple[Any, int] | None
     shard: Any
     origin: Origin | None
     views: Any
@@ -103,7 +120,7 @@ class Store:
         self.strides: tuple[int, ...] | None = None
         self.permuted = False
         self.mem = None
-        self.rec = self.used = self.dirty = self.exports = self.place = self.shard = None
+        self.rec = self.used = self.dirty = self.exports = self.eager_site = self.shard = None
         self.origin = self.views = None
         # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
         self._head = family

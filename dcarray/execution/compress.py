@@ -13,6 +13,7 @@ from dcarray.core import config
 from dcarray.core.handle import NDArray
 from dcarray.core.store import compilable
 from dcarray.lowering.runtime.memory import address_of, empty
+from dcarray.tiering import policy
 
 from .routines import Compiled
 
@@ -21,7 +22,6 @@ __all__ = ["BLOCK", "gathered"]
 BLOCK = 16384
 _ALONE = 2 * BLOCK  # up to so many elements are one block
 _SIZES = 1, 2, 4, 8, 16  # bytes of a row
-_FEWEST = 2  # times the elements below which calls run in NumPy
 _SECONDS = 2e-9  # that NumPy needs for an element
 _COUNTED = 8  # elements that are so much work as a scheduler's unit
 
@@ -33,14 +33,13 @@ def gathered(a: NDArray, m: NDArray) -> NDArray:
     """The elements of an array that a mask of its first axes chooses, in an array of their own."""
     plain = a.shape[: m.ndim] == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
     size = m.size
-    options = config.current()
-    if not plain or a.size < max(_FEWEST * options.eager_below, 1):
+    if not plain or policy.eager(a.size, policy.GATHER):
         return a[m]
     row = a.nbytes // size
     if row not in _ROUTINES or address_of(a) % min(row, 8):
         return a[m]
     launch = _ROUTINES[row].launch(_SECONDS * size)
-    return a[m] if launch is None else _moved(launch, a, m, row, options.threads)
+    return a[m] if launch is None else _moved(launch, a, m, row, config.current().threads)
 
 
 def _moved(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:

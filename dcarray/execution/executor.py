@@ -16,7 +16,7 @@ from dcarray.ir.ops import SCANS
 from dcarray.plans import templates
 from dcarray.plans.background import PATIENCE, Background
 from dcarray.recording import log_format, session
-from dcarray.tiering import call_sites
+from dcarray.tiering import call_sites, cost_model, eager_period, policy
 
 from . import op_sequences, run_plan
 from .interpreter import OpByOp
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dcarray.recording.log import Recording
 
 MAX_PLANS = 4096
-WORTHWHILE = 1 << 20  # elements from which on a region is compiled when it is first seen
 NANOSECOND = 1e-9  # what NumPy takes for an element, at least
 GLANCE = 25e-3  # seconds, until the loop is recorded once more to see whether there is a plan
 WAIT = 1.0  # the same, where that will be said
@@ -102,14 +101,14 @@ class Executor:
         prepared = self.prepare(rec, options.fastmath)
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
-        form, tally = prepared.form, call_sites.tally
+        form, tally = prepared.form, cost_model.tally
         if prepared.little is None:
             prepared.little = _little(rec, prepared, options.threads)
         if prepared.little and options.eager_below:
             if form.ran and not rec.one_off:  # it comes again, if with other sizes
                 most = prepared.little + prepared.little // 4  # arrays may grow
                 rest = op_sequences.little(rec, prepared.key[1], options, most)
-                call_sites.learn([rec.sites[k] for k in rest], most)
+                call_sites.promote([rec.sites[k] for k in rest], most)
             form.ran = True
             return _run_op_by_op(rec, prepared)
         if prepared.direct:
@@ -145,7 +144,7 @@ class Executor:
         calls in a loop, or as its loops do operations block by block."""
         begun = self.background.begun
         seconds, form = WAIT if begun else GLANCE, prepared.form
-        passed = call_sites.resume(seconds)
+        passed = eager_period.resume(seconds)
         if not passed and form.passed < MOST_PASSED:
             form.passed += 1
             passed = op_sequences.meanwhile(rec, prepared.key[1], options, seconds)
@@ -216,7 +215,7 @@ class Executor:
         """What is to be compiled so that this log gets a plan; None if that is under way."""
         form = prepared.form
         form.sights += 1
-        if options.jit == "background" and form.sights < 2 and form.elements < WORTHWHILE:
+        if options.jit == "background" and form.sights < 2 and form.elements < policy.PLANNED_AT_ONCE:
             return None
         if prepared.values == form.sample:
             if form.queued:
@@ -273,8 +272,8 @@ def _request(prepared: templates.Prepared, options: config.Options) -> Recorded:
 
 def _told_something() -> None:
     """A plan may be there, so that nothing is passed over any longer."""
-    call_sites.over()
-    op_sequences.over()
+    eager_period.expire()
+    op_sequences.expire()
 
 
 def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
@@ -291,14 +290,14 @@ def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
 
 
 def _little(rec: Recording, prepared: templates.Prepared, threads: int) -> int:
-    """What `alone.cheaper` says of a log; no is said at once where it was said of about these sizes."""
+    """`cost_model.eager_elements` of a log; no is said at once where it was said of about these sizes."""
     form = prepared.form
     sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in prepared.values])
     if sizes in form.ample:
         return 0
     steps = run_plan.steps_of(rec, prepared)
-    form.guess = call_sites.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, steps, rec.views)
-    found = call_sites.cheaper(form.guess)
+    form.guess = cost_model.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, steps, rec.views)
+    found = cost_model.eager_elements(form.guess)
     if not found:
         if len(form.ample) >= MAX_PLANS:
             form.ample.clear()
@@ -371,8 +370,8 @@ def _run_op_by_op(
 def _bar(rec: Recording) -> None:
     """Where NumPy has made at once what a region's kernels read, they might have made it, too: it is recorded
     from now on."""
-    for place in rec.made:
-        call_sites.strike(place, bar=True)
+    for site in rec.made:
+        call_sites.demote(site, block=True)
 
 
 def _nothing() -> None:

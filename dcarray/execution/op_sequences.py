@@ -22,7 +22,6 @@ been asked for, until it is there (`meanwhile`).
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -40,20 +39,19 @@ from dcarray.core.window import Index, identity
 from dcarray.lowering.runtime.memory import POOLED
 from dcarray.recording.log_format import reads
 from dcarray.recording.operands import enter
-from dcarray.tiering import call_sites
+from dcarray.tiering.cost_model import tally
+from dcarray.tiering.state import OP_SEQUENCE, TierState
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
     from dcarray.plans.templates import Prepared
     from dcarray.recording.log import Recording
 
-__all__ = ["little", "meanwhile", "over", "ran"]
+__all__ = ["expire", "little", "meanwhile", "ran"]
 
-TIMES = 3  # so often a plan has run before its recording is learned
 MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 8, 6, 6, 8
 MOST_PLACES = 64
 FOLDS = frozenset({"add", "logical_and", "logical_or", "maximum", "minimum"})
-MOST_TRIED = 4096
 _NUMBERS = "dfl"  # loops whose operands may be Python's numbers here
 
 Operation = tuple[Any, ...]
@@ -88,8 +86,8 @@ def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: 
     return False
 
 
-def over() -> None:
-    """Something that was asked for is there."""
+def expire() -> None:
+    """End the op sequences that are for a time: something that was asked for is there."""
 
 
 def _are_rows(index: Index, lengths: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -216,20 +214,20 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
 
 if BUILT:  # else there are none
     from dcarray._native import extension
-    from dcarray._native.extension import chain as _chain
-    from dcarray._native.extension import expire_chains as over
+    from dcarray._native.extension import expire_sequences as expire
     from dcarray._native.extension import folds as _folds
+    from dcarray._native.extension import learn_sequence
 
     def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
         code, instruction = rec.sites[-1][:2]
         here, runs = (id(code), instruction), prepared.runs
-        times = runs.get(here, 0)
-        if times < TIMES:
+        known = runs.get(here)
+        if known is None:
             if len(runs) >= MOST_PLACES:
                 runs.clear()
-            runs[here] = times + 1
-            if times + 1 == TIMES:
-                _learn(rec, prepared, options)
+            known = runs[here] = TierState(OP_SEQUENCE)
+        if known.observe():
+            _learn(rec, prepared, options)
 
     _functions_of: dict[int, tuple[Any, ...]] = {
         extension.SUM: (np.sum,), extension.MEAN: (np.mean,), extension.LARGEST_OF: (np.max, np.amax),
@@ -244,7 +242,6 @@ if BUILT:  # else there are none
         del _kinds[np.count_nonzero]
     _folds(_kinds)
     _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
-    _tried: dict[tuple[int, int], weakref.ref[Any]] = {}  # code objects, by their identity and an instruction
 
     def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
         rest = list(range(len(rec.sites)))
@@ -290,29 +287,25 @@ if BUILT:  # else there are none
         """Are these statements a chain from now on, or for so many seconds?"""
         statements, marks = rec.statements(), [rec.sites[k] for k in positions]
         maps = [statements[k] for k in positions]
-        code, instruction, state, _ = marks[0]
+        error_state = marks[0][2]
         shape = maps[-1][3]
         places = tuple([mark[:2] for mark in marks])
         if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
             return False
         declared = rec.declarations()
         described = _operations(maps, declared, shape, rows=True)
-        begin = id(code), instruction
-        tried = _tried.get(begin)
-        if described is None or (tried is not None and tried() is code):
+        if described is None:
             return False
         found, arrays, _, loops = described
         if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
             return False
-        if any(mark[2] is not state for mark in marks):
+        if any(mark[2] is not error_state for mark in marks):
             return False
-        if not seconds:
-            if len(_tried) >= MOST_TRIED:
-                _tried.clear()
-            _tried[begin] = weakref.ref(code)
         letters = "".join([declared[k][1] for k, _ in arrays])
-        what = places, tuple(found), letters, loops, (), most, rec.watched, options, state
-        return _chain(_extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero, seconds)
+        what = places, tuple(found), letters, loops, (), most, rec.watched, options, error_state
+        return learn_sequence(
+            _extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero, seconds
+        )
 
     def _used(found: list[Operation]) -> bool:
         """Does each operation but the last have one after it that needs it?"""
@@ -326,7 +319,7 @@ if BUILT:  # else there are none
 
     def _learn(rec: Recording, prepared: Prepared, options: Options) -> None:
         live = prepared.key[1]
-        statements, plan, state = rec.statements(), prepared.plan, rec.state
+        statements, plan, error_state = rec.statements(), prepared.plan, rec.state
         kind, *_ = last = statements[-1]
         if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
             return
@@ -334,7 +327,7 @@ if BUILT:  # else there are none
         if live != (slot,) or communicator() is not None or simulated() is not None or rec.watched & ODD:
             return
         places = tuple([mark[:2] for mark in rec.sites])
-        if len(set(places)) < len(places) or any(mark[2] is not state for mark in rec.sites):
+        if len(set(places)) < len(places) or any(mark[2] is not error_state for mark in rec.sites):
             return
         declared = rec.declarations()
         described = _operations(statements, declared, shape)
@@ -360,8 +353,8 @@ if BUILT:  # else there are none
             counters.plan_hits += 1
             counters.kernels += kernels
             counters.bytes += moved
-            call_sites.tally.add(guess, options.fastmath)
+            tally.add(guess, options.fastmath)
             return flags
 
-        what = places, tuple(found), letters, loops, shape, size, rec.watched, options, state
-        _chain(_extobj_contextvar, *what, run, _recorder(rec, found, range(count)))
+        what = places, tuple(found), letters, loops, shape, size, rec.watched, options, error_state
+        learn_sequence(_extobj_contextvar, *what, run, _recorder(rec, found, range(count)))

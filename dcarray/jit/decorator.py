@@ -26,7 +26,7 @@ from dcarray.core.handle import adopt
 from dcarray.core.native import BUILT
 from dcarray.core.store import compiles, owner
 from dcarray.execution.executor import EXECUTOR
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 from dcarray.tiering.blas_sharing import WIDE
 
 from .numpy_proxy import counterpart
@@ -245,7 +245,7 @@ def _function(function: Any) -> Any:
             scope.leave()
             _inside.reset(token)
             if not _inside.get():
-                call_sites.end(loop=True)  # a loop may have been left by an exception
+                eager_period.end(loop=True)  # a loop may have been left by an exception
             for ours, its in given:  # its owner may look at it, and change it, from now on
                 now = ours._writable()
                 if now is not its:

@@ -1,14 +1,14 @@
-"""Calls of accelerated functions that are left to NumPy, since nothing is to be had from them.
+"""Variants of a call of an accelerated function: accelerated, or as the function is written.
 
-Where all that a function asks for is learned to be NumPy's (`alone`), an accelerated call gives what the
-function gives as it is written, to the bit, and takes longer: for its entry and exit, and for each call that
-asks what its arrays are.  Not always: products and operators on small arrays take less than NumPy's.  So a
-call of which nothing has been recorded, and no loop compiled, several times in a row is tried both ways in
-turns, and goes the shorter one from then on.  After a while it is tried again.
+Where all call sites of a function are promoted (`dcarray.tiering.call_sites`), an accelerated call gives what
+the function gives as it is written, to the bit, and takes longer: for its entry and exit, and for each call
+that asks what its arrays are.  Not always: products and operators on small arrays take less than NumPy's.  So
+calls of which nothing was recorded, and no loop compiled, several times in a row are run as both variants in
+turns, and as the shorter one from then on.  After a while both are tried again.
 
-This is decided by a clock, as no count says which way is shorter, and for the kind of a call: the types of
-its arguments, their dtypes and, roughly, their sizes.  No result depends on it, since both ways are NumPy's.
-It is not for calls with arrays of ours among the arguments, or with objects that might hold some, for arrays
+This is decided by a clock, as no count says which variant is shorter, and for the kind of a call: the types
+of its arguments, their dtypes and, roughly, their sizes.  No result depends on it, since both are NumPy's.
+It is not for calls with wrapped arrays among the arguments, or with objects that might hold some, for arrays
 on whose memory something is pending, inside of other accelerated calls, under ``eager_below=0`` or
 ``strict``, and not where several ranks run a program.
 """
@@ -23,63 +23,63 @@ from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator
 from dcarray.jit.loops.globals import original
-from dcarray.tiering.call_sites import tally
+from dcarray.tiering import state
+from dcarray.tiering.cost_model import tally
+from dcarray.tiering.state import Backoff, Tier, TierState
 
 __all__ = ["Variant", "Variants", "work"]
 
-CALM = 5  # calls in a row of which little is to be had
-ROUNDS = 7  # in which both ways are tried, at most
 FAR = 1.5  # times as long: it counts twice
-LIMIT = 1.0  # what regions have saved of a call's time, at most, for both ways to be tried
-SPAN, SPANS = 64, 8192  # calls until they are tried again, at first and at most
-RESTS = 128  # calls that are not looked at, at most, after so many that have recorded something
+LIMIT = 1.0  # what regions have saved of a call's time, at most, for both variants to be tried
+SPAN, SPANS = 64, 8192  # calls until both are tried again, at first and at most
+RESTS = 128  # calls that are not looked at, at most, after some that have recorded something
 MOST = 64  # kinds of calls of a function
-# What arrays of ours have, and NumPy's have not.
+# Attributes of wrapped arrays that NumPy's arrays have not.
 _OURS = frozenset(("dcarray", "gather", "layout", "local"))
 
 
 def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any], /) -> int | None:
-    """A number that tells calls apart by what their arguments are; None if one is of another kind, or options
-    say that all is to be recorded."""
+    """A number for the kind of a call; None if an argument is of another kind, or options say that all is to
+    be recorded."""
     return None
 
 
-if BUILT:  # else all calls are ours
+if BUILT:  # else all calls are accelerated
     from dcarray._native.extension import call_signature
 
 
 def work() -> tuple[tuple[int, int, int, int], float]:
-    """What has been done so far that NumPy may not do as well, loops and regions that wait for a plan among
-    it; and nanoseconds that it would have taken for what regions have done."""
-    return (counters.loops, counters.waiting, tally.rounded, tally.unplanned), tally.theirs
+    """The work so far that NumPy may not do as well, loops and regions that wait for a plan among it; and
+    the nanoseconds that NumPy would have taken for the regions that ran."""
+    return (counters.loops, counters.waiting, tally.rounded, tally.unplanned), tally.numpy
 
 
 class Variant:
-    """A kind of call, and which way it goes.
+    """The variant of a kind of call.
 
     Attributes
     ----------
     plain : bool
-        Is it NumPy's, as the function is written?
+        Whether it is the function as it is written.
     left : int
-        For so many calls, without looking.
+        Calls for which that stands, without a look at the clock.
     """
 
-    __slots__ = ("_calm", "_lost", "_ours", "_rest", "_span", "_won", "left", "plain")
+    __slots__ = ("_accelerated", "_rest", "_span", "_state", "_won", "left", "plain")
 
     def __init__(self) -> None:
         self.plain = False
-        self.left = 0
-        self._calm = self._won = self._lost = 0
-        self._ours = -1.0  # seconds of the last call that was ours, while both are tried
-        self._rest, self._span = 1, SPAN
+        self.left = self._won = 0
+        self._accelerated = -1.0  # seconds of the last accelerated call, while both are tried
+        self._state = TierState(state.VARIANT)
+        self._rest, self._span = Backoff(1, RESTS), Backoff(SPAN, SPANS)
 
     def tries(self) -> bool:
-        """Is the next call one to be tried NumPy's way?"""
-        return self._ours >= 0.0
+        """Whether the next call is to be tried as the function is written."""
+        return self._accelerated >= 0.0
 
     def took(self, seconds: float, before: Any, plain: bool = False, may: bool = True) -> None:
-        """A call is over.
+        """Note that a call is over.
 
         Parameters
         ----------
@@ -87,28 +87,33 @@ class Variant:
         before : tuple
             `work`, when it began.
         plain : bool, optional
-            Did it go NumPy's way?
+            Whether it ran as the function is written.
         may : bool, optional
-            May calls go that way?
+            Whether calls may.
         """
-        ours, self._ours = self._ours, -1.0
-        done, theirs = work()
-        if done != before[0] or not may or 1e-9 * (theirs - before[1]) > LIMIT * seconds:
-            self.left, self.plain = self._rest, False
-            self._rest = min(2 * self._rest, RESTS)
-            self._calm = self._won = self._lost = 0
-            self._span = SPAN
-        elif not plain and self._calm < CALM:
-            self._calm += 1
+        accelerated, self._accelerated = self._accelerated, -1.0
+        done, numpy = work()
+        if done != before[0] or not may or 1e-9 * (numpy - before[1]) > LIMIT * seconds:
+            self.left, self.plain, self._won = self._rest.next(), False, 0
+            self._state.reset()
+            self._span.reset()
+        elif not plain and self._state.tier is Tier.OBSERVED:
+            self._state.observe()
         elif not plain:
-            self._ours, self._rest = seconds, 1
-        elif ours >= 0.0:  # else another thread's call has come in between
-            self._won += seconds < ours
-            self._lost += (seconds >= ours) + (seconds >= FAR * ours)
-            if max(self._won, self._lost) > ROUNDS // 2:
-                self.plain, self.left = self._won > self._lost, self._span
-                self._span = min(2 * self._span, SPANS)
-                self._won = self._lost = 0
+            self._accelerated = seconds
+            self._rest.reset()
+        elif accelerated >= 0.0:  # else another thread's call has come in between
+            if seconds < accelerated:
+                self._won += 1
+            lost = 0 if seconds < accelerated else 1 + (seconds >= FAR * accelerated)
+            if self._state.strike(lost):
+                self.plain = False
+            elif self._won >= state.STRIKES:
+                self.plain = True
+            else:
+                return
+            self.left, self._won = self._span.next(), 0
+            self._state.retry()
 
 
 class Variants:
@@ -121,19 +126,19 @@ class Variants:
         self._may = False
 
     def kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant | None:
-        """What is known of such calls; None if they may not go NumPy's way."""
-        mark = call_signature(args, kwargs)
-        if mark is None:
+        """The variant of such calls; None if they may not run as the function is written."""
+        signature = call_signature(args, kwargs)
+        if signature is None:
             return None
-        way = self._known.get(mark)
-        if way is None:
+        variant = self._known.get(signature)
+        if variant is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            way = self._known[mark] = Variant()
-        return way
+            variant = self._known[signature] = Variant()
+        return variant
 
     def may(self) -> bool:
-        """Does the function, as far as names tell, ask for nothing that arrays of NumPy's do not have?"""
+        """Whether the function, as far as names tell, asks for nothing that NumPy's arrays do not have."""
         code = original(self._function)
         if code is not self._code:
             self._may = communicator() is None and not _asks(self._function, set())
@@ -142,7 +147,7 @@ class Variants:
 
 
 def _asks(function: FunctionType, seen: set[FunctionType]) -> bool:
-    """Does a function, or one of its module that it calls by name, ask for something of dcarray's?"""
+    """Whether a function, or one of its module that it calls by name, asks for something of dcarray's."""
     seen.add(function)
     code, names = original(function), function.__globals__
     asked = _all_names(code)

@@ -20,7 +20,7 @@ import warnings
 from typing import Any
 
 from dcarray.core.errors import Untraceable
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 from . import server
 from .requests import Compilation, Request
@@ -126,7 +126,7 @@ class Remote:
                 raise NoServer
             self._usable = False  # unless it begins
             try:
-                self._process = Spawned(nice, lambda: self._stopping, call_sites.waiting)
+                self._process = Spawned(nice, lambda: self._stopping, eager_period.waiting)
             except Starved:
                 self._usable = True
                 raise

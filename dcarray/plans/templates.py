@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dcarray.core import fp_attribution
 from dcarray.core.fp_state import ODD
 from dcarray.recording.log_format import Log, effects
-from dcarray.tiering import call_sites
+from dcarray.tiering import cost_model
+from dcarray.tiering.state import TierState
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
@@ -136,7 +137,7 @@ class Form:
         self.steps: Any = None  # what there is to do call by call, once that was asked for
         self.ran = False  # has NumPy run it since that is done sooner?
         self.ample: set[tuple[int, ...]] = set()  # about which integers it is too much for that
-        self.guess = call_sites.Estimate(0)  # what one of them takes
+        self.guess = cost_model.Estimate(0)  # what one of them takes
         self.queued = False
         self.passed = 0  # how often it was tried to do without a recording until there is a plan
         self.exact: Ready | None = None
@@ -193,7 +194,7 @@ class Prepared:
         self.little: int | None = None  # what `alone.cheaper` says of it, once that was asked
         self.plan: Any = None
         self.direct = False
-        self.runs: dict[tuple[int, int], int] = {}  # how often its plan has been run directly, by place
+        self.runs: dict[tuple[int, int], TierState] = {}  # of its plan as a kernel, by the last call site
         self.symbols: tuple[int, ...] = ()
         self.bytes = 0
         self._region: Region | None = None

@@ -10,6 +10,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.strides import order_of, strides_of
 from dcarray.recording.session import LOCK, session
+from dcarray.tiering import policy
 
 from . import recorder
 from .operands import Eager, Missing, commit, kind_of, learn, operand, shape_of
@@ -69,19 +70,15 @@ def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
 _INDEX = np.dtype(np.intp).char
 _KINDS = frozenset("?bhilqBHILQfd")
 
-# Times the elements below which calls run in NumPy: with less, its own search of values that are there, or
-# have been computed for it, is faster.  It reads as fast as memory is, but only along neighbours.
-_FLAT, _ALONG, _ACROSS = 128, 8, 4
-
 
 def _faster_at_once(x: Any, shape: tuple[int, ...], axis: int | None) -> bool:
-    """Is NumPy faster, as far as one can tell?"""
-    below = config.current().eager_below
-    if not below:
+    """Whether NumPy's own search of values that are there, or have been computed for it, is faster, as far as
+    one can tell: it reads as fast as memory is, but only along neighbours."""
+    if not config.current().eager_below:
         return False
     size = math.prod(shape)
     if not x._idle():
-        return size < (_FLAT if axis is None else _ALONG) * below
-    if axis is None or size < _ACROSS * below:
+        return policy.eager(size, policy.AT_MEMORY_SPEED if axis is None else policy.PASS)
+    if axis is None or policy.eager(size, policy.ACROSS):
         return True
     return strides_of(x)[axis] == min(strides_of(x))

@@ -13,14 +13,14 @@ __all__ = ["flush_deferred", "records"]
 
 
 def flush_deferred() -> None:
-    """Have everything run that this thread has pending in sketches."""
+    """Have everything run that this thread has deferred."""
 
 
 def records(lock: Any) -> None:
     """This thread is about to record, or to run what is recorded, and will hold this lock: where another one
-    does, no operator leaves a sketch, which would be pending on memory that is being looked at."""
+    does, no operator is deferred, which would be pending on memory that is being looked at."""
 
 
 if BUILT:
     from dcarray._native.extension import records
-    from dcarray._native.extension import settle_sketches as flush_deferred
+    from dcarray._native.extension import settle_deferred as flush_deferred

@@ -10,11 +10,10 @@ import math
 from sys import _getframe
 from typing import Any
 
-from dcarray.core.config import current
 from dcarray.core.handle import Handle, large
 from dcarray.core.store import COMPILED, Store
 from dcarray.recording.session import LOCK, session
-from dcarray.tiering import call_sites
+from dcarray.tiering import policy
 
 from .log import Recording
 from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, target_of, user_frame
@@ -55,7 +54,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
     if known is None or permuted:
         return None
     loop, dtype, size, shape = known
-    if size < current().eager_below and not _waits(a, b):
+    if policy.eager_call(size, (a, b)):
         return None
     with LOCK:
         rec = session().ready()
@@ -88,7 +87,7 @@ def unary(name: str, a: Any) -> Any:
     found = USUAL.get((name, store.char, a._shape)) or _of_shape(a._shape, name, store.char)
     if found is None or store.permuted:
         return None
-    return known(name, found[0], a._shape, (a,), waits=_waits(a))
+    return known(name, found[0], a._shape, (a,), waits=not a._idle())
 
 
 def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
@@ -113,7 +112,7 @@ def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
     if found is None or (out is not None and found[0][-1] != out._store.char):
         return None
     loop, dtype, size, shape = found
-    if (size < current().eager_below or call_sites.outright()) and not _waits(out, *inputs):
+    if policy.eager_call(size, (out, *inputs)):
         return None
     try:
         return _logged(name, loop, shape, dtype, size, inputs, out, type(first))
@@ -130,7 +129,7 @@ def outer(name: str, a: Any, b: Any) -> Any:
     loop = LOOPS.get((name, one.char, two.char))
     size = math.prod(first) * math.prod(second)
     shape = first + second
-    if loop is None or not shape or size < max(current().eager_below, 1) or one.permuted or two.permuted:
+    if loop is None or not shape or policy.eager(size) or one.permuted or two.permuted:
         return None
     spread = first + (1,) * len(second)  # as NumPy broadcasts
     with LOCK:
@@ -204,7 +203,7 @@ def assign(target: Any, value: Any) -> bool:
     size = SIZES.get(shape) or math.prod(shape)
     if source.char != char or not char or not size:
         return False
-    if size < current().eager_below and not _waits(target, value):
+    if policy.eager_call(size, (target, value)):
         return False
     with LOCK:
         rec = session().ready()
@@ -212,11 +211,6 @@ def assign(target: Any, value: Any) -> bool:
         slot, index = target_of(rec, target)
         commit(rec, ("map", "cast", _COPIES[char], shape, slot, index, given))
     return True
-
-
-def _waits(*operands: Any) -> bool:
-    """Is something pending on the memory of an array?  Then even little work on it is recorded."""
-    return any([isinstance(x, Handle) and not x._idle() for x in operands])
 
 
 def known(
@@ -231,7 +225,7 @@ def known(
     scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind, or if
     there is little to do and nothing that it ``waits`` for."""
     size = SIZES.get(shape) or SIZES.setdefault(shape, math.prod(shape))
-    if size < (1 if waits else max(current().eager_below, 1)):
+    if not size or (not waits and policy.eager(size)):
         return None
     cls: Any = None
     for x in inputs:

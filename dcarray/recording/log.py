@@ -187,10 +187,10 @@ class Recording:
         store.slot = slot = len(slots)
         store.rec = self
         first = slot if head is None else head.slot
-        if store.place is not None:
-            call_sites.strike(store.place)
-            self.made.append(store.place)
-            store.place = None
+        if store.eager_site is not None:
+            call_sites.demote(store.eager_site)
+            self.made.append(store.eager_site)
+            store.eager_site = None
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         elif store.family.shard is not None:

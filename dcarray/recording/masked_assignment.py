@@ -14,12 +14,12 @@ from weakref import ref
 
 import numpy as np
 
-from dcarray.core import config
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator, simulated
 from dcarray.core.store import COMPILED
 from dcarray.recording.session import LOCK, session
-from dcarray.tiering import call_sites
+from dcarray.tiering import call_sites, policy
+from dcarray.tiering.state import SELECTION, Tier, TierState
 
 from . import fast_path, recorder
 from .log import Recording
@@ -30,8 +30,8 @@ _BOOL = np.dtype(bool)
 _PYTHON = (bool, int, float, complex)
 ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
 _ONE = np.ones(1, bool)
-_PATIENCE = 2
-_WASTED: dict[Any, int] = {}  # by place in the user's code: how often selections made there were gathered
+_SITES: dict[Any, TierState] = {}  # of the selections that are made at a call site
+_MOST = 10_000
 
 
 class Mask:
@@ -140,22 +140,30 @@ def chosen(mask: Mask, x: Any, other: Any) -> Any:
 
 
 def gathering(choice: Choice) -> None:
-    """Note that a selection is gathered after all: made in vain, if that is how it goes where it was made."""
-    if len(_WASTED) > 10_000:
-        _WASTED.clear()
-    _WASTED[choice.site] = _WASTED.get(choice.site, 0) + (2 if choice.folded else 1)
+    """Note that a selection is gathered after all: made in vain, if that is how it goes at its call site."""
+    _state(choice.site).strike(2 if choice.folded else 1)
 
 
 def serving(choice: Choice) -> None:
     """Note that a selection was of use before it was gathered."""
-    _WASTED[choice.site] = -_PATIENCE
+    _state(choice.site).activate()
 
 
 def folding(choice: Choice) -> None:
     """Note that a selection is folded, which is of use if it is not gathered all the same."""
     if not choice.folded:
         choice.folded = True
-        _WASTED[choice.site] = max(_WASTED.get(choice.site, 0) - 1, -_PATIENCE)
+        _state(choice.site).activate(1)
+
+
+def _state(site: Any) -> TierState:
+    """The state of the selections of a call site."""
+    found = _SITES.get(site)
+    if found is None:
+        if len(_SITES) > _MOST:
+            _SITES.clear()
+        found = _SITES[site] = TierState(SELECTION)
+    return found
 
 
 def is_mask(x: Any, key: Any) -> bool:
@@ -173,20 +181,19 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     """``x[key]``, if it can be recorded; ``again``, if it was."""
     if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
         return None
-    below = config.current().eager_below
     store = x._store
     size = fast_path.SIZES.get(x._shape) or math.prod(x._shape)
-    few = size <= call_sites.FACTOR * below
+    few = policy.eager(size, policy.PASS)
     if few and again is None and size and communicator() is None and x._idle() and key._idle():
         frame = user_frame()  # with nothing to be fused with, they are gathered before a fold is recorded
-        call_sites.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
+        call_sites.promote([(frame.f_code, frame.f_lasti, None)], size, always=True)
         return None
     site = _site(size if few else 0) if again is None else again.site
     if site is None:
         return None
     if not store.char or not size or store.exported() or key._store.exported():
         return None
-    if size < below and x._idle() and key._idle():
+    if policy.eager_call(size, (x, key)):
         return None
     with LOCK:
         mask = mask_of(key)
@@ -202,12 +209,13 @@ def _site(size: int) -> Any:
     frame = user_frame(3)
     code, rank = frame.f_code, simulated()  # ranks that are threads learn each for itself, and so alike
     # where several ranks are to learn alike, nothing may depend on where code lies in memory
-    place = id(code) if communicator() is None else (code.co_filename, code.co_name, code.co_firstlineno)
-    site = place, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
-    if _WASTED.get(site, 0) <= _PATIENCE:
+    key = id(code) if communicator() is None else (code.co_filename, code.co_name, code.co_firstlineno)
+    site = key, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
+    known = _SITES.get(site)
+    if known is None or known.tier is not Tier.DEOPTIMISED:
         return site
     if size:
-        call_sites.learn([(code, frame.f_lasti, None)], size, sure=True)
+        call_sites.promote([(code, frame.f_lasti, None)], size, always=True)
     return None
 
 

@@ -8,13 +8,12 @@ import numpy as np
 
 from dcarray.core.handle import Handle
 from dcarray.core.ufunc_loops import resolve
+from dcarray.tiering import policy
 
 from . import recorder
 from .operands import Eager, kind_of, learn, shape_of
 
 __all__ = ["pair"]
-
-_WORTH = 8  # times the elements below which calls run in NumPy, from which recording wins
 
 
 def pair(name: str, inputs: tuple[Any, ...]) -> Any:
@@ -36,7 +35,7 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         shape = np.broadcast_shapes(*map(shape_of, inputs))
         loop = resolve("floor_divide" if name == "divmod" else "trunc", tuple(map(kind_of, inputs)))
         slow = name == "divmod" and loop is not None and loop[-1] in "fd"  # NumPy's loop is
-        recorder.leave_small(shape, inputs, None, 1 if slow else _WORTH)
+        recorder.leave_small(shape, inputs, None, 1 if slow else policy.PASS)
     except Eager:
         if shape:
             learn(inputs)

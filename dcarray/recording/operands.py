@@ -17,7 +17,7 @@ from dcarray.core.errors import StrictError
 from dcarray.core.handle import Handle, NDArray, adopt, large
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import COMPILED, FAMILIES, Store, compilable, owner, store_of
-from dcarray.tiering import call_sites
+from dcarray.tiering import call_sites, eager_period, policy
 
 from .log import Recording
 
@@ -114,16 +114,16 @@ def learn(inputs: Iterable[Any], always: bool = False) -> None:
     """Note that what the user asks for here is done by NumPy at once: it will be again, on operands of which
     none is pending or larger, if they are not too large, or if NumPy does it ``always``
     (`dcarray.tiering.call_sites`)."""
-    if call_sites.outright():  # which says nothing of the place
+    if eager_period.active():  # which says nothing of the place
         return
     values = list(inputs)
     large = [x for x in values if isinstance(x, Handle) and x._small is None]
     plain = [x.size for x in values if type(x) is np.ndarray]
     size = max([*(math.prod(x._shape) for x in large), *plain], default=0)
-    few = always or size <= call_sites.FACTOR * config.current().eager_below
+    few = always or policy.eager(size, policy.PASS)
     if size > 0 and few and all([x._idle() for x in large]):
         frame = user_frame()
-        call_sites.learn([(frame.f_code, frame.f_lasti, None)], size, sure=True)
+        call_sites.promote([(frame.f_code, frame.f_lasti, None)], size, always=True)
 
 
 def missing(function: str, inputs: tuple[Any, ...]) -> None:

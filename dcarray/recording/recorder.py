@@ -20,7 +20,7 @@ from dcarray.core.strides import axes_of, order_of, order_of_copy
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, resolve_fold
 from dcarray.ir.ops import LOOPS_OF, OPS
 from dcarray.lowering.runtime.memory import empty as pool_empty
-from dcarray.tiering import call_sites
+from dcarray.tiering import policy
 
 from . import fast_path, short_circuit
 from .log import Recording
@@ -168,8 +168,7 @@ def leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, facto
         size *= n
     if size == 0:
         raise Eager
-    little = size < factor * config.current().eager_below or call_sites.outright()
-    if little and all(x._idle() for x in (*inputs, out) if isinstance(x, Handle)):
+    if policy.eager_call(size, (*inputs, out), factor):
         raise Eager
 
 
@@ -229,7 +228,7 @@ def reduce(
             axes = axes_of(axis, len(shape))
             # one pass with a result at once: nothing is won by recording before some more elements
             every = len(axes) == len(shape)
-            leave_small(shape, (x,), None, 8 if every else 1)
+            leave_small(shape, (x,), None, policy.PASS if every else 1)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
                 raise Missing
             found = short_circuit.decided(name, x) if every and dtype is None and not keepdims else None

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core import config
 from dcarray.core.handle import Handle
 from dcarray.core.strides import axes_of
 from dcarray.core.ufunc_loops import UFUNCS, resolve_fold
 from dcarray.ir.ops import OPS
+from dcarray.tiering import policy
 
 from . import recorder
 from .operands import evaluated, shape_of
@@ -46,9 +46,8 @@ def reduce(
     size = math.prod(shape)
     if x._small is not None or not size or not x._store.char or not OPS[name].combine:
         return NotImplemented
-    factor = 8 if where is True and axis is None else 1  # as without an initial value
-    below = factor * config.current().eager_below
-    if size < below and all(v._idle() for v in (x, where) if isinstance(v, Handle)):
+    factor = policy.PASS if where is True and axis is None else 1  # as without an initial value
+    if policy.eager_call(size, (x, where), factor):
         return NotImplemented
     try:
         loop = resolve_fold(name, x._store.char, dtype)

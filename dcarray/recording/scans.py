@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core import config
 from dcarray.core.handle import Handle
 from dcarray.core.strides import order_of, strides_of
 from dcarray.core.ufunc_loops import resolve_fold
 from dcarray.recording.session import LOCK, session
+from dcarray.tiering import policy
 
 from . import recorder
 from .operands import Eager, Missing, commit, evaluated, kind_of, operand, shape_of
@@ -45,7 +45,8 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
     shape = shape_of(x)
     if x._small is not None or name not in _FOLDS or not math.prod(shape):
         return NotImplemented
-    if x._idle() and math.prod(shape) < _worth(x, axis) * config.current().eager_below:
+    neighbours = x.dtype.kind in "biu" and abs(strides_of(x)[axis]) == 1  # which NumPy adds up as fast
+    if policy.eager_call(math.prod(shape), (x,), policy.AT_MEMORY_SPEED if neighbours else 1):
         return NotImplemented
     with LOCK:
         rec = session().ready()
@@ -69,15 +70,6 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
         return result
     out[...] = result if isinstance(out, Handle) else evaluated(result)
     return out
-
-
-def _worth(x: Any, axis: int) -> int:
-    """From how many times the elements below which calls run in NumPy a scan of what is there is recorded:
-    neighbouring integers NumPy adds up as fast."""
-    return _MANY if x.dtype.kind in "biu" and abs(strides_of(x)[axis]) == 1 else 1
-
-
-_MANY = 128
 
 
 def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:

@@ -22,7 +22,7 @@ from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread, simulated
 from dcarray.core.store import Store
 from dcarray.lowering.runtime.memory import MAPPED
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 from . import iterations
 from .deferred import flush_deferred, records
@@ -75,9 +75,9 @@ class Session:
         """Run a recording that has grown large, if this is the place."""
         if len(rec.kinds) > ARENA - 16 or (rec.sites and self._comes_round(rec)):
             self.flush(rec)
-            # while NumPy does all at once (`alone.resume`), what comes now is run by itself: it would be
-            # pending, and so would be whatever reads it
-            if call_sites.outright():
+            # in an eager period that is resumed, what comes now is run by itself: it would be pending, and so
+            # would be whatever reads it
+            if eager_period.active():
                 self.rec.urgent = self.rec.one_off = self._unaligned = True
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)

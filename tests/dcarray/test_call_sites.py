@@ -17,7 +17,7 @@ from dcarray.core.native import BUILT
 from dcarray.execution import executor, interpreter
 from dcarray.lowering.runtime import memory
 from dcarray.recording.session import session
-from dcarray.tiering import call_sites
+from dcarray.tiering import call_sites, cost_model, eager_period, policy
 
 N = 20_000
 built = pytest.mark.skipif(not BUILT, reason="the table is in the C module")
@@ -97,7 +97,7 @@ LARGE: tuple[Callable[[Any], Any], ...] = (
 def test_what_kernels_never_have_sooner_is_numpys_at_once_on_large_arrays_too(
     call: Callable[[Any], Any],
 ) -> None:
-    n = 6 * call_sites.FACTOR * 16384
+    n = 6 * policy.PASS * 16384
     (a,) = vectors(1, n)
     x, asked = dc.asarray(a), list[int]()
 
@@ -185,7 +185,7 @@ def test_what_numpy_does_anyway_stays_known_though_something_recorded_wants_it(
             t = np.sin(t) * np.arctan2(t, x)
         dc.evaluate(t)
     learned: list[Any] = []
-    monkeypatch.setattr(call_sites, "learn", lambda *args, **kwargs: learned.append(args))
+    monkeypatch.setattr(call_sites, "promote", lambda *args, **kwargs: learned.append(args))
     rolled()
     assert not learned
 
@@ -283,7 +283,7 @@ def test_results_are_no_views() -> None:
 
 
 def cheaper(*args: Any) -> int:
-    return call_sites.cheaper(call_sites.estimate(*args))
+    return cost_model.eager_elements(cost_model.estimate(*args))
 
 
 def test_the_estimate_counts_what_a_recording_moves() -> None:
@@ -338,9 +338,9 @@ def test_what_nobody_needs_and_what_is_gathered_to_be_folded_costs_numpy_little(
     ]  # fmt: skip
     steps = interpreter.live_steps(log[:5], log[5:], (4,))
     assert [step.position for step in steps] == [0, 2, 3] and steps[1].joined
-    every, few = call_sites.estimate(log, (4,), 3, 2), call_sites.estimate(log, (4,), 3, 2, (), steps)
-    assert few.theirs < every.theirs / 3 and few.most == every.most
-    assert not call_sites.cheaper(every) and call_sites.cheaper(few) == n
+    every, few = cost_model.estimate(log, (4,), 3, 2), cost_model.estimate(log, (4,), 3, 2, (), steps)
+    assert few.numpy < every.numpy / 3 and few.elements == every.elements
+    assert not cost_model.eager_elements(every) and cost_model.eager_elements(few) == n
 
 
 @built
@@ -375,12 +375,12 @@ def test_products_do_not_count_in_a_time_in_which_numpy_does_everything():
     """No plan would do them sooner."""
     a = np.random.default_rng(7).random((400, 400))
     x = dc.asarray(a)
-    assert call_sites.begin(0.5)
+    assert eager_period.begin(0.5)
     try:
         end = time.monotonic() + 1.0
         while time.monotonic() < end:
             y = x @ x
-        assert call_sites.outright()
+        assert eager_period.active()
     finally:
-        call_sites.end()
+        eager_period.end()
     np.testing.assert_array_equal(np.asarray(y), a @ a)

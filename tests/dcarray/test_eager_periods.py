@@ -20,7 +20,7 @@ from dcarray.jit.loops import loop_sites
 from dcarray.lowering.runtime import memory
 from dcarray.plans.background import Background
 from dcarray.recording import session
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module knows of them")
 SHAPE = 150, 200
@@ -34,7 +34,7 @@ def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         dc.report(reset=True)
         yield
-        call_sites.end()
+        eager_period.end()
     background._stop()  # what has begun must not meet another one
 
 
@@ -76,9 +76,9 @@ def test_it_is_numpys_and_nothing_is_recorded(call: Callable[..., Any]) -> None:
     plain = arrays()
     wrapped = [dc.asarray(a.copy()) for a in plain]
     before = counters.flushes
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     result = call(*wrapped)
-    call_sites.end()
+    eager_period.end()
     assert counters.flushes == before and not session.session().rec.log
     expected = call(*plain)
     assert type(result) is (dc.ndarray if isinstance(expected, np.ndarray) else type(expected))
@@ -96,9 +96,9 @@ def test_it_mixes_with_recordings(steps: list[tuple[int, bool]]) -> None:
     seen, wanted = [], []
     for k, outright in steps:
         if outright:
-            call_sites.begin(60.0)
+            eager_period.begin(60.0)
         seen.append(CALLS[k](*wrapped))
-        call_sites.end()
+        eager_period.end()
         wanted.append(CALLS[k](*plain))
         seen.append(wrapped[0][2:, 1:] + 0.5)
         wanted.append(plain[0][2:, 1:] + 0.5)
@@ -110,28 +110,28 @@ def test_it_mixes_with_recordings(steps: list[tuple[int, bool]]) -> None:
 def test_what_is_pending_is_recorded() -> None:
     a, b, *_ = arrays()
     x = dc.asarray(a) + dc.asarray(b)
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     y = x * 2
     assert y._store.mem is None
     np.testing.assert_array_equal(np.asarray(y), (a + b) * 2)
 
 
 def test_a_time_ends_and_is_one_threads() -> None:
-    assert call_sites.begin(60.0) and call_sites.outright() and not call_sites.begin(60.0)
+    assert eager_period.begin(60.0) and eager_period.active() and not eager_period.begin(60.0)
     found: list[Any] = []
     other = threading.Thread(
-        target=lambda: found.extend((call_sites.outright(), call_sites.begin(1.0), call_sites.end()))
+        target=lambda: found.extend((eager_period.active(), eager_period.begin(1.0), eager_period.end()))
     )
     other.start()
     other.join()
-    assert found == [False, False, None] and call_sites.outright()
-    call_sites.end()
-    assert not call_sites.outright() and call_sites.begin(1e-9)
-    assert not call_sites.outright()
+    assert found == [False, False, None] and eager_period.active()
+    eager_period.end()
+    assert not eager_period.active() and eager_period.begin(1e-9)
+    assert not eager_period.active()
     with dc.options(strict=True):
-        assert not call_sites.begin(1.0)
+        assert not eager_period.begin(1.0)
     with dc.options(eager_below=0):
-        assert not call_sites.begin(1.0)
+        assert not eager_period.begin(1.0)
 
 
 LOOP = """
@@ -148,7 +148,7 @@ def test_a_loop_that_waits_for_its_plan_is_not_recorded(monkeypatch: pytest.Monk
     f, (a, *_) = written(LOOP), arrays()
     before = counters.flushes
     ours = dc.accelerate(f)(a.copy(), 6)
-    assert counters.flushes == before and not call_sites.outright()
+    assert counters.flushes == before and not eager_period.active()
     np.testing.assert_array_equal(ours, f(a.copy(), 6))
 
 
@@ -187,7 +187,7 @@ def test_the_time_ends_with_the_function(monkeypatch: pytest.MonkeyPatch) -> Non
     f = written("def f(x, n):\n    for k in range(n):\n        x[k // 0] = 1.0\n    return x\n")
     with pytest.raises(ZeroDivisionError):
         dc.accelerate(f)(arrays()[0], 3)
-    assert not call_sites.outright()
+    assert not eager_period.active()
 
 
 def test_errors_of_what_was_recorded_before_are_told() -> None:
@@ -211,13 +211,13 @@ def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
     f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((400, 500))]
     seen: list[bool] = []
-    before, resume = counters.flushes, call_sites.resume
-    monkeypatch.setattr(call_sites, "resume", lambda s: (resume(s), seen.append(call_sites.outright())))
+    before, resume = counters.flushes, eager_period.resume
+    monkeypatch.setattr(eager_period, "resume", lambda s: (resume(s), seen.append(eager_period.active())))
     ours = dc.accelerate(f)(a, np.zeros(20), 20)
-    assert seen == [True] and counters.flushes <= before + 4 and not call_sites.outright()
+    assert seen == [True] and counters.flushes <= before + 4 and not eager_period.active()
     np.testing.assert_allclose(ours, f(a, np.zeros(20), 20), rtol=1e-13)
     resume(60.0)  # outside of loops that is nothing
-    assert not call_sites.outright()
+    assert not eager_period.active()
 
 
 CHAIN = """
@@ -273,20 +273,20 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
 
 
 def test_a_plan_that_has_come_ends_it() -> None:
-    call_sites._loops.clear()
-    assert call_sites.begin(60.0, loop=True) and not call_sites.waiting()
-    call_sites.end(loop=True)
-    assert call_sites.begin(60.0, loop=True, new=True)
-    call_sites.over()
-    assert call_sites.outright()  # it was not resumed: nobody waits for a plan
-    call_sites.end()
-    assert call_sites.waiting() and call_sites.resume(60.0) and not call_sites.resume(60.0)
-    over = threading.Thread(target=call_sites.over)
+    eager_period._loops.clear()
+    assert eager_period.begin(60.0, loop=True) and not eager_period.waiting()
+    eager_period.end(loop=True)
+    assert eager_period.begin(60.0, loop=True, new=True)
+    eager_period.expire()
+    assert eager_period.active()  # it was not resumed: nobody waits for a plan
+    eager_period.end()
+    assert eager_period.waiting() and eager_period.resume(60.0) and not eager_period.resume(60.0)
+    over = threading.Thread(target=eager_period.expire)
     over.start()
     over.join()
-    assert not call_sites.outright() and call_sites.waiting()
-    call_sites.end(loop=True)
-    assert not call_sites.waiting() and not call_sites.resume(60.0)
+    assert not eager_period.active() and eager_period.waiting()
+    eager_period.end(loop=True)
+    assert not eager_period.waiting() and not eager_period.resume(60.0)
 
 
 def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from numpy._core.multiarray import get_handler_name  # type: ignore[attr-defined
 import dcarray as dc
 from dcarray.api.functions import fallback
 from dcarray.core.native import BUILT
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 if BUILT:
     from dcarray._native import extension
@@ -142,7 +142,7 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
             part = x[k] * 2  # is dropped
             addresses.append(part.ctypes.data)
             del part
-        seen.append((len(set(addresses)), call_sites.outright(), get_handler_name()))
+        seen.append((len(set(addresses)), eager_period.active(), get_handler_name()))
         if fail:
             raise RuntimeError("as if by NumPy")
         return x[0] + x[1]
@@ -155,12 +155,12 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
         with pytest.raises(RuntimeError, match="by NumPy"):
             run(parts, (dc.asarray(a),), {"fail": True})
         assert (
-            not call_sites.outright() and get_handler_name() == "default_allocator" and extension.kept() == 0
+            not eager_period.active() and get_handler_name() == "default_allocator" and extension.kept() == 0
         )
-        assert call_sites.begin(60.0)  # as in a loop: then it is not ended here
+        assert eager_period.begin(60.0)  # as in a loop: then it is not ended here
         run(parts, (dc.asarray(a),), {})
-        assert call_sites.outright()
-        call_sites.end()
+        assert eager_period.active()
+        eager_period.end()
     assert seen == [(1, True, "dcarray")] * 3
     np.testing.assert_array_equal(np.asarray(got), a[0] + a[1])
 

@@ -12,7 +12,7 @@ import pytest
 import dcarray as dc
 from dcarray.core.native import BUILT
 from dcarray.core.ufunc_loops import UFUNCS
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="in C alone")
 
@@ -39,9 +39,9 @@ def sample(kind: str, n: int = N) -> np.ndarray:
 def at_once() -> Iterator[None]:
     """NumPy does at once whatever is asked for."""
     with dc.options(eager_below=16384):
-        assert call_sites.begin(60.0)
+        assert eager_period.begin(60.0)
         yield
-        call_sites.end()
+        eager_period.end()
 
 
 def rested() -> None:

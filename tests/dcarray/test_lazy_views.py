@@ -13,7 +13,7 @@ from dcarray.comm import run
 from dcarray.core import window
 from dcarray.core.native import BUILT
 from dcarray.core.store import Store
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 VIEWS: tuple[Callable[[Any, int], Any], ...] = (
     lambda x, k: x.T, lambda x, k: np.transpose(x), lambda x, k: x.reshape(-1), lambda x, k: x.reshape(2, -1),
@@ -214,12 +214,12 @@ def test_windows_are_seen_by_numpy_as_they_are(seed: int) -> None:
             if seed % 4 == 0:
                 x, expected = x.T, expected.T
         before = expected.copy()
-        began = call_sites.begin(1.0)
+        began = eager_period.begin(1.0)
         try:
             y = -x
             x += 1.0
         finally:
-            call_sites.end()
+            eager_period.end()
         assert began == BUILT
     np.testing.assert_array_equal(np.asarray(y), -before)
     np.testing.assert_array_equal(expected, before + 1.0)

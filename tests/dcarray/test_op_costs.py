@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dcarray.tiering import call_sites, op_costs
+from dcarray.tiering import cost_model, op_costs
 
 N = 100_000
 
@@ -24,7 +24,7 @@ def cheaper(name, loop, number=None, threads=1):
         ("new", loop[-1], (N,), 1),
         ("map", name, loop, (N,), 1, None, *arguments),
     ]
-    return call_sites.cheaper(call_sites.estimate(log, (1,), 1, threads, values=values))
+    return cost_model.eager_elements(cost_model.estimate(log, (1,), 1, threads, values=values))
 
 
 def test_what_kernels_have_sooner_is_theirs_also_on_one_thread(vectors):
@@ -57,28 +57,30 @@ def test_what_waits_for_memory_is_worth_one_pass():
     """Two operations in place, of which the first has to be found harmless before anything is overwritten."""
     for n, numpys in ((1_000_000, True), (4_000_000, False)):
         steps = [("map", name, "dd->d", (n,), 0, None, (0, None, None), 0) for name in ("add", "multiply")]
-        guess = call_sites.estimate([("old", "d", (n,), None, 0), *steps], (), 2, 2, [0])
-        assert bool(call_sites.cheaper(guess)) == numpys
+        guess = cost_model.estimate([("old", "d", (n,), None, 0), *steps], (), 2, 2, [0])
+        assert bool(cost_model.eager_elements(guess)) == numpys
 
 
 def test_an_array_that_is_there_in_two_shapes_is_one():
     n = 5_000_000
     old = [("old", "d", (n,), None, 0), ("old", "d", (100, n // 100), None, 0)]
     fold = ("fold", "add", "d->d", (100, n // 100), (0,), False, 2, (1, None, None))
-    guess = call_sites.estimate([*old, ("new", "d", (n // 100,), 2), fold], (2,), 1, 2)
-    assert not call_sites.cheaper(guess)
-    assert guess.ours < 0.6 * guess.theirs
+    guess = cost_model.estimate([*old, ("new", "d", (n // 100,), 2), fold], (2,), 1, 2)
+    assert not cost_model.eager_elements(guess)
+    assert guess.region < 0.6 * guess.numpy
 
 
 def test_numpy_converts_part_by_part():
     def guess(char, n):
         log = [("old", char, (n,), None, 0), ("new", "l", (), 1),
                ("fold", "add", "l->l", (n,), (0,), False, 1, (0, None, None))]  # fmt: skip
-        return call_sites.estimate(log, (1,), 1, 2)
+        return cost_model.estimate(log, (1,), 1, 2)
 
     for char in "?bi":
-        assert call_sites.cheaper(guess(char, N)) and not call_sites.cheaper(guess(char, 2_000_000))
-        assert guess(char, N).theirs > guess("l", N).theirs + 1.5e-10 * N
+        assert cost_model.eager_elements(guess(char, N)) and not cost_model.eager_elements(
+            guess(char, 2_000_000)
+        )
+        assert guess(char, N).numpy > guess("l", N).numpy + 1.5e-10 * N
 
 
 def test_a_second_thread_is_of_no_use_after_a_library_that_has_its_own(monkeypatch):
@@ -93,4 +95,4 @@ def test_a_second_thread_is_of_no_use_after_a_library_that_has_its_own(monkeypat
             ("map", "tanh", "d->d", (500, n), 2 + called, None, (first, None, None)),
             ("map", "add", "dd->d", (500, n), 3 + called, None, (2 + called, None, None), (0, None, None)),
         ]  # fmt: skip
-        assert bool(call_sites.cheaper(call_sites.estimate(log, (3 + called,), 3, 2))) == called
+        assert bool(cost_model.eager_elements(cost_model.estimate(log, (3 + called,), 3, 2))) == called

@@ -20,7 +20,7 @@ from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.execution import executor, op_sequences
 from dcarray.execution.executor import EXECUTOR
-from dcarray.tiering import call_sites
+from dcarray.tiering import cost_model
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module has the chains")
 
@@ -31,7 +31,7 @@ N = 60_000
 def _recorded() -> Iterator[None]:
     """Everything is recorded, however cheap it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(call_sites, "cheaper", lambda *args: 0)
+        patch.setattr(cost_model, "eager_elements", lambda *args: 0)
         yield
 
 

@@ -241,14 +241,14 @@ def test_stores_are_made_when_they_are_wanted() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(store is y._store for store in found) and y._store.place is not None
+        assert all(store is y._store for store in found) and y._store.eager_site is not None
         struck: list[Any] = []
-        real, call_sites.strike = call_sites.strike, lambda place, bar=False: struck.append((place, bar))
+        real, call_sites.demote = call_sites.demote, lambda site, block=False: struck.append((site, block))
         try:
             z = y * y + y * 2.0 - np.sin(y)  # recorded: the place is told
             dc.evaluate(z)
         finally:
-            call_sites.strike = real
+            call_sites.demote = real
         b = a + 1.0
         np.testing.assert_array_equal(np.asarray(z), b * b + b * 2.0 - np.sin(b))
         assert [bar for _, bar in struck] == [False]  # no kernel has run

@@ -21,7 +21,7 @@ from dcarray.jit.loops import loop_sites
 from dcarray.jit.loops.rewrite import rewritten
 from dcarray.plans.background import Background
 from dcarray.recording import session
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module does it")
 if BUILT:
@@ -38,7 +38,7 @@ def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         yield
-        call_sites.end()
+        eager_period.end()
     background._stop()  # what has begun must not meet another one
 
 
@@ -54,7 +54,7 @@ def address(x: Any) -> int:
 # ---- memory --------------------------------------------------------------------------------------------
 def test_what_is_dropped_is_used_again_and_given_back() -> None:
     x, y = (dc.asarray(a) for a in arrays())
-    assert call_sites.begin(60.0) and get_handler_name() == "dcarray"
+    assert eager_period.begin(60.0) and get_handler_name() == "dcarray"
     z = x + y
     where = address(z)
     del z
@@ -62,29 +62,29 @@ def test_what_is_dropped_is_used_again_and_given_back() -> None:
     z = x * y
     assert address(z) == where and extension.kept() == 0
     del z
-    call_sites.end()
+    eager_period.end()
     assert extension.kept() == 0 and get_handler_name() == "default_allocator"
     np.testing.assert_array_equal(np.asarray(x * y), arrays()[0] * arrays()[1])
 
 
 def test_nothing_is_kept_when_the_time_is_over() -> None:
     x, y = (dc.asarray(a) for a in arrays())
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     z, late = x + y, x - y
     del z
     assert extension.kept() == BYTES
-    call_sites.end()
-    assert call_sites.begin(1e-9)
+    eager_period.end()
+    assert eager_period.begin(1e-9)
     del late
     assert extension.kept() == 0
-    assert not call_sites.outright() and get_handler_name() == "default_allocator"
+    assert not eager_period.active() and get_handler_name() == "default_allocator"
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.sampled_from("ez")), max_size=30))
 def test_there_is_never_more_than_was_in_use_at_once(steps: list[tuple[bool, int, str]]) -> None:
     held: list[Any] = []
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     most = used = 0
     for make, k, how in steps:
         if make:
@@ -95,18 +95,18 @@ def test_there_is_never_more_than_was_in_use_at_once(steps: list[tuple[bool, int
             used -= held.pop(k % len(held)).nbytes
         most = max(most, used)
         assert extension.kept() + used <= most
-    call_sites.end()
+    eager_period.end()
     assert extension.kept() == 0
 
 
 def test_it_is_numpys_memory_anywhere() -> None:
     """Resized, written to a file, and dropped after its time or by another context."""
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     a = np.arange(30000.0)
     a.resize(70000)
     a[30000:] = 1.0
     b = np.zeros(50000)
-    call_sites.end()
+    eager_period.end()
     assert a[:30000].sum() == 29999 * 15000 and a[30000:].sum() == 40000 and not b.any()
     del a, b
     assert extension.kept() == 0
@@ -135,8 +135,8 @@ def test_a_handler_of_the_users_stays() -> None:
     put = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[304])
     put(new(ctypes.addressof(mine), b"mem_handler", None))
     try:
-        assert call_sites.begin(60.0) and get_handler_name() == "mine"
-        call_sites.end()
+        assert eager_period.begin(60.0) and get_handler_name() == "mine"
+        eager_period.end()
         assert get_handler_name() == "mine"
     finally:
         put(usual)
@@ -146,7 +146,7 @@ def test_a_handler_of_the_users_stays() -> None:
 def test_a_result_is_written_over_a_temporary() -> None:
     (a, b), where = arrays(), []
     x, y = dc.asarray(a), dc.asarray(b)
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     z = x + y
     where.append(address(z))
     del z
@@ -190,7 +190,7 @@ def test_it_is_the_operators_result(name: str, op: Callable[[Any, Any], Any], dt
     elided = getattr(extension, f"elided_{name}")
     a = arrays(dtype)[0]
     x = dc.asarray(a)
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     with np.errstate(all=state):
         for make in OTHERS:
             for ours, theirs in (
@@ -210,7 +210,7 @@ def test_it_is_the_operators_result(name: str, op: Callable[[Any, Any], Any], dt
 def test_a_temporary_that_is_too_small_is_none() -> None:
     a, b = np.arange(30000.0)[:, None], np.ones((30000, 2))
     x, y = dc.asarray(a), dc.asarray(b)
-    assert call_sites.begin(60.0)
+    assert eager_period.begin(60.0)
     np.testing.assert_array_equal(np.asarray(extension.elided_add(x * 2, y, 1)), a * 2 + b)
     np.testing.assert_array_equal(np.asarray(extension.elided_divide(y, x - 0.5, 2)), b / (a - 0.5))
 
@@ -272,7 +272,7 @@ def test_loops_with_temporaries(loop: str) -> None:
             return type(error), str(error)
 
     want = run(f)
-    assert call_sites.begin(60.0)  # whatever the loop's own site thinks of it
+    assert eager_period.begin(60.0)  # whatever the loop's own site thinks of it
     got = run(dc.accelerate(f))
     if isinstance(want, tuple):
         assert got == want

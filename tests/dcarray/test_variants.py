@@ -18,7 +18,8 @@ from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.execution.executor import EXECUTOR
 from dcarray.jit import decorator, variants
-from dcarray.tiering import call_sites
+from dcarray.tiering import call_sites, state
+from dcarray.tiering.cost_model import tally
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module says what kind of call it is")
 N = 20_000
@@ -89,14 +90,14 @@ def through(took: Callable[[bool], float], calls: int, way: variants.Variant) ->
 
 def test_the_shorter_way_is_gone_after_both_were_tried() -> None:
     went = through(lambda plain: 1.0 if plain else 2.0, 300, variants.Variant())
-    assert not any(went[: variants.CALM + 1]) and went[variants.CALM + 1]
-    assert sum(went[:40]) >= 40 - 2 * variants.ROUNDS and sum(went) > 280
+    assert not any(went[: state.VARIANT.observations + 1]) and went[state.VARIANT.observations + 1]
+    assert sum(went[:40]) >= 40 - 2 * (2 * state.STRIKES - 1) and sum(went) > 280
     went = through(lambda plain: 2.0 if plain else 1.0, 300, variants.Variant())
-    assert 0 < sum(went) <= 2 * variants.ROUNDS and not any(went[40:60])
+    assert 0 < sum(went) <= 2 * (2 * state.STRIKES - 1) and not any(went[40:60])
 
 
 def test_what_is_as_long_stays_ours() -> None:
-    assert sum(through(lambda plain: 1.0, 100, variants.Variant())) <= 2 * variants.ROUNDS
+    assert sum(through(lambda plain: 1.0, 100, variants.Variant())) <= 2 * (2 * state.STRIKES - 1)
 
 
 def test_a_way_that_has_become_the_longer_one_is_left() -> None:
@@ -137,7 +138,7 @@ def test_regions_that_save_much_are_ours() -> None:
 
 def test_a_call_of_another_thread_between_two_is_no_comparison() -> None:
     way = variants.Variant()
-    through(lambda plain: 1.0, variants.CALM, way)
+    through(lambda plain: 1.0, state.VARIANT.observations, way)
     way.took(1.0, variants.work())
     assert way.tries()
     way.took(1.0, variants.work(), plain=True)
@@ -241,13 +242,13 @@ def test_what_records_stays_ours(clock: Clock) -> None:
 
     f = dc.accelerate(function)
     x = np.random.default_rng(1).random(300_000)
-    unplanned = call_sites.tally.unplanned
+    unplanned = tally.unplanned
     for _ in range(3):
         f(x)
     EXECUTOR.background.wait()
     for _ in range(30):
         f(x)
-    assert all(seen) and call_sites.tally.unplanned - unplanned <= 4
+    assert all(seen) and tally.unplanned - unplanned <= 4
 
 
 def test_regions_of_which_all_bits_are_numpys_go_either_way(clock: Clock) -> None:

@@ -21,6 +21,7 @@ from dcarray.jit.loops import backoff, loop_sites
 from dcarray.plans import client, provider
 from dcarray.plans.background import Background
 from dcarray.recording import session
+from dcarray.tiering import state
 
 LONG = """
 def f(x, n):
@@ -214,12 +215,12 @@ def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
     )
     f = dc.accelerate(written("def f(x, n):\n    for i in range(n):\n        x[i] += 1\n    return x\n"))
     x = np.zeros(8)
-    for _ in range(2 * loop_sites.MANY):
+    for _ in range(2 * state.LOOP_SITE.observations):
         f(x, 3)
-    assert len(asked) == loop_sites.MANY + 1
+    assert len(asked) == state.LOOP_SITE.observations + 1
     (wake,) = wakes
     backoff._timer[0].cancel()
     wake()
     f(x, 3)
-    assert len(asked) == loop_sites.MANY + 2
-    assert x[:4].tolist() == [2 * loop_sites.MANY + 1] * 3 + [0]
+    assert len(asked) == state.LOOP_SITE.observations + 2
+    assert x[:4].tolist() == [2 * state.LOOP_SITE.observations + 1] * 3 + [0]

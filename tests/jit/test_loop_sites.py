@@ -16,6 +16,7 @@ from written import written
 import dcarray as dc
 from dcarray.jit.loops import loop_sites, run_loop
 from dcarray.jit.loops.globals import originals
+from dcarray.tiering import state
 
 EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None}
 
@@ -268,7 +269,7 @@ def test_what_raises_again_and_again_is_left_alone() -> None:
                 x[i] = x[i] / v
             return x
     """)
-    for _ in range(run_loop.PATIENCE):
+    for _ in range(state.LOOP.strikes):
         agree(f, np.arange(20.0), np.float64(0), served=0)
     assert any("floating-point exceptions" in reason for reason in reasons())
     agree(f, np.arange(20.0), np.float64(2), served=0)

@@ -10,9 +10,10 @@ import numpy as np
 
 from dcarray.api.array import evaluate, ndarray, unwrap, wrap
 from dcarray.core.backend import is_distributed
-from dcarray.core.config import DEVICES, current
+from dcarray.core.config import DEVICES
 from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import memory
+from dcarray.tiering import policy
 
 from . import fallback
 from .common import fresh, fresh_like
@@ -53,7 +54,7 @@ def _size(shape: Any) -> int:
 
 def _shape(shape: Any) -> tuple[int, ...]:
     """A shape of plain integers and many elements; anything else is left to NumPy."""
-    if _size(shape) < max(current().eager_below, 0):
+    if policy.eager(_size(shape)):
         raise Unserved
     return (shape,) if type(shape) is int else tuple(shape)
 
@@ -92,7 +93,7 @@ def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
 
 def _made(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
     """What ``function`` of NumPy makes of a shape."""
-    if 0 <= _size(shape) < current().eager_below:
+    if _size(shape) > 0 and policy.eager(_size(shape)):
         return wrap(function(shape, dtype, order))
     try:
         return _filled(shape, dtype, order, value)

@@ -19,7 +19,7 @@ from dcarray.core.store import COMPILED, owner
 from dcarray.lowering.runtime.memory import POOLED
 from dcarray.recording.operands import learn
 from dcarray.recording.session import session
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period
 
 from .numpy_served import served_by_numpy
 
@@ -242,12 +242,12 @@ def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes:
     """The call in NumPy.  What goes through large arrays in parts makes and drops temporaries for each; their
     memory is kept for the next ones meanwhile."""
     session().relieve()
-    if nbytes < POOLED or not call_sites.begin(_LONGEST):
+    if nbytes < POOLED or not eager_period.begin(_LONGEST):
         return function(*plain, **named)
     try:
         return function(*plain, **named)
     finally:
-        call_sites.end()
+        eager_period.end()
 
 
 def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

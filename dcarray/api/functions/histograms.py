@@ -13,12 +13,12 @@ from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.memory import address_of, require
 from dcarray.recording import recorder
+from dcarray.tiering import policy
 
 from .common import plain
 from .registry import Pending, Unserved, implements
 
 _MOST_BINS = 4096  # each block of elements counts in as many of its own
-_FEWEST = 8  # times the elements below which calls run in NumPy
 _SECONDS = 1e-8  # that NumPy needs for an element
 _COARSE = 2.0**-40  # width of a bin by the size of the edges, below which rounding might matter
 _SMALL = 1e-280  # edges that are smaller count as such
@@ -42,11 +42,7 @@ def _edges(a: Any, bins: int, limits: Any) -> Any:
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """How many elements lie in each of some intervals."""
-    wrong = (
-        type(a) is not ndarray
-        or a.dtype != np.float64
-        or a.size < max(_FEWEST * config.current().eager_below, 1)
-    )
+    wrong = type(a) is not ndarray or a.dtype != np.float64 or policy.eager(a.size, policy.PASS)
     if (
         wrong
         or is_distributed(a)

@@ -8,10 +8,9 @@ import numpy as np
 
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.backend import is_distributed
-from dcarray.core.config import current
 from dcarray.core.processes import communicator
 from dcarray.recording.recorder import elementwise
-from dcarray.tiering.call_sites import FACTOR
+from dcarray.tiering import policy
 
 from .common import at_hand, axis_of, broadcast, diagonal_view, fresh, operand
 from .registry import Unserved, implements
@@ -65,7 +64,7 @@ def diagflat(v: Any, k: Any = 0) -> Any:
 
 
 def _triangle(m: Any, k: Any, lower: bool) -> Any:
-    few = type(m) is ndarray and type(k) is int and m.size <= FACTOR * current().eager_below
+    few = type(m) is ndarray and type(k) is int and policy.eager(m.size, policy.PASS)
     if few and communicator() is None:
         plain = at_hand(m)  # rows are copied and cleared: nothing is won by recording that
         if plain is not None:

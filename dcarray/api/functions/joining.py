@@ -10,10 +10,9 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import is_distributed
-from dcarray.core.config import current
 from dcarray.core.strides import order_of_joined
 from dcarray.recording.copies import Part, copied
-from dcarray.tiering.call_sites import outright
+from dcarray.tiering import policy
 
 from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
 from .manipulation import at_least, flip
@@ -151,7 +150,7 @@ def block(arrays: Any) -> Any:
 # ---- repeating, rolling, padding --------------------------------------------------------------------
 def _stays_small(a: Any, times: int) -> bool:
     """Is an array small, and will be when it is repeated so many times?"""
-    return a._small is not None and a.size * times < current().eager_below
+    return a._small is not None and policy.eager(a.size * times)
 
 
 @implements(np.tile, views=True)
@@ -212,7 +211,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     for k, s in zip((axis_of(k, a.ndim) for k in axes), given, strict=True):
         moves[k] = moves.get(k, 0) + int(s)
     shifts = tuple([moves.get(k, 0) % n if n else 0 for k, n in enumerate(a.shape)])
-    if (a.size < current().eager_below or outright()) and a._idle():
+    if policy.eager_call(a.size, (a,)):
         raise Pending
     result = fresh_like(a)
     parts = _turned_round(a.shape, shifts)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.backend import is_distributed
-from dcarray.core.config import current
 from dcarray.core.fp_state import silent
 from dcarray.core.processes import communicator
 from dcarray.recording.products import matmul as product
 from dcarray.recording.recorder import elementwise, reduce
+from dcarray.tiering import policy
 
 from .common import (
     add,
@@ -116,7 +116,7 @@ def inner(a: Any, b: Any, /) -> Any:
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of two vectors."""
     a, b = operand(a).reshape(-1)[:, None], operand(b).reshape(-1)[None, :]
-    if a.size * b.size >= current().eager_below and (out is None or is_wrapped(out)):
+    if not policy.eager(a.size * b.size) and (out is None or is_wrapped(out)):
         return elementwise("multiply", (a, b), out=out)  # the result is large where both are small
     return np.multiply(a, b, out)
 

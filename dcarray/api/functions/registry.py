@@ -10,11 +10,10 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.api.dispatch import DISPATCH
-from dcarray.core.config import current
 from dcarray.core.processes import communicator
 from dcarray.recording.fast_path import again as short
 from dcarray.recording.operands import learn
-from dcarray.tiering.call_sites import FACTOR
+from dcarray.tiering import policy
 
 from . import fallback
 from .fallback import NOT_SMALL, quick
@@ -49,14 +48,12 @@ allclose argmax argmin array_equal average clip count_nonzero cross delete diff 
 mean nanmean nansum norm ptp std trace trapezoid var
 """
 _COMPOSED = frozenset(_SEVERAL.split())
-_SOONER = 64  # times `eager_below` elements, on which nothing is pending, that NumPy is done with sooner
 
 
 def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     """The large arrays among arguments if NumPy is done with them before several statements are recorded."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
-    most = FACTOR * current().eager_below
-    done = large and all([x._idle() and math.prod(x._shape) <= most for x in large])
+    done = large and all([x._idle() and policy.eager(math.prod(x._shape), policy.PASS) for x in large])
     return large if done else None
 
 
@@ -73,8 +70,8 @@ def leave(arrays: Sequence[ndarray]) -> None:
     ------
     Sooner
     """
-    most = _SOONER * current().eager_below
-    if communicator() is None and arrays and all([x._idle() and math.prod(x._shape) <= most for x in arrays]):
+    little = all([x._idle() and policy.eager(math.prod(x._shape), policy.SEVERAL) for x in arrays])
+    if communicator() is None and arrays and little:
         learn(arrays, always=True)
         raise Sooner
 

@@ -12,11 +12,11 @@ from dcarray.core import config
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.memory import address_of, empty
+from dcarray.tiering import policy
 
 from .common import is_array, line, lying, plain
 from .registry import Pending, Unserved, implements
 
-_FEWEST = 8  # times the elements below which calls run in NumPy
 _SECONDS = 2e-8  # that NumPy needs for an element
 _WORK = 16  # of finding an element, in units of the scheduler's
 _EXACT = 1 << 53  # ints below are doubles
@@ -81,8 +81,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 def _many(x: Any) -> bool:
     """Are these elements to be looked up, so many that it is worth while?"""
-    fewest = max(_FEWEST * config.current().eager_below, 1)
-    return is_array(x) and x.ndim > 0 and x.size >= fewest and not is_distributed(x)
+    return is_array(x) and x.ndim > 0 and not policy.eager(x.size, policy.PASS) and not is_distributed(x)
 
 
 def _places(a: Any, v: Any, side: str) -> Any:

@@ -11,12 +11,12 @@ from dcarray.api.array import wrap
 from dcarray.core import config
 from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.memory import address_of, empty
+from dcarray.tiering import policy
 
 from .common import line, lying, plain
 from .registry import Pending, Unserved, implements
 
-# Seconds that NumPy needs at least where it is worth while, for each element below which it does all calls.
-_LEAST = 5.5e-9
+_ELEMENT = 5.5e-9  # seconds of work that count as an element
 # What it needs for a result: of a short line for each term; else, where each is a call of BLAS, in all, and
 # for each term.
 _SHORT, _TERM, _CALL, _MORE = 11, 2.5e-10, 1.5e-8, 1e-10
@@ -56,7 +56,7 @@ def _slid(x: Any, v: Any, mode: Any, turned: bool) -> Any:
         raise Unserved
     terms = len(v)
     seconds = len(x) * (_TERM * terms if terms <= _SHORT else _CALL + _MORE * terms)
-    if len(x) < _SHORTER * terms or seconds < _LEAST * config.current().eager_below:
+    if len(x) < _SHORTER * terms or policy.eager(seconds / _ELEMENT):
         raise Unserved
     launch = routine.launch(seconds)
     if launch is None:

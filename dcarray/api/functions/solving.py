@@ -12,14 +12,13 @@ from dcarray.core import config
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.memory import address_of, empty, require
+from dcarray.tiering import policy
 
 from .common import is_array, plain
 from .registry import Pending, Unserved, implements
 
 _MOST = 2048  # rows: of larger matrices OpenBLAS's own threads make good use
 _FEWEST = 16  # rows: the triangles of smaller ones are no work
-_LEAST = 1 << 20  # operations: NumPy has done less before all is prepared
-_SHARED = 1 << 23  # operations: less is done before a thread is awake
 _RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
 # Columns that are factored at a time, or a few more, while others are brought up to date: nobody has other
 # work before the first ones are done.
@@ -60,7 +59,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
         raise Unserved
     if a.dtype.char not in _ROUTINES or not a.dtype.isnative or type(upper) is not bool:
         raise Unserved
-    if config.current().jit == "off" or a.size < max(config.current().eager_below, 4):
+    if config.current().jit == "off" or a.size < 4 or policy.eager(a.size):
         raise Unserved
     from dcarray.lowering.runtime import openblas
 
@@ -99,9 +98,9 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     if count < threads and columns >= 2 * threads * _WIDE:
         pieces = 2 * threads
     operations = 2 * scale * n * n * columns * count
-    if operations < (_LEAST if options.eager_below else 1):
+    if policy.eager(operations, policy.SEVERAL):
         raise Unserved
-    if min(threads, pieces * count) < 2 or operations < (_SHARED if options.eager_below else 1):
+    if min(threads, pieces * count) < 2 or policy.eager(operations, policy.SHARED):
         threads = pieces = 1
         if columns < min(_NARROW, n):
             raise Unserved

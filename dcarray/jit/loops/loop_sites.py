@@ -29,7 +29,8 @@ from dcarray.lowering.runtime.memory import trim
 from dcarray.plans import provider
 from dcarray.plans.background import PATIENCE
 from dcarray.recording.session import LOCK, session
-from dcarray.tiering import call_sites
+from dcarray.tiering import eager_period, state
+from dcarray.tiering.state import Tier, TierState
 
 from . import backoff
 from .entry_values import LoopDescription
@@ -38,11 +39,10 @@ from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
 
 SHORT = 50e-6  # seconds of the loop as written that its plan would hardly save
-MANY = 32  # runs after which a place whose loop is short is not asked for a while
 WORTH = 1e-3  # seconds of the loop as written that are worth a plan, if it comes again
 LONG = 20e-3  # and that are worth one at once
 LINGER = 0.3  # seconds after which the loops inside of one that still runs are looked at
-KEYS = 8  # keys that a site looks after, and strange ones that it puts up with
+KEYS = 8  # that a site looks after
 _MISSING = object()
 watchers: list[Callable[[LoopRequest], None]] = []
 """Who wants to see the loops that are served, which then are planned at once; see
@@ -75,13 +75,13 @@ class LoopSource:
 class _Entry:
     """A key: how often it came, and its plan."""
 
-    __slots__ = ("asked", "key", "plain", "plan", "refused", "request", "sights", "spent")
+    __slots__ = ("asked", "key", "plain", "plan", "refused", "request", "runs", "spent")
 
     def __init__(self, key: tuple[Any, ...], request: LoopRequest, plain: bool) -> None:
         self.key = key  # options and the exceptions that are watched, and guards
         self.request = request
         self.plain = plain  # are any of its arrays plain ones?
-        self.sights = 0
+        self.runs = TierState(state.LOOP)
         self.spent = 0.0
         self.asked = self.refused = False
         self.plan: LoopPlan | None = None
@@ -117,8 +117,8 @@ class LoopSite:
         # by thread: when the loop began, what the program had worked without plans by then, the key, and
         # whether NumPy does everything at once
         self._begun: dict[int, tuple[float, float, _Entry | None, bool]] = {}
-        self._runs, self._spent = 0, 0.0
-        self._strange = 0
+        self._runs, self._spent = TierState(state.LOOP_SITE), 0.0
+        self._values = TierState(state.LOOP_SITE)
         self._last: _Entry | None = None  # whose plan has served
         if outer is not None:
             outer._inner.append(self)
@@ -136,11 +136,13 @@ class LoopSite:
             return ()
         if watchers or (ranks and options.jit == "background"):  # when a plan is ready differs between ranks
             options = replace(options, jit="eager")
-        if options.jit != "eager" and self._runs and self._spent < SHORT * self._runs:
-            if self._runs < MANY:
+        runs = self._runs
+        if options.jit != "eager" and runs.observations and self._spent < SHORT * runs.observations:
+            if runs.tier is Tier.OBSERVED:
                 self._begin(None)
             else:
-                self._runs, self._spent = 0, 0.0
+                runs.reset()
+                self._spent = 0.0
                 backoff.sleep(self)
             return ()
         for name in self.place.others:
@@ -160,18 +162,19 @@ class LoopSite:
             return ()
         if plan is None:
             if entry is not None and not entry.refused and options.jit == "background":
-                self._begin(entry, self._outright(entry.sights == 1))
+                self._begin(entry, self._outright(entry.runs.observations == 1))
             else:
                 self._begin(entry)
-            if entry is not None and entry.sights == 1 and self._inner and options.jit == "background":
+            if (
+                entry is not None
+                and entry.runs.observations == 1
+                and self._inner
+                and options.jit == "background"
+            ):
                 self._see_later(entry, options)
             return ()
         assert entry is not None
-        found = plan.run(values, options)
-        if found is not None and len(entry.key) == 2 + len(values):  # else one array has several names
-            plan.remember(values, entry.key[2:])
-            self._last = entry
-        return self._served(entry, plan, found)
+        return self._served(entry, plan, values, options)
 
     def _again(
         self, entry: _Entry, values: tuple[Any, ...], options: config.Options
@@ -184,17 +187,29 @@ class LoopSite:
             places = plan.addresses(values)
             if places is None:
                 return None
-            found = plan.run(values, options, places)
-        return self._served(entry, plan, found)
+            return self._served(entry, plan, values, options, places)
 
     def _served(
-        self, entry: _Entry, plan: LoopPlan, found: tuple[Any, ...] | None
+        self,
+        entry: _Entry,
+        plan: LoopPlan,
+        values: tuple[Any, ...],
+        options: config.Options,
+        places: tuple[int, ...] | None = None,
     ) -> tuple[tuple[Any, ...], ...]:
-        """What `enter` gives when a plan has run, or has come to nothing."""
+        """Run a plan; what `enter` returns then, or if that comes to nothing."""
+        try:
+            found = plan.run(values, options, places)
+        except MemoryError:  # later there may be more
+            return ()
         if found is not None:
-            self._strange = max(0, self._strange - 1)
+            if places is None and len(entry.key) == 2 + len(values):  # else one array has several names
+                plan.remember(values, entry.key[2:])
+                self._last = entry
+            self._values.activate(1)
+            entry.runs.activate()
             return (found,)
-        if plan.useless:
+        if entry.runs.strike():
             entry.plan, entry.refused = None, True
             self._note("it raises floating-point exceptions, or its arrays share memory", self.place.line)
         return ()
@@ -207,10 +222,10 @@ class LoopSite:
             return
         start, before, entry, outright = begun
         if outright:
-            call_sites.end(loop=True)
+            eager_period.end(loop=True)
             session().realign()
         took = now - start
-        self._runs += 1
+        self._runs.observe()
         self._spent += took
         background = EXECUTOR.background
         background.worked(max(0.0, took - (background.seconds - before)))  # recordings count their own
@@ -221,9 +236,9 @@ class LoopSite:
             return
         entry.spent += took
         options = config.current()
-        if took >= LONG or (entry.sights > 1 and entry.spent >= WORTH):
+        if took >= LONG or (entry.runs.observations > 1 and entry.spent >= WORTH):
             self._ask(entry, options)
-        elif entry.sights == 1 and took >= WORTH and options.cache_dir and not options.debug:
+        elif entry.runs.observations == 1 and took >= WORTH and options.cache_dir and not options.debug:
             background.submit(partial(self._look, entry))
 
     def _begin(self, entry: _Entry | None, outright: bool = False) -> None:
@@ -235,7 +250,7 @@ class LoopSite:
         plans: what is recorded costs more as long as it has none, and the loop is to have one of its own.
         False if that is so already.  When the loop is met for the `first` time, NumPy gets the memory of what
         was before it; it makes what is made now."""
-        if not call_sites.begin(PATIENCE, loop=True, new=first):
+        if not eager_period.begin(PATIENCE, loop=True, new=first):
             return False
         now = session()
         now.flush(now.rec)  # nothing is to be pending: what meets it would be recorded
@@ -261,7 +276,7 @@ class LoopSite:
     # ---- keys ---------------------------------------------------------------------------------------------
     def _ready(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
         """The plan of a key, if it has one."""
-        entry.sights += 1
+        entry.runs.observe()
         if entry.plan is None and options.jit == "eager" and not entry.refused:
             entry.asked = True
             self._plan(entry, options)
@@ -289,7 +304,7 @@ class LoopSite:
         entry = self._entries.get(key)
         if entry is None:
             if len(self._entries) >= KEYS:
-                if not self._strange:
+                if not self._values.strikes:
                     self._note("its sizes or types change from one run to the next", self.place.line)
                 self._tire()
                 return None
@@ -317,16 +332,15 @@ class LoopSite:
 
     def _odd(self, name: str, value: Any) -> None:
         """The value of a name is nothing that a plan can be made for."""
-        if not self._strange:
+        if not self._values.strikes:
             self._note(f"{name} is nothing that compiled code knows: {type(value).__name__}", self.place.line)
         self._open_inner()
         self._tire()
 
     def _tire(self) -> None:
         """Something has come that no plan will be made for; a loop to which little else comes is left."""
-        self._strange += 1
         served = any(entry.plan is not None for entry in self._entries.values())
-        if self._strange >= (8 * KEYS if served else KEYS):
+        if self._values.strike() and (not served or self._values.strikes >= KEYS * KEYS):
             self.open = False
             self._open_inner()
 

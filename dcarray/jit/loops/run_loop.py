@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 NDArray = np.ndarray[Any, Any]
 _FEW = 1024  # elements of memory that is not worth keeping
-PATIENCE = 3  # runs that come to nothing, one after the other, before a plan is given up
 
 
 class PlanMismatch(Exception):
@@ -60,7 +59,6 @@ class LoopPlan:
         self._parcel = parcel
         self._bytes = int(parcel.bytes())
         self._arrays = parcel.kernels < parcel.steps  # does a run want them, besides their addresses?
-        self._in_vain = 0
         self._may_raise, self._checked = told.may_raise, told.checked
         place = {name: k for k, name in enumerate(names)}
         inputs = iter(told.inputs)
@@ -103,23 +101,19 @@ class LoopPlan:
 
         Raises
         ------
+        MemoryError
+            With all as it was: later there may be more.
         FloatingPointError, Warning
             As `numpy.errstate` asked when calls were recorded that are still pending on its arrays.
         """
         made: list[NDArray] = []
         with LOCK:
-            try:
-                if places is None:
-                    addresses = self._memory(values, made)
-                else:
-                    addresses = self._at(values, made, places)
-                done = addresses is not None and self._go(made, addresses, options)
-            except MemoryError:  # later there may be more
+            if places is None:
+                addresses = self._memory(values, made)
+            else:
+                addresses = self._at(values, made, places)
+            if addresses is None or not self._go(made, addresses, options):
                 return None
-            if not done or addresses is None:
-                self._in_vain += 1
-                return None
-        self._in_vain = 0
         counters.loops += 1
         counters.kernels += self._parcel.kernels
         counters.interpreted += self._parcel.interpreted
@@ -129,11 +123,6 @@ class LoopPlan:
         for k, other in self._same:
             bound[k] = bound[other]
         return tuple(bound)
-
-    @property
-    def useless(self) -> bool:
-        """Has it come to nothing for some time?"""
-        return self._in_vain >= PATIENCE
 
     def _at(self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]) -> list[int] | None:
         """As `_memory`, where it is known where arrays are."""

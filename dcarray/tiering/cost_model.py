@@ -1,0 +1,228 @@
+"""The cost model: what a recording takes, as NumPy does it call by call and as a region."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.ir.ops import BOUNDED
+from dcarray.lowering.program.input_range_check import FEWEST
+
+from . import op_costs
+from .blas_sharing import read_once
+
+__all__ = ["Estimate", "Tally", "eager_elements", "estimate", "tally"]
+
+# Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
+# writes, for one of a temporary array besides, for a call of NumPy; for recording a statement, one that gives
+# a single value, and one more of the same call; and for running a region.
+_BYTE, _TEMPORARY, _CALL = 0.0137, 0.04, 300.0
+_RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
+# What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
+# to memory that was not used before.
+_KEEP, _COPY = 5500.0, 5.0
+# Times these bytes, where what is given is looked at instead (`ir.magnitudes`): in a cache, and in memory.
+_LOOK, _AFAR = 2.0, 1.0
+_DEEP, _MEMORY = 1 << 24, 2.2  # bytes that caches hardly hold; how many times as long each of so many takes
+_NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory
+# Bytes of a region's arrays from which on they push Python out of the near cache, and how many times as long
+# it then takes to record and run one; more than that where other programs use the cache, too.  Where it is no
+# op sequence (`dcarray.execution.op_sequences`), that much more Python runs that fewer bytes do.
+_FAR, _PUSHED = 1 << 19, 2.0
+_LIBRARY = 20000.0  # for recording and calling what a library does
+_LARGE = 1 << 17  # elements: on what is larger our threads may share such calls
+_MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is no more exact
+# Of work, from which on two threads have it done in half the time: to wake one may take longer than less.
+_WORTH_SHARING = 100000.0
+
+
+class Tally:
+    """Totals of the regions that have run, from which `dcarray.jit.variants` sees what a call owes to them.
+
+    Attributes
+    ----------
+    numpy : float
+        Nanoseconds that NumPy would have taken for those that ran by a plan, about.
+    rounded : int
+        Regions by a plan whose results may differ from NumPy's in their last bits.
+    unplanned : int
+        Regions that ran call by call since their plan was not there.
+    """
+
+    __slots__ = ("numpy", "rounded", "unplanned")
+
+    def __init__(self) -> None:
+        self.numpy = 0.0
+        self.rounded = self.unplanned = 0
+
+    def add(self, cost: Estimate, fastmath: bool) -> None:
+        """Add a region that has run by its plan."""
+        self.numpy += cost.numpy
+        self.rounded += cost.rounded or fastmath
+
+
+class Estimate(NamedTuple):
+    """The estimated cost of a recording.
+
+    Attributes
+    ----------
+    elements : int
+        The elements of its largest statement; 0 if it is not for NumPy.
+    numpy : float
+        Nanoseconds that NumPy takes, call by call.
+    region : float
+        Nanoseconds that recording it and running it as a region take, times the margin that NumPy is given.
+    rounded : bool
+        Whether the last bits of its results may depend on who computes them.
+    """
+
+    elements: int
+    numpy: float = 0.0
+    region: float = 0.0
+    rounded: bool = True
+
+
+tally = Tally()
+
+
+def eager_elements(cost: Estimate) -> int:
+    """`Estimate.elements` of a recording that NumPy does sooner, call by call; else 0."""
+    return cost.elements if cost.numpy <= cost.region else 0
+
+
+def estimate(
+    log: Sequence[tuple[Any, ...]],
+    live: Sequence[int],
+    calls: int,
+    threads: int,
+    saved: Sequence[int] = (),
+    steps: Sequence[Any] | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> Estimate:
+    """Estimate a recording's cost, as NumPy does it and as a region.
+
+    Parameters
+    ----------
+    log : sequence of tuple
+        Its entries, as in `dcarray.ir.build`.
+    live : sequence of int
+        The slots of new arrays that are still held.
+    calls : int
+        The user's calls that recorded it.
+    threads : int
+        The threads for kernels.
+    saved : sequence of int, optional
+        The slots whose old elements a kernel keeps, should an exception be raised.
+    steps : sequence of Step, optional
+        The steps of the op-by-op interpreter; by default one for each statement.
+    values : mapping of str to array, optional
+        Its numbers, by dtype, from which exponents are known.
+
+    Returns
+    -------
+    Estimate
+    """
+    declared = [entry for entry in log if entry[0] in ("old", "new")]
+    statements = [entry for entry in log if entry[0] not in ("old", "new")]
+    if any(entry[0] == "call" and _gains(entry, declared) for entry in statements):
+        return Estimate(0)
+    if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
+        return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
+    items = [np.dtype(entry[1]).itemsize for entry in declared]
+    moved = numpy = compiled = 0.0
+    recording, running = _MORE * max(len(statements) - calls, 0), _RUN
+    most, rounded, called = 0, False, False
+    wanted = range(len(statements)) if steps is None else {step.position for step in steps}
+    joined = () if steps is None else {step.position for step in steps if step.joined}
+    unmade = {statements[k][4] for k in joined}  # what is gathered and folded has no array
+    for position, entry in enumerate(statements):
+        if entry[0] == "call":  # the same library does it either way
+            called = True
+            slots = [*entry[2], *(arg[0] for arg in entry[3] if type(arg) is tuple)]
+            size = max([math.prod(declared[slot][2]) for slot in slots], default=0)
+            if size > _LARGE:
+                return Estimate(0)
+            most = max(most, size)
+            recording += _LIBRARY
+            continue
+        size = math.prod(entry[3])
+        most = max(most, size)
+        fold = entry[0] == "fold"
+        rounded = rounded or (fold and entry[2][-1] in "efdFD")
+        out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
+        if fold and not declared[out][2]:
+            recording += _VALUE
+        else:
+            running += _RECORD
+        if position not in wanted:
+            unmade.add(out)
+            continue
+        if entry[1] == "where" and type(arguments[-1]) is tuple and arguments[-1][0] == out:
+            moved += 2 * size  # an assignment by a mask touches what that chooses
+            continue
+        touched = {arg[0] for arg in arguments if type(arg) is tuple}
+        if not fold:
+            touched.add(out)  # once, if it is an operand too
+        touching = size * sum(items[slot] for slot in touched - unmade)
+        moved += _distance(touching) * touching
+        number = arguments[-1] if type(arguments[-1]) is int else None
+        exponent = None
+        if entry[1] == "power" and number is not None and entry[2][1] == "d" and values is not None:
+            exponent = float(values["d"][number])
+        numpys, kernels = op_costs.of(entry[1], entry[2], exponent)
+        converted = sum(
+            type(arg) is tuple and declared[arg[0]][1] != entry[2][k] for k, arg in enumerate(arguments)
+        )
+        numpy += size * converted * op_costs.CONVERSION
+        compiled += size * (kernels + converted * op_costs.CONVERTED)
+        if entry[1] == "floor_divide" and entry[2][0] not in "efd" and number is not None:
+            numpy += size * kernels
+            recording += size * op_costs.DIVISION
+        else:
+            numpy += size * (op_costs.CHOICE if position in joined else numpys)
+    kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
+    memory = {declared[k][-1] for k in kept}  # one array may be there in several shapes
+    held = sum(items[k] * math.prod(declared[k][2]) for k in memory)
+    if held > _FAR or not _is_sequence(statements):
+        running *= _PUSHED
+    lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
+    looked = lost >= FEWEST and all(entry[0] == "map" and entry[1] in BOUNDED for entry in statements)
+    again = _COPY if not looked else _LOOK if lost < _DEEP else _AFAR
+    fused = _BYTE * _distance(held) * (held + again * lost) + compiled
+    margin = _MARGIN
+    if saved:
+        recording += _KEEP
+    if fused > _WORTH_SHARING and (rounded or threads > 1) and not called:
+        # a sum is the same with any number of threads; those of a library keep cores busy after its work
+        fused, margin = fused / 2, _MARGIN if saved else 1.0
+    # between calls; what one call of NumPy's makes on its way, it writes over as it goes
+    kept |= unmade
+    passing = [items[k] * math.prod(e[2]) for k, e in enumerate(declared) if e[-1] == k and k not in kept]
+    temporary = _TEMPORARY * sum(n for n in passing if n > _NEAR) if calls > 1 else 0.0
+    numpy += _CALL * len(statements) + _BYTE * moved + temporary
+    return Estimate(most, numpy, margin * (recording + running + fused), rounded or called)
+
+
+def _is_sequence(statements: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether a recording of these statements may be an op sequence, if it comes again."""
+    for kind, name, _, shape, axes, *_ in statements:
+        if kind == "map" and name not in UFUNCS:
+            return False
+        if kind == "fold" and len(axes) < len(shape):
+            return False
+    return True
+
+
+def _distance(nbytes: float) -> float:
+    """The factor of a byte's time that comes from how far away so many bytes are: in caches or not."""
+    return 1.0 if nbytes < _DEEP else _MEMORY
+
+
+def _gains(call: tuple[Any, ...], declared: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether a plan's own code for a call is faster than the library."""
+    a, b = [declared[arg[0]][2] if arg[2] is None else arg[2] for arg in call[3]]
+    return read_once(a, b, declared[call[2][0]][1])

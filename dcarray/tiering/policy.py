@@ -1,0 +1,53 @@
+"""The policy: whether NumPy does a call at once, or it is recorded.
+
+Little work on memory on which nothing is pending is NumPy's, and empty work always.  How much is little is
+the option `eager_below` times a factor of this table.  Beyond that NumPy works at once where a call site is
+promoted (`call_sites`), and on everything in an eager period (`eager_period`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dcarray.core.config import current
+from dcarray.core.handle import Handle
+
+from . import eager_period
+
+__all__ = [
+    "ACROSS", "AT_MEMORY_SPEED", "GATHER", "PASS", "PLANNED_AT_ONCE", "SEVERAL", "SHARED",
+    "eager", "eager_call", "idle",
+]  # fmt: skip
+
+GATHER = 2
+"""Elements by a mask: a routine of ours needs some elements until it is sooner than NumPy."""
+ACROSS = 4
+"""Extrema along an axis whose elements are far apart: NumPy reads them with little use of caches."""
+PASS = 8
+"""One pass whose result NumPy has at once, or that is in several statements: nothing is gained by recording
+it before some more elements.  What NumPy does anyway if nothing is pending is promoted up to here."""
+SEVERAL = 64
+"""What is recorded as several statements, of which each costs some microseconds more than an operator; and
+operations of a solver: NumPy has done less before all is prepared."""
+AT_MEMORY_SPEED = 128
+"""Searches of all elements and scans of neighbouring integers: NumPy reads as fast as memory is."""
+SHARED = 512
+"""Operations of a solver: less is done before a thread is awake."""
+
+PLANNED_AT_ONCE = 1 << 20
+"""Elements of a region from which on it is planned when it is first seen."""
+
+
+def eager(elements: float, factor: int = 1) -> bool:
+    """Whether work on so many elements is little, or none."""
+    return elements < max(factor * current().eager_below, 1)
+
+
+def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1) -> bool:
+    """Whether NumPy does a call at once: little work, or any in an eager period, on settled operands."""
+    return (eager(elements, factor) or eager_period.active()) and idle(operands)
+
+
+def idle(operands: tuple[Any, ...]) -> bool:
+    """Whether nothing is pending on the memory of operands; else even little work is recorded with that."""
+    return not any([isinstance(x, Handle) and not x._idle() for x in operands])

@@ -1,0 +1,130 @@
+"""Tier states: one state machine for all that changes the way in which calls run.
+
+A subject is observed; after some observations it is a candidate for the other way; it is active while it goes
+that way; after some failures, its strikes, it is deoptimised: it goes the way that it came, for good or until
+it is tried again (`Backoff`).
+
+============  ======================  =======================  ==========================================
+subject       observation             active                   strike
+============  ======================  =======================  ==========================================
+call site     a recording that NumPy  NumPy works at once      its result is an operand in a recording
+              does sooner
+op sequence   a run of its plan       nothing is recorded      something else than its result is wanted
+variant       a call with no gain     runs as it is written    that took longer
+loop          a run as written        runs by its plan         the plan came to nothing
+loop site     a short run             is asked for a plan      a value that no plan is made for
+selection                             is recorded              it is gathered all the same
+============  ======================  =======================  ==========================================
+
+The C module has the states of call sites and op sequences (`call_sites.h`), with the same constants.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = [
+    "BLOCKED_HITS", "CALL_SITE", "LOOP", "LOOP_SITE", "OP_SEQUENCE", "SELECTION", "STRIKES", "VARIANT",
+    "Backoff", "Limits", "Tier", "TierState",
+]  # fmt: skip
+
+
+class Tier(IntEnum):
+    """The states."""
+
+    OBSERVED = 0
+    CANDIDATE = 1
+    ACTIVE = 2
+    DEOPTIMISED = 3
+
+
+class Limits(NamedTuple):
+    """How many observations make a candidate, and how many strikes deoptimise."""
+
+    observations: int
+    strikes: int
+
+
+STRIKES = 3
+BLOCKED_HITS = 8
+"""Promotions of a blocked call site that are refused; the next one is for good."""
+
+CALL_SITE = Limits(2, STRIKES)
+OP_SEQUENCE = Limits(3, STRIKES)
+VARIANT = Limits(5, STRIKES)
+LOOP = Limits(2, STRIKES)
+LOOP_SITE = Limits(32, 8)
+SELECTION = Limits(0, STRIKES)
+
+
+class TierState:
+    """The state of one subject.
+
+    Attributes
+    ----------
+    tier : Tier
+    observations, strikes : int
+        So far.
+    """
+
+    __slots__ = ("_limits", "observations", "strikes", "tier")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.tier = Tier.OBSERVED
+        self.observations = self.strikes = 0
+
+    def observe(self) -> bool:
+        """Count an observation; whether it makes a candidate."""
+        self.observations += 1
+        if self.observations != self._limits.observations or self.tier is not Tier.OBSERVED:
+            return False
+        self.tier = Tier.CANDIDATE
+        return True
+
+    def strike(self, weight: int = 1) -> bool:
+        """Count a failure; whether the subject is deoptimised."""
+        self.strikes += weight
+        if self.strikes >= self._limits.strikes:
+            self.tier = Tier.DEOPTIMISED
+        return self.tier is Tier.DEOPTIMISED
+
+    def activate(self, strikes: int = STRIKES) -> None:
+        """Go the other way, since it went well; so many strikes are taken back."""
+        self.strikes = max(0, self.strikes - strikes)
+        if self.strikes < self._limits.strikes:
+            self.tier = Tier.ACTIVE
+
+    def retry(self) -> None:
+        """Be a candidate again."""
+        self.tier, self.strikes = Tier.CANDIDATE, 0
+
+
+class Backoff:
+    """Intervals that double, from the first to the longest.
+
+    Parameters
+    ----------
+    first, longest : int
+        In calls.
+    """
+
+    __slots__ = ("_first", "_longest", "_next")
+
+    def __init__(self, first: int, longest: int) -> None:
+        self._first = self._next = first
+        self._longest = longest
+
+    def next(self) -> int:
+        """The interval until the next trial."""
+        length, self._next = self._next, min(2 * self._next, self._longest)
+        return length
+
+    def reset(self) -> None:
+        """Begin with the first interval again."""
+        self._next = self._first
