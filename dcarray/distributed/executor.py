@@ -25,10 +25,11 @@ from dcarray.core.store import Store, memory
 from dcarray.execution import run_plan
 from dcarray.execution.executor import complain, told_of
 from dcarray.lowering.runtime.memory import address_of, empty
+from dcarray.plans.slot import PlanSlot
 
 from . import magnitude_guard
 from .consistency import agree_on_live, combine_flags
-from .plan_cache import LayoutPlan, LogFacts, compiled_region, facts_of, slot_of
+from .plan_cache import LayoutPlan, LogFacts, compile_region, facts_of, slot_of
 from .reshape import copy_views, write_back_views
 
 if TYPE_CHECKING:
@@ -300,16 +301,16 @@ def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping
     """Run local statements; returns their floating-point exceptions as bits."""
     if options.jit == "off":
         return _interpreted(region, arrays)
-    if id(region) not in plan.compiled:
-        plan.compiled[id(region)] = compiled_region(region, options)
-    code = plan.compiled[id(region)]
-    if code is None:
+    slot = plan.compiled.get(id(region)) or plan.compiled.setdefault(id(region), PlanSlot())
+    if slot.ask():
+        compile_region(slot, region, options)
+    ready = slot.plan
+    if ready is None:
         return _interpreted(region, arrays)
-    ready, moved = code
     given = [*arrays.values()]  # in the region's order
     counters.kernels += ready.kernels
     counters.interpreted += ready.interpreted
-    counters.bytes += moved
+    counters.bytes += ready.bytes(())
     flags: int = ready.run(given, [address_of(a) for a in given], (), options.threads)
     return flags
 

@@ -14,6 +14,7 @@ from dcarray.core.config import Options
 from dcarray.core.shard import NDArray, Shard
 from dcarray.execution.executor import complain
 from dcarray.plans import requests
+from dcarray.plans.slot import PlanSlot
 from dcarray.plans.templates import Ready
 from dcarray.recording.log_format import writes
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.recording.log import Recording
 
-__all__ = ["LayoutPlan", "LogFacts", "compiled_region", "facts_of", "region_request", "slot_of"]
+__all__ = ["LayoutPlan", "LogFacts", "compile_region", "facts_of", "region_request", "slot_of"]
 
 MAX_LOGS = 1024
 MAX_PLANS = 64  # of one log
@@ -40,7 +41,7 @@ class LayoutPlan:
     program: Program
     layouts: dict[str, Layout]  # of what exists or is made
     # by the identity of local regions
-    compiled: dict[int, tuple[Ready, int] | None] = field(default_factory=dict)
+    compiled: dict[int, PlanSlot[Ready]] = field(default_factory=dict)
     plan_per_statement: Callable[[], Program] | None = None  # plans each statement for itself
     doubt: int = 0
     culprits: tuple[int, ...] = ()
@@ -168,17 +169,15 @@ def region_request(region: Region, options: Options) -> requests.Located:
     return requests.Located(region, options.fastmath, options.threads, options.cache_dir)
 
 
-def compiled_region(region: Region, options: Options) -> tuple[Ready, int] | None:
-    """Compiled code of local statements, and the bytes that it moves; None if none can be made."""
+def compile_region(slot: PlanSlot[Ready], region: Region, options: Options) -> None:
+    """Have local statements compiled."""
     from dcarray.execution.executor import EXECUTOR
     from dcarray.plans import provider
 
     request = region_request(region, options)
     try:
-        plan = Ready(provider.obtained(request, options, EXECUTOR.background), request)
+        slot.make(lambda: Ready(provider.obtained(request, options, EXECUTOR.background), request))
     except Exception as error:  # a bug of ours; other ranks wait for what comes of this
         if options.debug:
             raise
         complain("a rank's part of a region is interpreted", error, ("<compiled region>", 0))
-        return None
-    return plan, plan.bytes(())

@@ -124,7 +124,7 @@ class Executor:
         if plan is None:
             tally.unplanned += 1
             notes = _run_op_by_op(rec, prepared, self.background.worked)
-            if (form.queued or form.general) and not rec.one_off:
+            if form.asked and not rec.one_off:
                 self._pass_over(rec, prepared, options)
             return notes
         _bar(rec)
@@ -172,8 +172,8 @@ class Executor:
                     self.background.submit(look)
                 else:
                     look()
-                    if form.exact is not None:
-                        return prepared.serve(form.exact, ())
+                    if form.exact.plan is not None:
+                        return prepared.serve(form.exact.plan, ())
             if job is not None:
                 if large:
                     self.background.worked(PATIENCE)
@@ -217,36 +217,14 @@ class Executor:
         form.sights += 1
         if options.jit == "background" and form.sights < 2 and form.elements < policy.PLANNED_AT_ONCE:
             return None
-        if prepared.values == form.sample:
-            if form.queued:
-                return None
-            form.queued = True
-            general = None
-        else:
-            if any(g.plan is None and g.fits(prepared.values) is not None for g in form.general):
-                return None
-            if not templates.related(form.sample, prepared.values):
-                return None
-            general = templates.General(form.sample, prepared.values)
-            form.general = [*form.general[1 - templates.MAX_GENERAL :], general]
+        slot = form.slot(prepared.values)
+        if slot is None or not slot.ask():
+            return None
 
         def job() -> None:
-            if general is None and form.exact is not None:  # found meanwhile
-                return
             from dcarray.plans import provider
 
-            try:
-                plan = templates.Ready(provider.obtained(request, options, self.background), request)
-            except MemoryError:  # later there may be more
-                if general is None:
-                    form.queued = False
-                else:
-                    form.general = [other for other in form.general if other is not general]
-                raise
-            if general is None:
-                form.exact = plan
-            else:
-                general.plan = plan
+            slot.make(lambda: templates.Ready(provider.obtained(request, options, self.background), request))
 
         return job
 
@@ -255,8 +233,8 @@ class Executor:
         from dcarray.plans import provider
 
         plan = provider.found(request)
-        if plan is not None and form.exact is None:
-            form.exact = templates.Ready(plan, request)
+        if plan is not None and form.exact.plan is None:
+            form.exact.fill(templates.Ready(plan, request))
 
 
 def _request(prepared: templates.Prepared, options: config.Options) -> Recorded:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dcarray.core import config
 from dcarray.execution.executor import EXECUTOR
 from dcarray.lowering.runtime.memory import trim
+from dcarray.plans.slot import PlanSlot, PlanState
 from dcarray.recording.session import session
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Compiled"]
 
 
-class Compiled:
+class Compiled(PlanSlot[Any]):
     """The code of one routine, once it is there.
 
     Parameters
@@ -25,12 +26,11 @@ class Compiled:
         As of `Compilation`.
     """
 
-    __slots__ = ("_asked", "_awaited", "_launch", "_routine")
+    __slots__ = ("_routine",)
 
     def __init__(self, module: str, name: str, argument: Any) -> None:
+        super().__init__()
         self._routine = module, name, argument
-        self._launch: Any = None
-        self._asked = self._awaited = False
 
     def launch(self, seconds: float) -> Any:
         """What calls it, or None as long as NumPy has to serve, which takes about so long.
@@ -41,17 +41,16 @@ class Compiled:
         if options.jit == "off":
             return None
         session().relieve()
-        if not self._asked:
-            self._asked = self._awaited = True
+        if self.ask():
             if options.jit == "eager":
                 self._make(options)
             else:
                 EXECUTOR.background.later(lambda: self._make(options))
-        if self._awaited:
+        if self.state is PlanState.ASKED:
             trim()
-        if self._launch is None:
+        if self.plan is None:
             EXECUTOR.background.worked(seconds)
-        return self._launch
+        return self.plan
 
     def _make(self, options: config.Options) -> None:
         from dcarray.lowering.program import parcel
@@ -59,13 +58,13 @@ class Compiled:
         from dcarray.plans.requests import Compilation
 
         request = Compilation(*self._routine, options.cache_dir)
-        try:
+
+        def compiled() -> Any:
             parts = _elsewhere(request) if options.jit == "background" else None
-            self._launch = parcel.linked(*(parts or _here(request)))
-        except (parcel.Unfit, client.Refused, MemoryError):  # NumPy goes on serving
-            self._launch = None
-        finally:
-            self._awaited = False
+            return parcel.linked(*(parts or _here(request)))
+
+        with suppress(parcel.Unfit, client.Refused, MemoryError):  # NumPy goes on serving
+            self.make(compiled)
 
 
 def _here(request: Compilation) -> tuple[Any, ...]:

@@ -18,6 +18,8 @@ from dcarray.recording.log_format import Log, effects
 from dcarray.tiering import cost_model
 from dcarray.tiering.state import TierState
 
+from .slot import PlanSlot, PlanState
+
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.lowering.program.parcel import Parcel
@@ -89,7 +91,7 @@ def pattern(old: tuple[int, ...], new: tuple[int, ...]) -> Pattern:
     return Pattern(tuple(leaders.values()), tuple(terms))
 
 
-class General:
+class General(PlanSlot[Ready]):
     """A plan over symbols, and which integers it serves.
 
     Parameters
@@ -99,9 +101,9 @@ class General:
     """
 
     def __init__(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
+        super().__init__()
         found = pattern(old, new)
         self.fits = _matcher(found.terms, found.leaders)
-        self.plan: Ready | None = None
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
         """Is there a plan that holds for these values of the symbols?"""
@@ -138,9 +140,8 @@ class Form:
         self.ran = False  # has NumPy run it since that is done sooner?
         self.ample: set[tuple[int, ...]] = set()  # about which integers it is too much for that
         self.guess = cost_model.Estimate(0)  # what one of them takes
-        self.queued = False
         self.passed = 0  # how often it was tried to do without a recording until there is a plan
-        self.exact: Ready | None = None
+        self.exact = PlanSlot[Ready]()  # with the sample's integers
         self.general: list[General] = []
         declared = [entry for entry in log if entry[0] in ("old", "new")]
         self.elements = sum(math.prod(entry[2]) for entry in declared)
@@ -181,6 +182,24 @@ class Form:
         self.direct = not self.saved and not self.reshapes
         self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
 
+    @property
+    def asked(self) -> bool:
+        """Whether any plan has been asked for."""
+        return bool(self.general) or self.exact.state is not PlanState.UNASKED
+
+    def slot(self, values: tuple[int, ...]) -> PlanSlot[Ready] | None:
+        """The slot of a plan for a log with these integers; None if they differ too much from the sample."""
+        if values == self.sample:
+            return self.exact
+        for general in self.general:
+            if general.plan is None and general.fits(values) is not None:
+                return general
+        if not related(self.sample, values):
+            return None
+        general = General(self.sample, values)
+        self.general = [*self.general[1 - MAX_GENERAL :], general]
+        return general
+
 
 class Prepared:
     """What is known of one log: its form, and the plan that serves it once there is one."""
@@ -202,8 +221,8 @@ class Prepared:
     def found(self) -> tuple[Ready, tuple[int, ...]] | None:
         """A plan that serves the log, and the values of its symbols; None if the form has none yet."""
         form = self.form
-        if form.exact is not None and self.values == form.sample:
-            return form.exact, ()
+        if form.exact.plan is not None and self.values == form.sample:
+            return form.exact.plan, ()
         for general in form.general:
             symbols = general.fits(self.values)
             if general.plan is not None and symbols is not None and general.serves(symbols):

@@ -25,7 +25,7 @@ CHILD = """
             np.testing.assert_array_equal(np.asarray(x[x < 0.25]), a[a < 0.25])
             np.testing.assert_allclose(np.asarray(np.linalg.solve(dc.asarray(m), b)), np.linalg.solve(m, b))
             EXECUTOR.background.wait()
-    launches = compress._ROUTINES[8]._launch, solving._ROUTINES["d"]._launch
+    launches = compress._ROUTINES[8].plan, solving._ROUTINES["d"].plan
     print(None not in launches, client.REMOTE._process is not None, "llvmlite.binding" in sys.modules)
 """
 

@@ -28,6 +28,7 @@ from dcarray.execution.executor import EXECUTOR
 from dcarray.lowering.runtime.memory import trim
 from dcarray.plans import provider
 from dcarray.plans.background import PATIENCE
+from dcarray.plans.slot import PlanSlot, PlanState
 from dcarray.recording.session import LOCK, session
 from dcarray.tiering import eager_period, state
 from dcarray.tiering.state import Tier, TierState
@@ -72,19 +73,18 @@ class LoopSource:
     live: tuple[str, ...]
 
 
-class _Entry:
+class _Entry(PlanSlot[LoopPlan]):
     """A key: how often it came, and its plan."""
 
-    __slots__ = ("asked", "key", "plain", "plan", "refused", "request", "runs", "spent")
+    __slots__ = ("key", "plain", "request", "runs", "spent")
 
     def __init__(self, key: tuple[Any, ...], request: LoopRequest, plain: bool) -> None:
+        super().__init__()
         self.key = key  # options and the exceptions that are watched, and guards
         self.request = request
         self.plain = plain  # are any of its arrays plain ones?
         self.runs = TierState(state.LOOP)
         self.spent = 0.0
-        self.asked = self.refused = False
-        self.plan: LoopPlan | None = None
 
 
 def _watched() -> int:
@@ -161,7 +161,7 @@ class LoopSite:
             self._close(f"{type(error).__name__}: {error}", self.place.line)
             return ()
         if plan is None:
-            if entry is not None and not entry.refused and options.jit == "background":
+            if entry is not None and entry.state is not PlanState.REFUSED and options.jit == "background":
                 self._begin(entry, self._outright(entry.runs.observations == 1))
             else:
                 self._begin(entry)
@@ -210,7 +210,7 @@ class LoopSite:
             entry.runs.activate()
             return (found,)
         if entry.runs.strike():
-            entry.plan, entry.refused = None, True
+            entry.refuse()
             self._note("it raises floating-point exceptions, or its arrays share memory", self.place.line)
         return ()
 
@@ -229,10 +229,10 @@ class LoopSite:
         self._spent += took
         background = EXECUTOR.background
         background.worked(max(0.0, took - (background.seconds - before)))  # recordings count their own
-        if entry is None or entry.refused:
+        if entry is None or entry.state is PlanState.REFUSED:
             return
         counters.waiting += entry.plan is None
-        if entry.asked:
+        if entry.state is not PlanState.UNASKED:
             return
         entry.spent += took
         options = config.current()
@@ -267,8 +267,7 @@ class LoopSite:
             time.sleep(LINGER)
             if self._begun.get(thread) is begun:
                 self._open_inner()
-                if not entry.asked:
-                    self._ask(entry, options)
+                self._ask(entry, options)
 
         with suppress(RuntimeError):  # no thread is to be had
             start_new_thread(look, ())  # without waiting until it runs
@@ -277,8 +276,8 @@ class LoopSite:
     def _ready(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
         """The plan of a key, if it has one."""
         entry.runs.observe()
-        if entry.plan is None and options.jit == "eager" and not entry.refused:
-            entry.asked = True
+        if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
+            entry.ask()
             self._plan(entry, options)
         if watchers and entry.plan is not None:
             for seen in watchers:
@@ -350,40 +349,40 @@ class LoopSite:
         try:
             found = provider.found(entry.request)
             if found is not None and entry.plan is None:
-                entry.plan = self._serving(found, entry)
+                entry.fill(self._serving(found, entry))
         except Exception:  # whatever is wrong with it, asking for the plan will tell
             return
 
     def _ask(self, entry: _Entry, options: config.Options) -> None:
         """Have the plan of a key made beside the program."""
-        entry.asked = True
-        EXECUTOR.background.later(partial(self._plan, entry, options))
+        if entry.ask():
+            EXECUTOR.background.later(partial(self._plan, entry, options))
 
     def _plan(self, entry: _Entry, options: config.Options) -> None:
         """Have the plan of a key made."""
-        if entry.plan is not None:
-            return
+
+        def made() -> LoopPlan:
+            return self._serving(provider.obtained(entry.request, options, EXECUTOR.background), entry)
+
         try:
-            parcel = provider.obtained(entry.request, options, EXECUTOR.background)
-            entry.plan = self._serving(parcel, entry)
-        except MemoryError:  # later there may be more
-            entry.asked = False
+            entry.make(made)
+        except MemoryError:
+            pass
         except (Untraceable, PlanMismatch) as reason:
             line = reason.line if isinstance(reason, Untraceable) else self.place.line
-            self._refuse(entry, str(reason), line)
+            self._refused(str(reason), line)
         except Exception as error:
             if options.debug:
                 raise
-            self._refuse(entry, f"{type(error).__name__}: {error}", self.place.line)
+            self._refused(f"{type(error).__name__}: {error}", self.place.line)
 
     def _serving(self, parcel: Any, entry: _Entry) -> LoopPlan:
         place = self.place
         return LoopPlan(parcel, (*place.needed, *place.others), entry.plain, place.live)
 
-    def _refuse(self, entry: _Entry, reason: str, line: int) -> None:
+    def _refused(self, reason: str, line: int) -> None:
         """There will be no plan for a key."""
-        entry.refused = True
-        refused = [other for other in self._entries.values() if other.refused]
+        refused = [other for other in self._entries.values() if other.state is PlanState.REFUSED]
         self._open_inner()
         if len(refused) == 1:
             self._note(reason, line)
