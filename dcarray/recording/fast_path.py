@@ -1,7 +1,7 @@
-"""The short way into the log for the most usual calls; each does what its namesake in `trace` does.
+"""The fast path into the log for the most usual calls.
 
-`trace` finds out what a call means and leaves it here; the same call on other arrays then costs about two
-microseconds.
+The recorder finds out the loop of a call and leaves it here, in one cache by signatures: the name of the
+operation and the kinds of its operands.  The same call on other arrays then costs about two microseconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, t
 
 _new = object.__new__
 _MOST = 4096
-# by name, kinds of operands, and shape (shapes, if they differ): the loop, its result's dtype, size and shape
-USUAL: dict[tuple[Any, ...], tuple[str, Any, int, tuple[int, ...]]] = {}
-SIZES: dict[tuple[int, ...], int] = {}  # by shape
-LOOPS: dict[tuple[Any, ...], str] = {}  # by name and kinds of operands, of one shape or scalars: the loop
+# by name and kinds of operands, and by the shapes of two that are broadcast: the loop, its result's dtype,
+# and the shape that they are broadcast to
+SIGNATURES: dict[tuple[Any, ...], tuple[str, Any, tuple[int, ...]]] = {}
 # what `kind_of` says of scalars, by type
 _SCALARS: dict[type, Any] = {float: float, int: int} | {dtype.type: c for c, dtype in DTYPES.items()}
 _COPIES = {c: f"{c}->{c}" for c in COMPILED}
@@ -48,13 +47,14 @@ def binary(name: str, a: Any, b: Any) -> Any:
     else:
         return None
     spread = ta is tb and shape != other
-    known = USUAL.get((name, left, right, shape, other) if spread else (name, left, right, shape))
-    if known is None and not spread:
-        known = _of_shape(shape, name, left, right)
+    known = SIGNATURES.get((name, left, right, shape, other) if spread else (name, left, right))
     if known is None or permuted:
         return None
-    loop, dtype, size, shape = known
-    if policy.eager_call(size, (a, b)):
+    loop, dtype, whole = known
+    if spread:
+        shape = whole
+    size = math.prod(shape)
+    if not size or not shape or policy.eager_call(size, (a, b)):
         return None
     with LOCK:
         rec = session().ready()
@@ -84,8 +84,8 @@ def binary(name: str, a: Any, b: Any) -> Any:
 def unary(name: str, a: Any) -> Any:
     """An operation of one large array, the short way; None if `elementwise` has to find out about it."""
     store = a._store
-    found = USUAL.get((name, store.char, a._shape)) or _of_shape(a._shape, name, store.char)
-    if found is None or store.permuted:
+    found = SIGNATURES.get((name, store.char))
+    if found is None or store.permuted or not a._shape:
         return None
     return known(name, found[0], a._shape, (a,), waits=not a._idle())
 
@@ -108,11 +108,12 @@ def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
             if kind is None:
                 return None
             kinds.append(kind)
-    found = USUAL.get((name, *kinds, shape)) or _of_shape(shape, name, *kinds)
+    found = SIGNATURES.get((name, *kinds))
     if found is None or (out is not None and found[0][-1] != out._store.char):
         return None
-    loop, dtype, size, shape = found
-    if policy.eager_call(size, (out, *inputs)):
+    loop, dtype, _ = found
+    size = math.prod(shape)
+    if not size or not shape or policy.eager_call(size, (out, *inputs)):
         return None
     try:
         return _logged(name, loop, shape, dtype, size, inputs, out, type(first))
@@ -126,33 +127,22 @@ def outer(name: str, a: Any, b: Any) -> Any:
         return None
     one, two = a._store, b._store
     first, second = a._shape, b._shape
-    loop = LOOPS.get((name, one.char, two.char))
+    found = SIGNATURES.get((name, one.char, two.char))
     size = math.prod(first) * math.prod(second)
     shape = first + second
-    if loop is None or not shape or policy.eager(size) or one.permuted or two.permuted:
+    if found is None or not shape or policy.eager(size) or one.permuted or two.permuted:
         return None
+    loop, dtype, _ = found
     spread = first + (1,) * len(second)  # as NumPy broadcasts
     with LOCK:
         rec = session().ready()
         x, y = _array(rec, a), _array(rec, b)
-        store = Store(shape, DTYPES[loop[-1]], None, size)
+        store = Store(shape, dtype, None, size)
         index = a._window() if x[1] is None else x[1]
         left = (x[0], index, None if spread == shape else spread)
         right = (y[0], y[1], None if second == shape else second)
         commit(rec, ("map", name, loop, shape, rec.fresh(store), None, left, right))
     return large(type(a), store, shape, None)
-
-
-def _of_shape(shape: tuple[int, ...], name: str, *kinds: Any) -> Any:
-    """What is known of an operation on such operands that was met with other shapes."""
-    _forget()
-    loop = LOOPS.get((name, *kinds))
-    size = math.prod(shape)
-    if loop is None or not size or not shape:
-        return None
-    SIZES[shape] = size
-    found = USUAL[(name, *kinds, shape)] = (loop, DTYPES[loop[-1]], size, shape)
-    return found
 
 
 def _array(rec: Recording, x: Any) -> Any:
@@ -171,21 +161,16 @@ def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...])
         return  # it depends on the value of a number
     if name == "power" and type(inputs[1]) not in (int, float):
         return  # another operation with an array than with a number of NumPy's
-    SIZES[shape] = size = math.prod(shape)
-    if len(inputs) <= 3 and shape:
-        # scalars have the shape of the other operand here
-        shapes = dict.fromkeys([shape_of(x) if isinstance(x, Handle) else shape for x in inputs])
-        kinds = tuple(map(kind_of, inputs))
-        USUAL[(name, *kinds, *shapes)] = (loop, DTYPES[loop[-1]], size, shape)
-        LOOPS[(name, *kinds)] = loop
-    _forget()
-
-
-def _forget() -> None:
-    """Begin anew where much is remembered."""
-    if len(USUAL) > _MOST:
-        for known_so_far in (USUAL, SIZES, LOOPS):
-            known_so_far.clear()
+    if len(inputs) > 3 or not shape:
+        return
+    if len(SIGNATURES) > _MOST:
+        SIGNATURES.clear()
+    key = name, *map(kind_of, inputs)
+    SIGNATURES[key] = found = loop, DTYPES[loop[-1]], shape
+    if len(inputs) == 2 and all(isinstance(x, Handle) for x in inputs):
+        first, second = map(shape_of, inputs)
+        if first != second:
+            SIGNATURES[(*key, first, second)] = found
 
 
 def assign(target: Any, value: Any) -> bool:
@@ -200,7 +185,7 @@ def assign(target: Any, value: Any) -> bool:
     if source is store and value._window() == target._window():
         return True  # as after ``x[key] += y``
     char = store.char
-    size = SIZES.get(shape) or math.prod(shape)
+    size = math.prod(shape)
     if source.char != char or not char or not size:
         return False
     if policy.eager_call(size, (target, value)):
@@ -224,7 +209,7 @@ def known(
     """An operation whose loop and domain are known already, on large arrays of the domain's shape and NumPy
     scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind, or if
     there is little to do and nothing that it ``waits`` for."""
-    size = SIZES.get(shape) or SIZES.setdefault(shape, math.prod(shape))
+    size = math.prod(shape)
     if not size or (not waits and policy.eager(size)):
         return None
     cls: Any = None

@@ -182,7 +182,7 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
         return None
     store = x._store
-    size = fast_path.SIZES.get(x._shape) or math.prod(x._shape)
+    size = math.prod(x._shape)
     few = policy.eager(size, policy.PASS)
     if few and again is None and size and communicator() is None and x._idle() and key._idle():
         frame = user_frame()  # with nothing to be fused with, they are gathered before a fold is recorded
