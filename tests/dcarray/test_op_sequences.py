@@ -325,9 +325,9 @@ def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.
             pytest.skip("other places have taken those of this function in the table")
         y[7] = b[7] = 0.0
         assert turn()
-        op_sequences.over()  # it is said that something has come
+        op_sequences.expire()  # it is said that something has come
         assert not turn() and turn()
-        op_sequences.over()
+        op_sequences.expire()
         with background._busy:
             jobs.pop()()
         kernels = counters.kernels

@@ -16,7 +16,6 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit import variants
 from dcarray.jit.loops import backoff, loop_sites
 from dcarray.plans import client, provider
 from dcarray.plans.background import Background
@@ -207,7 +206,7 @@ def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
     monkeypatch.setattr(
         backoff, "Timer", lambda delay, wake: wakes.append(wake) or threading.Timer(3600, wake)
     )
-    monkeypatch.setattr(variants, "CALM", sys.maxsize)
+    monkeypatch.setattr(state, "VARIANT", state.VARIANT._replace(observations=sys.maxsize))
     asked = []
     enter = loop_sites.LoopSite.enter
     monkeypatch.setattr(
