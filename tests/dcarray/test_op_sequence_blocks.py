@@ -1,4 +1,4 @@
-"""Sums of chains that NumPy's own loops compute block by block: its values to the last bit."""
+"""Sums of op sequences that NumPy's own loops compute block by block: its values to the last bit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deferred_sequences import N, arrays, deferred, fresh, learned, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sketches import N, arrays, fresh, learned, same, sketched
 
 import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 
 pytestmark = [
-    pytest.mark.skipif(not BUILT, reason="the C module has the chains"),
+    pytest.mark.skipif(not BUILT, reason="the C module has op sequences"),
     pytest.mark.one_process("several ranks learn no places"),
 ]
 
@@ -139,13 +139,13 @@ def test_what_somebody_keeps() -> None:
     a, b = arrays()
     f, x, y = learned("(x - y) ** 2")
     want = (a - b) ** 2
-    for _ in range(5):  # after some times they are no chain any more
+    for _ in range(5):  # after some times they are no op sequence any more
         r = f(x, y)
         assert same(r.sum(), want.sum()) and same(r.max(), want.max())
         np.testing.assert_array_equal(np.asarray(r), want)
         r += 1.0
         np.testing.assert_array_equal(np.asarray(r), want + 1.0)
-    assert not sketched(f(x, y))
+    assert not deferred(f(x, y))
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -153,7 +153,7 @@ def test_operands_that_are_written_meanwhile(order: int) -> None:
     f, x, y = learned("x * 2.0 - y")
     want = f(*arrays())
     r = f(x, y)
-    assert sketched(r)
+    assert deferred(r)
     if order == 0:
         x += 1.0
     elif order == 1:
@@ -186,7 +186,7 @@ def test_what_is_done_with_a_result_that_is_pending() -> None:
 def test_memory_is_dropped_with_what_was_to_be_computed() -> None:
     f, x, y = learned("x * 2.0 - y")
     r = f(x, y)
-    assert sketched(r)
+    assert deferred(r)
     gone = weakref.ref(x._store)
     r.sum()
     del x

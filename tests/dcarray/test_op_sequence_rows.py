@@ -1,4 +1,4 @@
-"""Chains of rows of arrays, which lie one after the other: NumPy's values, whatever is done meanwhile."""
+"""Op sequences of rows of arrays, one after the other: NumPy's values, whatever is done meanwhile."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deferred_sequences import N, arrays, deferred, fresh, learned, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sketches import N, arrays, fresh, learned, same, sketched
 
 import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 
 pytestmark = [
-    pytest.mark.skipif(not BUILT, reason="the C module has the chains"),
+    pytest.mark.skipif(not BUILT, reason="the C module has op sequences"),
     pytest.mark.one_process("several ranks learn no places"),
 ]
 
@@ -88,7 +88,7 @@ def test_rows_that_are_written_meanwhile(order: int) -> None:
     x, y = dc.asarray(a), dc.asarray(b)
     want = f(a, b)
     r = f(x, y)
-    assert sketched(r)
+    assert deferred(r)
     if order == 0:
         x[1:] = r
         np.testing.assert_array_equal(np.asarray(x)[1:], want)

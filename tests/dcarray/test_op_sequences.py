@@ -22,7 +22,7 @@ from dcarray.execution import executor, op_sequences
 from dcarray.execution.executor import EXECUTOR
 from dcarray.tiering import cost_model
 
-pytestmark = pytest.mark.skipif(not BUILT, reason="the C module has the chains")
+pytestmark = pytest.mark.skipif(not BUILT, reason="the C module has op sequences")
 
 N = 60_000
 
@@ -50,9 +50,9 @@ def wrapped(*given: np.ndarray[Any, Any]) -> list[Any]:
     return [dc.asarray(a.copy()) for a in given]
 
 
-def sketched(x: Any) -> bool:
-    """Is this array still to be computed by a chain?"""
-    return type(x._store.dirty).__name__ == "Sketch"
+def deferred(x: Any) -> bool:
+    """Is this array still to be computed by an op sequence?"""
+    return type(x._store.dirty).__name__ == "Deferred"
 
 
 PRODUCT = "(x * 2.0 + y) * (x - y)"
@@ -69,16 +69,16 @@ product = fresh()
 
 
 def learned(f: Callable[..., Any], dtype: Any = float) -> tuple[Any, Any]:
-    """Two arrays of ours, on which this function is a chain."""
+    """Two arrays of ours, on which this function is an op sequence."""
     x, y = wrapped(*arrays(dtype))
     for _ in range(4):
         dc.evaluate(f(x, y))
-    if not sketched(f(x, y)):
+    if not deferred(f(x, y)):
         pytest.skip("other places have taken those of this function in the table")
     return x, y
 
 
-CHAINS: dict[str, Callable[[Any, Any], Any]] = {
+SEQUENCES: dict[str, Callable[[Any, Any], Any]] = {
     "sum and product": lambda x, y: (x + y) * (x - y),
     "one array twice": lambda x, y: x * x + x,
     "numbers": lambda x, y: 2 * x + y * 3,
@@ -87,10 +87,10 @@ CHAINS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", SEQUENCES)
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
 def test_results_are_numpys(name: str, dtype: str) -> None:
-    f = CHAINS[name]
+    f = SEQUENCES[name]
     if dtype == "i8" and name == "quotient":
         pytest.skip("the integers are converted")
     a, b = arrays(dtype)
@@ -149,7 +149,7 @@ def test_plain_memory_is_the_users_after_evaluate() -> None:
     mine = a.copy()
     x, y = dc.asarray(mine), dc.asarray(b)
     result = f(x, y)
-    assert sketched(result)
+    assert deferred(result)
     dc.evaluate()
     mine[:] = 0.0
     np.testing.assert_array_equal(np.asarray(result), expected)
@@ -230,7 +230,7 @@ def test_floating_point_exceptions_are_told_as_ever() -> None:
     zero[5] = 0.0
     z = dc.asarray(zero)
     result = quotient(x, z)
-    assert sketched(result)
+    assert deferred(result)
     with pytest.warns(RuntimeWarning, match="divide by zero") as said:
         dc.evaluate(result)
     assert said[0].filename == __file__
@@ -249,7 +249,7 @@ def test_memory_is_dropped_with_what_was_to_be_computed() -> None:
     x, y = learned(f)
     gone = weakref.ref(x._store)
     result = f(x, y)
-    assert sketched(result)
+    assert deferred(result)
     del x
     assert gone() is not None
     del result
@@ -293,7 +293,7 @@ def test_chains_end_where_they_are_of_no_use() -> None:
     a, b = arrays()
     for _ in range(5):
         np.testing.assert_array_equal(np.asarray(np.exp(f(x, y) / 99.0)), np.exp(f(a, b) / 99.0))
-    assert not sketched(f(x, y))
+    assert not deferred(f(x, y))
 
 
 @pytest.mark.parametrize("text", [PRODUCT, "np.sqrt(x * x + y * y) - 1.0", "(x - y) / y"])
@@ -307,9 +307,9 @@ def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.
     (x, y), (a, b) = wrapped(*arrays()), arrays()
 
     def turn() -> bool:
-        """Is a result of this function right, and was it sketched?"""
+        """Is a result of this function right, and was it deferred?"""
         result = scope["f"](x, y)
-        there = sketched(result)
+        there = deferred(result)
         np.testing.assert_array_equal(np.asarray(result), scope["f"](a, b))
         return there
 

@@ -1,4 +1,4 @@
-"""Functions whose places in the code are chains (`dcarray.execution.op_sequences`), and what holds of their
+"""Functions whose call sites are op sequences (`dcarray.execution.op_sequences`), and what holds of their
 arrays."""
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def fresh(text: str, file: str = __file__) -> Callable[..., Any]:
     return scope["f"]  # type: ignore[no-any-return]
 
 
-def sketched(x: Any) -> bool:
-    """Is this array still to be computed by a chain?"""
-    return type(x._store.dirty).__name__ == "Sketch"
+def deferred(x: Any) -> bool:
+    """Is this array still to be computed by an op sequence?"""
+    return type(x._store.dirty).__name__ == "Deferred"
 
 
 def same(got: Any, want: Any) -> bool:
@@ -37,13 +37,13 @@ def same(got: Any, want: Any) -> bool:
 
 
 def learned(text: str, fold: str = "sum", dtype: Any = float) -> tuple[Callable[..., Any], Any, Any]:
-    """A function whose places are a chain, and two arrays."""
+    """A function whose call sites are an op sequence, and two arrays."""
     scope: dict[str, Any] = {"np": np}
     exec(compile(f"def f(x, y):\n    r = {text}\n    return r", __file__, "exec"), scope)
     f = scope["f"]
     x, y = map(dc.asarray, arrays(dtype))
     for _ in range(4):
         getattr(f(x, y), fold)()
-    if not sketched(f(x, y)):
+    if not deferred(f(x, y)):
         pytest.skip("other places have taken those of this function in the table")
     return f, x, y
