@@ -112,7 +112,7 @@ class _Printer:
                 return f"{ours}({self.expr(fits)}, {self.expr(value)})"
             case k.Op(name, args, dtype):
                 return self.apply(name, [self.expr(arg) for arg in args], [arg.dtype for arg in args], dtype)
-            case k.Native(name, args, dtype, loop):
+            case k.NumpyOp(name, args, dtype, loop):
                 self.helper("call", CALL)
                 ours = self.helper(*call_function(name, [arg.dtype for arg in args], dtype))
                 return f"{ours}({', '.join([loop.code, loop.data, *map(self.expr, args)])})"
@@ -146,7 +146,7 @@ class _Printer:
             self.helpers.append(text)
         return name
 
-    def call(self, stmt: k.Call) -> str:
+    def call(self, stmt: k.NumpyCall) -> str:
         self.helper("call", CALL)
         rows = [*stmt.reads, stmt.write]
         places = ", ".join(f"{row.buffer} + ({affine(row.at)})" for row in rows)
@@ -212,9 +212,9 @@ class _Printer:
                 yield "}"
             case k.Stack(name, dtype, size):
                 yield f"{ctype(dtype)} {name}[{size}];"
-            case k.Call():
+            case k.NumpyCall():
                 yield self.call(stmt)
-            case k.Turn(write, to, across, read, at, along, rows, cols):
+            case k.TransposeTile(write, to, across, read, at, along, rows, cols):
                 yield f"for (int64_t c = 0; c < {least(cols)}; c++)"
                 yield f"  for (int64_t r = 0; r < {least(rows)}; r++)"
                 there = f"{write}[{affine(to)} + c * ({affine(across)}) + r]"

@@ -8,7 +8,6 @@ from .nodes import (
     Affine,
     Assign,
     Buffer,
-    Call,
     Declare,
     DType,
     Elem,
@@ -20,15 +19,16 @@ from .nodes import (
     Let,
     Lit,
     Local,
-    Loop,
-    Native,
+    NumpyCall,
+    NumpyLoop,
+    NumpyOp,
     Op,
     Repeat,
     Row,
     Stack,
     Stmt,
     Store,
-    Turn,
+    TransposeTile,
     Update,
 )
 
@@ -79,17 +79,17 @@ class _Checker:
             case Op(_, args, _):
                 for arg in args:
                     self.expr(arg)
-            case Native(_, args, _, loop):
+            case NumpyOp(_, args, _, loop):
                 self.addresses(loop)
                 for arg in args:
                     self.expr(arg)
         return expr.dtype
 
-    def addresses(self, loop: Loop) -> None:
+    def addresses(self, loop: NumpyLoop) -> None:
         for name in (loop.code, loop.data):
             self.need(name in self.ints, f"no integer argument {name}")
 
-    def call(self, stmt: Call) -> None:
+    def call(self, stmt: NumpyCall) -> None:
         self.addresses(stmt.loop)
         self.need(len(stmt.count) > 0, "a call without a count")
         self.affine(*stmt.count)
@@ -140,9 +140,9 @@ class _Checker:
                     self.need(size > 0, f"{name} has no room")
                     self.used.add(name)
                     self.buffers[name] = Buffer(name, dtype, "rw")
-                case Call():
+                case NumpyCall():
                     self.call(stmt)
-                case Turn(write, to, across, read, at, along, rows, cols, dtype):
+                case TransposeTile(write, to, across, read, at, along, rows, cols, dtype):
                     self.access(write, "w", dtype, to)
                     self.access(read, "r", dtype, at)
                     self.affine(across, along, *rows, *cols)

@@ -50,7 +50,7 @@ def _cast(frm: DType, to: DType) -> int:
     return OVERFLOW | UNDERFLOW if smaller else 0
 
 
-def of(name: str, types: tuple[DType, ...], out: DType) -> int:
+def op_flags(name: str, types: tuple[DType, ...], out: DType) -> int:
     """The flags of one operation on arguments of ``types``."""
     if name == "cast":
         return _cast(types[0], out)
@@ -75,8 +75,8 @@ def _expression(expr: k.Expr) -> int:
             for position, _ in more:
                 flags |= _expression(position)
             return flags
-        case k.Op(name, args, out) | k.Native(name, args, out):
-            flags = of(name, tuple(a.dtype for a in args), out)
+        case k.Op(name, args, out) | k.NumpyOp(name, args, out):
+            flags = op_flags(name, tuple(a.dtype for a in args), out)
             for a in args:
                 flags |= _expression(a)
             return flags
@@ -91,7 +91,7 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
             case k.Declare(init=init):
                 yield _expression(init)
             case k.Update(op=op, value=value):
-                yield _expression(value) | of(op, (value.dtype, value.dtype), value.dtype)
+                yield _expression(value) | op_flags(op, (value.dtype, value.dtype), value.dtype)
             case k.For(body=inner):
                 yield from _statements(inner)
             case k.Repeat(head, cond, inner):
@@ -101,11 +101,11 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
                 yield _expression(cond)
                 yield from _statements(then)
                 yield from _statements(orelse)
-            case k.Call(name, reads, write):
-                yield of(name, tuple(row.dtype for row in reads), write.dtype)
+            case k.NumpyCall(name, reads, write):
+                yield op_flags(name, tuple(row.dtype for row in reads), write.dtype)
 
 
-def possible(kernel: k.Kernel) -> int:
+def kernel_flags(kernel: k.Kernel) -> int:
     """The union of the flags that NumPy could raise for any operation of the kernel."""
     flags = 0
     for phase in kernel.phases:

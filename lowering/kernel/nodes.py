@@ -66,14 +66,14 @@ class Local:
 @dataclass(frozen=True, slots=True)
 class Elem:
     """The element of a buffer at ``at`` plus, for a gather, the sum of ``index * stride`` over ``more``:
-    pairs of an integer expression of any integer dtype and an integer or integer argument.  ``ahead`` is a
+    pairs of an integer expression of any integer dtype and an integer or integer argument.  ``prefetch`` is a
     hint: what is so many elements after it will be wanted soon, if it exists."""
 
     buffer: str
     at: Affine
     dtype: DType
     more: tuple[tuple[Expr, Affine], ...] = ()
-    ahead: tuple[Affine, ...] = ()
+    prefetch: tuple[Affine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class NumpyLoop:
     """One of NumPy's loops: the integer arguments that hold its address and its last argument, and whether
     it may clear floating-point flags, which its caller has to keep."""
 
@@ -100,16 +100,16 @@ STEPS = {("power", 1): 0, ("array_power", 1): 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NumpyOp:
     """An operation on scalars by NumPy's loop."""
 
     name: str
     args: tuple[Expr, ...]
     dtype: DType
-    loop: Loop
+    loop: NumpyLoop
 
 
-Expr = Lit | Index | Local | Elem | Op | Native
+Expr = Lit | Index | Local | Elem | Op | NumpyOp
 
 
 # ---- statements ------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NumpyCall:
     """``write[k] = name(reads[0][k], ...)`` for ``k`` in ``range(min(count))``, which is not empty, by
     NumPy's loop.  A row is written that is no other row, or one that is read exactly."""
 
@@ -222,11 +222,11 @@ class Call:
     reads: tuple[Row, ...]
     write: Row
     count: tuple[Affine, ...]
-    loop: Loop
+    loop: NumpyLoop
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TransposeTile:
     """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: the
     transpose of a tile, which a target can do in registers.  The two tiles share no memory."""
 
@@ -241,7 +241,7 @@ class Turn:
     dtype: DType
 
 
-Stmt = Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | Call | Turn
+Stmt = Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | NumpyCall | TransposeTile
 
 
 # ---- the kernel ------------------------------------------------------------------------------------
@@ -333,17 +333,17 @@ def expr_text(expr: Expr) -> str:
             return f"({_affine_text(at)})"
         case Local(name, _):
             return name
-        case Elem(buffer, at, _, more, ahead):
+        case Elem(buffer, at, _, more, prefetch):
             extra = "".join(f" + {expr_text(e)}*({_affine_text(s)})" for e, s in more)
-            later = f" ahead {', '.join(map(_affine_text, ahead))}" if ahead else ""
+            later = f" ahead {', '.join(map(_affine_text, prefetch))}" if prefetch else ""
             return f"{buffer}[{_affine_text(at)}{extra}{later}]"
         case Op(name, args, dtype):
             return f"{name}.{dtype.name}({', '.join(map(expr_text, args))})"
-        case Native(name, args, dtype, loop):
+        case NumpyOp(name, args, dtype, loop):
             return f"{name}.{dtype.name}{_loop_text(loop)}({', '.join(map(expr_text, args))})"
 
 
-def _loop_text(loop: Loop) -> str:
+def _loop_text(loop: NumpyLoop) -> str:
     return f"[{loop.code}, {loop.data}{', clears' if loop.clears else ''}]"
 
 
@@ -392,10 +392,10 @@ def _lines(stmt: Stmt) -> Iterator[str]:
             yield "}"
         case Stack(name, dtype, size):
             yield f"stack {name}: {dtype.name}[{size}]"
-        case Call(name, reads, write, count, loop):
+        case NumpyCall(name, reads, write, count, loop):
             args = ", ".join(map(_row_text, reads))
             yield f"{_row_text(write)} = {name}{_loop_text(loop)}({args}) for {_least_text(count)}"
-        case Turn(write, to, across, read, at, along, rows, cols):
+        case TransposeTile(write, to, across, read, at, along, rows, cols):
             here = f"{read}[{_affine_text(at)}...] by {_affine_text(across)}, {_affine_text(along)}"
             extent = f"{_least_text(rows)}, {_least_text(cols)}"
             yield f"{write}[{_affine_text(to)}...] = turn {here} for {extent}"

@@ -13,13 +13,13 @@ from typing import Any
 
 from .affine import Affine, Term, affine
 from .nodes import Binding, For, Kernel
-from .walk import every
+from .walk import walk_statements
 
 #: What is no larger seldom varies: the coordinates of points, the channels of pictures.
-FEW = 8
+SMALL = 8
 
 
-def fixed(kernel: Kernel, binding: Binding, most: int | None = None) -> tuple[Kernel, Binding]:
+def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tuple[Kernel, Binding]:
     """The kernel with its strides, and the lengths of its innermost loops, as constants where they are known.
 
     How often the loops around those run stays an argument: they are not to be unrolled.
@@ -64,7 +64,7 @@ def _counts(kernel: Kernel) -> list[Affine]:
     """How far phases and loops around others go."""
     found = [phase.extent for phase in kernel.phases]
     for phase in kernel.phases:
-        for stmt in every(phase.body):
+        for stmt in walk_statements(phase.body):
             if isinstance(stmt, For) and stmt.kind == "serial":
                 found += (stmt.lower, *stmt.floors, *stmt.upper)
     return found
@@ -77,8 +77,8 @@ def _with(thing: Any, known: Mapping[str, int]) -> Any:
     if isinstance(thing, tuple):
         return tuple([_with(part, known) for part in thing])
     if is_dataclass(thing) and not isinstance(thing, type):
-        changed = {field.name: _with(getattr(thing, field.name), known) for field in fields(thing)}
-        return replace(thing, **changed)
+        replaced = {field.name: _with(getattr(thing, field.name), known) for field in fields(thing)}
+        return replace(thing, **replaced)
     return thing
 
 

@@ -5,20 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from .nodes import Assign, Call, Declare, Elem, Expr, For, If, Let, Native, Op, Repeat, Stmt, Store, Update
+from .nodes import (
+    Assign,
+    Declare,
+    Elem,
+    Expr,
+    For,
+    If,
+    Let,
+    NumpyCall,
+    NumpyOp,
+    Op,
+    Repeat,
+    Stmt,
+    Store,
+    Update,
+)
 
 
-def changed(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """The expression with its direct parts changed."""
     match expr:
         case Elem(more=more) if more:
             return replace(expr, more=tuple((change(index), stride) for index, stride in more))
-        case Op(args=args) | Native(args=args):
+        case Op(args=args) | NumpyOp(args=args):
             return replace(expr, args=tuple(map(change, args)))
     return expr
 
 
-def mapped(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+def map_values(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """A plain statement with its values changed."""
     match stmt:
         case Let(value=value) | Update(value=value) | Assign(value=value) | Store(value=value):
@@ -45,7 +60,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
         case Elem(more=more):
             for index, _ in more:
                 yield from walk(index)
-        case Op(args=args) | Native(args=args):
+        case Op(args=args) | NumpyOp(args=args):
             for arg in args:
                 yield from walk(arg)
 
@@ -57,20 +72,20 @@ def operations(body: Iterable[Stmt]) -> Iterator[Op]:
             yield from (node for node in walk(value) if isinstance(node, Op))
 
 
-def every(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def walk_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Statements and all that is in them."""
     for stmt in body:
         yield stmt
         match stmt:
             case For(body=inner):
-                yield from every(inner)
+                yield from walk_statements(inner)
             case Repeat(head, _, inner):
-                yield from every((*head, *inner))
+                yield from walk_statements((*head, *inner))
             case If(_, then, orelse):
-                yield from every((*then, *orelse))
+                yield from walk_statements((*then, *orelse))
 
 
-def along(body: tuple[Stmt, ...], var: str) -> bool:
+def is_contiguous(body: tuple[Stmt, ...], var: str) -> bool:
     """Do plain statements go along the rows of all arrays that they move in, from one turn to the next?"""
     moving = [stmt.at for stmt in body if isinstance(stmt, Store)]
     for root in (root for stmt in body for root in values(stmt)):
@@ -86,14 +101,14 @@ def along(body: tuple[Stmt, ...], var: str) -> bool:
 
 def updates(body: Iterable[Stmt]) -> Iterator[Update]:
     """The updates of variables in statements and all that is in them."""
-    return (stmt for stmt in every(body) if isinstance(stmt, Update))
+    return (stmt for stmt in walk_statements(body) if isinstance(stmt, Update))
 
 
 def buffers(stmt: Stmt) -> set[str]:
     """The buffers that a step of a block uses."""
     if isinstance(stmt, For):
         return {name for inner in stmt.body for name in buffers(inner)}
-    if isinstance(stmt, Call):
+    if isinstance(stmt, NumpyCall):
         return {row.buffer for row in (*stmt.reads, stmt.write)}
     found = {node.buffer for root in values(stmt) for node in walk(root) if isinstance(node, Elem)}
     return found | ({stmt.buffer} if isinstance(stmt, Store) else set())

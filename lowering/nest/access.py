@@ -192,7 +192,7 @@ class Arguments:
         kernel stay in the text, and so do small numbers beside them."""
         if self.inner is None:
             return self._argument(dim, *what)
-        rest, moving = self._apart(dim)
+        rest, moving = self._split_variables(dim)
         if not moving:
             return self._argument(rest)
         parts = [product(self.number(factor), variable) for factor, variable in moving]
@@ -202,7 +202,7 @@ class Arguments:
         """As ``integer``, but a small number is a constant."""
         return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
 
-    def _apart(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
+    def _split_variables(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
         """What does not depend on the kernel's loops, and the factors of their variables."""
         inner = self.inner or {}
         try:
@@ -271,8 +271,8 @@ class Arguments:
             group = _Group(access, start, self.steps(access), self.extents)
             self._groups.append(group)
         for axis, offset in enumerate(access.start):
-            ahead = dims.simplify(offset - group.reference[axis])
-            if type(ahead) is int and ahead < 0 and self.inner is None:
+            distance = dims.simplify(offset - group.reference[axis])
+            if type(distance) is int and distance < 0 and self.inner is None:
                 group.reference[axis] = offset
         if mode == "r":
             group.read = True
@@ -309,18 +309,18 @@ class Arguments:
 
     def _shift(self, access: Access, axis: int, reference: Dim) -> Affine:
         """The elements from the pointer to where a window starts, along one array axis."""
-        ahead = dims.simplify(access.start[axis] - reference)
-        if type(ahead) is int and ahead == 0:
+        distance = dims.simplify(access.start[axis] - reference)
+        if type(distance) is int and distance == 0:
             return affine()
         stride = strides(access.array)[axis]
         unit = type(stride) is int and stride == 1
         if self.inner is not None:
-            ahead, moving = self._apart(ahead)
+            distance, moving = self._split_variables(distance)
             if moving:
                 by = affine(1) if unit else self.stride(access.array, axis)
                 parts = [
                     self._shift(
-                        replace(access, start=(*access.start[:axis], ahead, *access.start[axis + 1 :])),
+                        replace(access, start=(*access.start[:axis], distance, *access.start[axis + 1 :])),
                         axis,
                         0,
                     )
@@ -333,14 +333,14 @@ class Arguments:
                     )
                     parts.append(product(step, variable))
                 return affine(0, *parts)
-        if type(ahead) is not int or abs(ahead) > NEAR:
-            return self.integer(dims.simplify(ahead * stride), "shift")
+        if type(distance) is not int or abs(distance) > NEAR:
+            return self.integer(dims.simplify(distance * stride), "shift")
         if unit:
-            return affine(ahead)
+            return affine(distance)
         for loop, step in enumerate(self.steps(access)):
             if self.loops[loop][-1] == access.along[axis] and same(step, stride):
-                return scale(ahead, self._stride(access.array, loop, step))
-        return scale(ahead, self.stride(access.array, axis))
+                return scale(distance, self._stride(access.array, loop, step))
+        return scale(distance, self.stride(access.array, axis))
 
     def address(self, access: Access, variables: Sequence[Affine]) -> tuple[str, Affine]:
         """The buffer and offset of a window's element at given values of the loops."""

@@ -165,16 +165,16 @@ class LoopNest:
         headers: Sequence[LoopHeader],
         level: int,
         hoist: bool,
-        ahead: int = 0,
+        offset: int = 0,
         var: str = "",
     ) -> Scope:
         """A place ``level`` loops deep, with the phase's as the first; ``ahead``: at so many iterations
         after the present one of the loop over ``var``, or of the last loop but one."""
         levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
         scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
-        if ahead:
+        if offset:
             var = var or headers[-2].var
-            scope.variables = [affine(ahead, v) if v == variable(var) else v for v in self.variables]
+            scope.variables = [affine(offset, v) if v == variable(var) else v for v in self.variables]
         return scope
 
     def parallel_header(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[LoopHeader]]:

@@ -34,7 +34,7 @@ from dcarray.ir.nodes import (
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.specialise import FEW, fixed
+from dcarray.lowering.kernel.specialise import SMALL, specialise
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.nest import expansion
 from dcarray.lowering.runtime.driver_scope import function
@@ -381,7 +381,7 @@ class _Lowering:
                 kernel, binding, not self.fastmath, self.target.own
             )
             # the driver launches it again and again where it is in a loop
-            kernel, binding = fixed(kernel, binding, None if inside else FEW)
+            kernel, binding = specialise(kernel, binding, None if inside else SMALL)
             loaded = self.code.launch(self.target, kernel)
         except MemoryError:  # later there may be more
             raise

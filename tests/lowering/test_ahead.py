@@ -45,9 +45,9 @@ def test_several_loops_ask_for_their_share_of_the_next_rows() -> None:
         vector_loop("i1", (load(0), load(1), load(2), load(3))),
     ]
     made = prefetch.with_prefetches(tuple(inner), "i0", 4)
-    wanted = [[bool(stmt.value.ahead) for stmt in loop.body] for loop in made]  # type: ignore[union-attr]
+    wanted = [[bool(stmt.value.prefetch) for stmt in loop.body] for loop in made]  # type: ignore[union-attr]
     assert wanted == [[True, True, False, False], [False, False, True, True]]
-    (first,) = made[0].body[0].value.ahead  # type: ignore[union-attr]
+    (first,) = made[0].body[0].value.prefetch  # type: ignore[union-attr]
     assert first == affine(0, unroll_and_jam.Term(4, "n2"))
 
 
@@ -165,7 +165,7 @@ def test_infinities_and_nans_are_those_of_the_library() -> None:
 def test_several_turns_at_a_time_keep_asking() -> None:
     asking = prefetch.with_prefetches((vector_loop("i1", (load(0),)),), "i0", 1)
     (loop,) = unroll_and_jam.unroll_and_jam(asking, "i0", 2)
-    assert [stmt.value.ahead for stmt in loop.body] == [(affine(32), affine(256))] * 2  # type: ignore[union-attr]
+    assert [stmt.value.prefetch for stmt in loop.body] == [(affine(32), affine(256))] * 2  # type: ignore[union-attr]
     (plain,) = unroll_and_jam.unroll_and_jam((vector_loop("i1", (load(0),)),), "i0", 2)
     assert (
         unroll_and_jam._loads((loop,)) == unroll_and_jam._loads((plain,))

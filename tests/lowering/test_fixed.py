@@ -21,7 +21,7 @@ from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.check import check
-from dcarray.lowering.kernel.specialise import fixed
+from dcarray.lowering.kernel.specialise import specialise
 from dcarray.lowering.program.plan import compile_region
 
 CPU = target.get("cpu")
@@ -54,7 +54,7 @@ def run(made: k.Kernel, binding: k.Binding, region: Any, seed: int = 0) -> list[
 def test_rows_of_known_lengths(n: int, dtype: str) -> None:
     region = parse(text(n, dtype=dtype))
     plain, binding = schedule(region.body[0], region)
-    made, fewer = fixed(plain, binding)
+    made, fewer = specialise(plain, binding)
     check(made)
     if n > 1:
         assert len(made.ints) < len(plain.ints) and f".. {n} {{" in k.text(made)
@@ -64,7 +64,7 @@ def test_rows_of_known_lengths(n: int, dtype: str) -> None:
 
 def test_how_often_rows_come_is_an_argument() -> None:
     region = parse(text(38))
-    made, binding = fixed(*schedule(region.body[0], region))
+    made, binding = specialise(*schedule(region.body[0], region))
     assert binding.extents == (4,) and 4 in binding.ints
     assert {term.arg for term in made.phases[0].extent.terms} == set(made.ints)
 
@@ -73,7 +73,7 @@ def test_what_is_not_known_stays() -> None:
     arrays = "inout a: f64[6, N];  inout b: f64[6, N]"
     region = parse(f"region(N: int>=2) {{\n{arrays}\nb[i,j] = negative(a[i,j]) for i<3, j<N-1\n}}")
     plain, binding = schedule(region.body[0], region)
-    made, fewer = fixed(plain, binding)
+    made, fewer = specialise(plain, binding)
     assert (made, fewer) == (plain, binding) and made is plain
 
 
@@ -82,7 +82,7 @@ def test_what_is_not_known_stays() -> None:
 def test_no_element_is_alone(n: int) -> None:
     """Short loops of a known length are not unrolled before there are vectors."""
     region = parse(text(n))
-    made, _ = fixed(*schedule(region.body[0], region))
+    made, _ = specialise(*schedule(region.body[0], region))
     code = assembly(emit(made, machine()))
     assert "vmulpd" in code and "vmulsd" not in code and "vaddsd" not in code
     assert ("{z}" in code) == bool(n % 8)
@@ -93,7 +93,7 @@ def test_no_element_is_alone(n: int) -> None:
 def test_what_is_left_over_has_nothing_of_the_vectors(n: int, capfd: pytest.CaptureFixture[str]) -> None:
     """Of two elements LLVM makes no vector, and says so."""
     region = parse(text(n, "a[i,j] = multiply(b[i,j], add(b[i+1,j], b[i+1,j+1])) for i<4, j<{n}"))
-    made, _ = fixed(*schedule(region.body[0], region))
+    made, _ = specialise(*schedule(region.body[0], region))
     code = assembly(emit(made, machine()))
     assert "zmm" in code or machine().vector_bits < 512
     assert not capfd.readouterr().err
@@ -120,7 +120,7 @@ def test_random_loops(seed: int, symbolic: bool) -> None:
                 plain, binding = schedule(stmt, region)
             except Unsupported:
                 continue
-            made, fewer = fixed(plain, binding)
+            made, fewer = specialise(plain, binding)
             check(made)
             results = []
             for kernel, bound in ((plain, binding), (made, fewer)):

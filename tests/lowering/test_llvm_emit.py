@@ -260,7 +260,7 @@ def test_integer_division_flags_and_the_mask() -> None:
     assert run(kernel, [100], [x, y, out], [100]) == DIVIDE
     y[50], x[50] = -1, np.iinfo(I8).min
     assert run(kernel, [100], [x, y, out], [100]) == OVERFLOW
-    assert flags.possible(kernel) == DIVIDE | OVERFLOW
+    assert flags.kernel_flags(kernel) == DIVIDE | OVERFLOW
 
 
 @settings(derandomize=True, deadline=None, max_examples=20)
@@ -393,7 +393,7 @@ def test_an_unknown_function_is_unsupported() -> None:
 def test_tiles_are_transposed(dtype: str, bits: int) -> None:
     kind = np.dtype(dtype)
     sizes = at(k.Term(1, "n0")), at(k.Term(1, "n1"))
-    turn = k.Turn("p1", at(var("i")), at(k.Term(1, "n3")), "p0", at(), at(k.Term(1, "n2")),
+    turn = k.TransposeTile("p1", at(var("i")), at(k.Term(1, "n3")), "p0", at(), at(k.Term(1, "n2")),
                   sizes[:1], (sizes[1], at(const=1000)), kind)  # fmt: skip
     kernel = k.Kernel(buffers((kind, "r"), (kind, "w")), ("n0", "n1", "n2", "n3"),
                       (k.Phase("i", at(const=1), "serial", (turn,)),))  # fmt: skip

@@ -15,7 +15,7 @@ from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.nodes import text
-from dcarray.lowering.kernel.specialise import fixed
+from dcarray.lowering.kernel.specialise import specialise
 from dcarray.lowering.nest import access
 
 
@@ -26,7 +26,7 @@ def optimised(step: int, dtype: str = "f64", value: str = "sqrt(x[{step}*i])", k
     )
     kernel, binding = scheduler.schedule(region.body[0], region)
     if known:  # as of what a loop launches in each turn
-        kernel, _ = fixed(kernel, binding)
+        kernel, _ = specialise(kernel, binding)
         assert str(step) in text(kernel)
     return engine.optimised(emit(kernel, engine.machine()))
 

@@ -89,7 +89,7 @@ class Machine:
                 flat, place = self.element(name, index, "r")
                 assert flat.dtype == dtype
                 return flat[place]
-            case K.Native(name, args, dtype, loop):
+            case K.NumpyOp(name, args, dtype, loop):
                 self.known(loop, name, tuple(a.dtype for a in args), dtype)
                 return self.value(K.Op(name, args, dtype))
             case K.Op(name, args, dtype):
@@ -132,9 +132,9 @@ class Machine:
             case K.Stack(name, dtype, size):
                 self.kept.append(np.full(size, 77).astype(dtype))  # so that its id stays its own
                 self.buffers[name] = (self.kept[-1], 0, K.Buffer(name, dtype, "rw"))
-            case K.Call():
+            case K.NumpyCall():
                 self.call(stmt)
-            case K.Turn(write, to, across, read, at, along, rows, cols):
+            case K.TransposeTile(write, to, across, read, at, along, rows, cols):
                 count, width = min(map(self.at, rows)), min(map(self.at, cols))
                 assert count > 0 and width > 0
                 for r, c in itertools.product(range(count), range(width)):

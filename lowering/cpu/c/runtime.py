@@ -55,7 +55,7 @@ class CLaunch:
         self.pack: Callable[..., bytes] = struct.Struct(f"={count}q").pack
         with _file(code) as path:
             library = ctypes.CDLL(path)
-        self._mask = flags.possible(kernel)
+        self._mask = flags.kernel_flags(kernel)
         self._run: Any = library.run
         self._run.argtypes, self._run.restype = (ctypes.c_char_p,), ctypes.c_int32
 

@@ -15,7 +15,6 @@ from typing import Literal, Protocol
 from dcarray.lowering.kernel.nodes import (
     STEPS,
     Affine,
-    Call,
     DType,
     Elem,
     Expr,
@@ -24,8 +23,9 @@ from dcarray.lowering.kernel.nodes import (
     Let,
     Lit,
     Local,
-    Loop,
-    Native,
+    NumpyCall,
+    NumpyLoop,
+    NumpyOp,
     Op,
     Row,
     Stack,
@@ -35,7 +35,7 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.kernel.walk import buffers, changed, mapped, walk
+from dcarray.lowering.kernel.walk import buffers, map_children, map_values, walk
 
 
 class Maker(Protocol):
@@ -43,7 +43,7 @@ class Maker(Protocol):
 
     free: frozenset[str]
 
-    def native(self, op: Op) -> Loop | None:
+    def native(self, op: Op) -> NumpyLoop | None:
         """The loop that does an operation; None if the target computes it."""
 
     def fresh(self, prefix: str) -> str:
@@ -103,7 +103,11 @@ class Stages:
         if not (isinstance(made, Elem) and made.buffer in self.kinds and last and self.step(at) == 1):
             return False
         call = last[-1]
-        if not isinstance(call, Call) or call.write.buffer != made.buffer or self.touched > 2 * ready - 1:
+        if (
+            not isinstance(call, NumpyCall)
+            or call.write.buffer != made.buffer
+            or self.touched > 2 * ready - 1
+        ):
             return False
         del self.kinds[made.buffer]
         last[-1] = replace(call, write=Row(buffer, self.at_start(at), 1, call.write.dtype))
@@ -126,13 +130,13 @@ class Stages:
         if found is not None and isinstance(expr, Op):
             if not any(STEPS.get((expr.name, k)) == 0 and self.varies(a) for k, a in enumerate(expr.args)):
                 return self.call(expr, found)
-            expr = Native(expr.name, expr.args, expr.dtype, found)
-        made = changed(expr, inner)
+            expr = NumpyOp(expr.name, expr.args, expr.dtype, found)
+        made = map_children(expr, inner)
         if isinstance(made, Elem) and not self.is_free(made.buffer):
             ready.append((self.stored + 1) // 2)
         return made, max(ready)
 
-    def call(self, op: Op, loop: Loop) -> tuple[Expr, int]:
+    def call(self, op: Op, loop: NumpyLoop) -> tuple[Expr, int]:
         """Have NumPy's loop compute a row."""
         reads, before, after = [], list[Stmt](), 0
         for position, arg in enumerate(op.args):
@@ -147,7 +151,9 @@ class Stages:
         name = self.new_row(op.dtype)
         counts = tuple(affine(0, stop, _minus(self.start)) for stop in self.stops)
         write = Row(name, affine(), 1, op.dtype)
-        self.calls.setdefault(after, []).extend([*before, Call(op.name, tuple(reads), write, counts, loop)])
+        self.calls.setdefault(after, []).extend(
+            [*before, NumpyCall(op.name, tuple(reads), write, counts, loop)]
+        )
         return self.element(name), after + 1
 
     def row(self, value: Expr, ready: int, before: list[Stmt], each: bool) -> tuple[Row, int]:
@@ -252,14 +258,14 @@ class Stages:
 
         def known(expr: Expr) -> Expr:
             if not isinstance(expr, Local) or self.stage.get(expr.name, stage) == stage:
-                return changed(expr, known)
+                return map_children(expr, known)
             value = self.lets[expr.name]
             if self.cheap(value):
                 let = again.setdefault(expr.name, Let(self.maker.fresh("w"), value))
                 return Local(let.name, expr.dtype)
             return self.element(self.spill(expr))
 
-        made = [mapped(stmt, known) for stmt in self.loops.get(stage, [])]
+        made = [map_values(stmt, known) for stmt in self.loops.get(stage, [])]
         return [*again.values(), *made]
 
 
@@ -287,15 +293,15 @@ def _packed(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple
         return replace(row, buffer=names.get(row.buffer, row.buffer))
 
     def renamed(expr: Expr) -> Expr:
-        made = changed(expr, renamed)
+        made = map_children(expr, renamed)
         return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, Elem) else made
 
     def step(stmt: Stmt) -> Stmt:
         if isinstance(stmt, For):
             return replace(stmt, body=tuple(map(step, stmt.body)))
-        if isinstance(stmt, Call):
+        if isinstance(stmt, NumpyCall):
             return replace(stmt, reads=tuple(map(place, stmt.reads)), write=place(stmt.write))
-        made = mapped(stmt, renamed)
+        made = map_values(stmt, renamed)
         return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, Store) else made
 
     return (*stacks, *map(step, steps))

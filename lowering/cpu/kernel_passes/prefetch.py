@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Stmt, Term, affine
-from dcarray.lowering.kernel.walk import changed, mapped, values, walk
+from dcarray.lowering.kernel.walk import map_children, map_values, values, walk
 
 __all__ = ["OUT_OF_CACHE", "with_prefetches"]
 
@@ -100,10 +100,10 @@ def _with(stmt: Stmt, wants: Iterator[Wants]) -> Stmt:
     left = dict(next(wants))  # once for each row
 
     def asking(expr: Expr) -> Expr:
-        made = changed(expr, asking)
+        made = map_children(expr, asking)
         if isinstance(made, Elem) and not made.more:
-            ahead = left.pop((made.buffer, made.at.terms), ())
-            return replace(made, ahead=ahead) if ahead else made
+            prefetch = left.pop((made.buffer, made.at.terms), ())
+            return replace(made, prefetch=prefetch) if prefetch else made
         return made
 
-    return replace(stmt, body=tuple(mapped(inner, asking) for inner in stmt.body))
+    return replace(stmt, body=tuple(map_values(inner, asking) for inner in stmt.body))

@@ -18,7 +18,6 @@ from dcarray.ir import dims
 from dcarray.ir.ops import C_LIBRARY, LOOPS_OF
 from dcarray.lowering.kernel.nodes import (
     Binding,
-    Call,
     DType,
     Expr,
     For,
@@ -26,8 +25,9 @@ from dcarray.lowering.kernel.nodes import (
     Kernel,
     Let,
     Local,
-    Loop,
-    Native,
+    NumpyCall,
+    NumpyLoop,
+    NumpyOp,
     Op,
     Phase,
     Repeat,
@@ -38,7 +38,7 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.kernel.walk import changed, mapped, operations, values, walk
+from dcarray.lowering.kernel.walk import map_children, map_values, operations, values, walk
 from dcarray.lowering.runtime import numpy_loops
 
 from .block_stages import Stages
@@ -108,7 +108,7 @@ class _Maker:
         self.kernel, self.exact, self.own, self.find = kernel, exact, own, find
         self.ints, self.values = list(kernel.ints), list(binding.ints)
         self.extents, self.work = list(binding.extents), list(binding.work)
-        self.loops: dict[tuple[str, tuple[DType, ...], DType], Loop] = {}
+        self.loops: dict[tuple[str, tuple[DType, ...], DType], NumpyLoop] = {}
         self.numbers = count()
         self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
 
@@ -122,7 +122,7 @@ class _Maker:
         """A new name; no other part of a kernel's making uses these prefixes."""
         return f"{prefix}{next(self.numbers)}"
 
-    def native(self, op: Op) -> Loop | None:
+    def native(self, op: Op) -> NumpyLoop | None:
         """The loop that does an operation; None if the target computes it."""
         if not op.args or not self.wanted(op):
             return None
@@ -131,7 +131,7 @@ class _Maker:
             found = self.find(LOOPS_OF.get(op.name, op.name), *key[1:])
             if found is None:
                 return None
-            self.loops[key] = Loop(self.integer(found[0]), self.integer(found[1]), found[2])
+            self.loops[key] = NumpyLoop(self.integer(found[0]), self.integer(found[1]), found[2])
         return self.loops[key]
 
     def wanted(self, op: Op) -> bool:
@@ -182,15 +182,15 @@ class _Maker:
                 return (Repeat(self.block(head), self.single(cond), self.block(body)),)
             case If(cond, then, orelse):
                 return (If(self.single(cond), self.block(then), self.block(orelse)),)
-            case Stack() | Call():
+            case Stack() | NumpyCall():
                 return (stmt,)
-        return (mapped(stmt, self.single),)
+        return (map_values(stmt, self.single),)
 
     def single(self, expr: Expr) -> Expr:
         """An expression in which NumPy's loops are called for one element."""
-        made = changed(expr, self.single)
+        made = map_children(expr, self.single)
         found = self.native(made) if isinstance(made, Op) else None
-        return Native(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
+        return NumpyOp(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
 
     def calls(self, body: Iterable[Stmt]) -> bool:
         """Does one of these statements itself contain what NumPy's loops do?"""

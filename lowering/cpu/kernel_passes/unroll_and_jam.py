@@ -27,7 +27,7 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.kernel.walk import changed, values, walk
+from dcarray.lowering.kernel.walk import map_children, values, walk
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.nest.loop_nest import LoopNest
 
@@ -91,7 +91,7 @@ def _loads(body: Iterable[Stmt]) -> set[Expr]:
         if isinstance(stmt, For):
             found |= _loads(stmt.body)
         nodes = (node for value in values(stmt) for node in walk(value))
-        found |= {replace(node, ahead=()) for node in nodes if isinstance(node, Elem)}
+        found |= {replace(node, prefetch=()) for node in nodes if isinstance(node, Elem)}
     return found
 
 
@@ -152,18 +152,18 @@ def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
 class _Copy:
     """The iteration so many steps after the first, with locals of its own."""
 
-    def __init__(self, var: str, ahead: int, own: frozenset[str]) -> None:
-        self.var, self.ahead, self.own = var, ahead, own
+    def __init__(self, var: str, offset: int, locals: frozenset[str]) -> None:
+        self.var, self.offset, self.locals = var, offset, locals
 
     def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(map(self.statement, body))
 
     def name(self, name: str) -> str:
-        return f"{name}_{self.ahead}" if name in self.own else name
+        return f"{name}_{self.offset}" if name in self.locals else name
 
     def at(self, value: Affine) -> Affine:
         """An offset seen from the first iteration."""
-        steps = [Term(t.coef * self.ahead, t.arg) for t in value.terms if t.var == self.var]
+        steps = [Term(t.coef * self.offset, t.arg) for t in value.terms if t.var == self.var]
         return affine(0, value, *steps)
 
     def value(self, expr: Expr) -> Expr:
@@ -174,7 +174,7 @@ class _Copy:
                 return Index(self.at(at))
             case Elem(at=at, more=more):
                 return replace(expr, at=self.at(at), more=tuple((self.value(i), step) for i, step in more))
-        return changed(expr, self.value)
+        return map_children(expr, self.value)
 
     def statement(self, stmt: Stmt) -> Stmt:
         match stmt:

@@ -47,7 +47,7 @@ class CpuTarget:
         """Link object code and make it callable."""
         arguments = len(kernel.buffers) + len(kernel.ints)
         try:
-            return threads.Launch.of(code, len(kernel.phases), arguments, flags.possible(kernel))
+            return threads.Launch.of(code, len(kernel.phases), arguments, flags.kernel_flags(kernel))
         except (RuntimeError, OSError, ImportError) as error:
             raise Unsupported(f"LLVM: {error}") from error
 

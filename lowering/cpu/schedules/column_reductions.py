@@ -313,7 +313,7 @@ def _row(
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
     places = [
-        nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty, ahead, var) for ahead in range(count)
+        nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty, offset, var) for offset in range(count)
     ]
     for scope in places:
         scope.announce(nest.values, [compute.target for compute in nest.computes])

@@ -97,7 +97,7 @@ def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
     if not all(nest.folds) or any(f.fold.dtype.kind != "b" or not f.fold.idempotent for f in foldings):
         return False
     every = [node for node in windows.walk(*nest.values) if isinstance(node, Apply)]
-    return not any(flags.of(n.op, tuple(a.dtype for a in n.args), n.dtype) for n in every)
+    return not any(flags.op_flags(n.op, tuple(a.dtype for a in n.args), n.dtype) for n in every)
 
 
 def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHeader]) -> None:

@@ -78,7 +78,9 @@ def _lines(
     dtype = nest.memory.arrays[compute.target.array].dtype
     name = str(compute.combine)
     level = 1 + len(others) + len(headers)
-    places = [nest.scope_at(phase, [*others, *headers], level, nest.nonempty, ahead) for ahead in range(ways)]
+    places = [
+        nest.scope_at(phase, [*others, *headers], level, nest.nonempty, offset) for offset in range(ways)
+    ]
     declared: list[Stmt] = []
     for scope in places:
         scope.announce(nest.values, [compute.target])

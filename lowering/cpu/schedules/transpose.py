@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from dcarray.ir import windows
 from dcarray.ir.nodes import Dim, Load, Window
-from dcarray.lowering.kernel.nodes import Affine, DType, For, Let, Phase, Stack, Stmt, Turn, affine
+from dcarray.lowering.kernel.nodes import Affine, DType, For, Let, Phase, Stack, Stmt, TransposeTile, affine
 from dcarray.lowering.nest.access import Access, Spot, same, scale, total
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
@@ -132,7 +132,7 @@ class _Tiles:
         steps = {loop: self.nest.arguments.slope(access, loop) for loop in self.size}
         return _Place(*self.nest.arguments.address(access, corner), steps)
 
-    def turn(self, to: _Place, source: _Place, rows: int, dtype: DType) -> Turn:
+    def turn(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
         """Copy a tile that is contiguous along the other loop than ``rows`` to one that is along that."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
@@ -140,7 +140,9 @@ class _Tiles:
             for loop, size in self.size.items()
         }
         across, along = to.steps[cols], source.steps[rows]
-        return Turn(to.buffer, to.at, across, source.buffer, source.at, along, left[rows], left[cols], dtype)
+        return TransposeTile(
+            to.buffer, to.at, across, source.buffer, source.at, along, left[rows], left[cols], dtype
+        )
 
     def buffers(self) -> tuple[Block, dict[Spot, Spot], Block]:
         """What is done before a tile, where things are in it, and what is done after it."""

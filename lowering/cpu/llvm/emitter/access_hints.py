@@ -7,12 +7,12 @@ from dcarray.lowering.cpu.llvm.passes.streaming_stores import GROUP
 from dcarray.lowering.cpu.llvm.text.builder import Builder
 from dcarray.lowering.kernel.nodes import Affine
 
-__all__ = ["Marks"]
+__all__ = ["AccessHints"]
 
 SHORT = 512  # bytes: what is further on in the same row is asked for into the second cache
 
 
-class Marks:
+class AccessHints:
     """The marks of a module's loads and stores; ``lines`` is the metadata that says what they mean."""
 
     def __init__(self) -> None:
@@ -22,12 +22,12 @@ class Marks:
         self._both: dict[tuple[str, str], str] = {}
         self._past: str | None = None
 
-    def group(self, b: Builder, group: str, itemsize: int, ahead: tuple[Affine, ...]) -> str:
+    def group(self, b: Builder, group: str, itemsize: int, prefetch: tuple[Affine, ...]) -> str:
         """What is attached to a load that is in an access group already, and asks for elements ahead."""
-        mark = self._marks.get((itemsize, ahead))
+        mark = self._marks.get((itemsize, prefetch))
         if mark is None:
-            mark = self._marks[itemsize, ahead] = self._node(b, "distinct !{}")
-            for one in ahead:
+            mark = self._marks[itemsize, prefetch] = self._node(b, "distinct !{}")
+            for one in prefetch:
                 self._ask(b, mark, itemsize, one)
         return f", !llvm.access.group {self._together(b, group, mark)}"
 
@@ -44,12 +44,12 @@ class Marks:
             both = self._both[group, mark] = self._node(b, f"!{{{group}, {mark}}}")
         return both
 
-    def _ask(self, b: Builder, mark: str, itemsize: int, ahead: Affine) -> None:
-        if len(ahead.terms) > 1 or (ahead.terms and ahead.const):
+    def _ask(self, b: Builder, mark: str, itemsize: int, prefetch: Affine) -> None:
+        if len(prefetch.terms) > 1 or (prefetch.terms and prefetch.const):
             return  # not so many whole rows
-        arg, size = "", ahead.const * itemsize
-        if ahead.terms:
-            arg, size = ahead.terms[0].arg or "", ahead.terms[0].coef * itemsize
+        arg, size = "", prefetch.const * itemsize
+        if prefetch.terms:
+            arg, size = prefetch.terms[0].arg or "", prefetch.terms[0].coef * itemsize
         near = bool(arg) or size <= SHORT
         self._entries.append(self._node(b, f'!{{{mark}, !"{arg}", i64 {size}, i64 {3 if near else 2}}}'))
         named = f"!{NAME} = !{{{', '.join(self._entries)}}}"

@@ -14,25 +14,25 @@ from dcarray.lowering.cpu.llvm.passes.prefetch import PREFETCH
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK
 from dcarray.lowering.cpu.llvm.passes.streaming_stores import FENCE, LINE
 from dcarray.lowering.cpu.llvm.text.builder import BITS, Builder, ty
-from dcarray.lowering.kernel.flags import INVALID, possible
+from dcarray.lowering.kernel.flags import INVALID, kernel_flags
 from dcarray.lowering.kernel.nodes import (
     Assign,
-    Call,
     Declare,
     For,
     If,
     Kernel,
     Let,
+    NumpyCall,
     Repeat,
     Stack,
     Stmt,
     Store,
-    Turn,
+    TransposeTile,
     Update,
 )
-from dcarray.lowering.kernel.walk import along
+from dcarray.lowering.kernel.walk import is_contiguous
 
-from .access_hints import Marks
+from .access_hints import AccessHints
 from .masked_tails import lanes
 from .transpose_tiles import transposer
 from .values import Values
@@ -58,12 +58,12 @@ class _Phase(Values):
         b, group = self.b, self.b.group
         value, at = self.expr(stmt.value), self.index(self.buffers[stmt.buffer], stmt.at)
         if stmt.nontemporal and group and b.machine.nontemporal:
-            b.group = self.marks.past(b, group.rpartition(" ")[2])
+            b.group = self.hints.past(b, group.rpartition(" ")[2])
             b.declare("sfence", FENCE)
         self.put(self.buffers[stmt.buffer], at, value)
         b.group = group
 
-    def call(self, stmt: Call) -> None:
+    def call(self, stmt: NumpyCall) -> None:
         count = self.least(stmt.count)
         rows = []
         for row in (*stmt.reads, stmt.write):
@@ -72,7 +72,7 @@ class _Phase(Values):
         code = exact_functions.loop(self.b, stmt, rows, f"%{stmt.loop.code}")
         self.native(stmt.loop, rows, count, code)
 
-    def turn(self, stmt: Turn) -> None:
+    def turn(self, stmt: TransposeTile) -> None:
         """Call the function that transposes tiles of this dtype."""
         b = self.b
         name, text = transposer(stmt.dtype.itemsize, b.machine.vector_bits)
@@ -142,9 +142,9 @@ class _Phase(Values):
                     self.branch(stmt)
                 case Stack(name, dtype, size):
                     self.stack(name, dtype, size)
-                case Call():
+                case NumpyCall():
                     self.call(stmt)
-                case Turn():
+                case TransposeTile():
                     self.turn(stmt)
 
     def aligned(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
@@ -186,7 +186,7 @@ class _Phase(Values):
         group, calls = f"!{b.label('')}", b.calls
         if vector:
             b.group = f", !llvm.access.group {group}"
-        outer_along, self.along = self.along, along(body, var)
+        outer_along, self.along = self.along, is_contiguous(body, var)
         self.block(body)
         self.along = outer_along
         b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
@@ -336,14 +336,14 @@ def emit(kernel: Kernel, machine: Machine) -> str:
     declarations: dict[str, str] = {}
     lines: list[str] = []
     metadata: list[str] = []
-    marks = Marks()
-    quiet = bool(possible(kernel) & INVALID)
+    hints = AccessHints()
+    quiet = bool(kernel_flags(kernel) & INVALID)
     parameters = [f"ptr{' noalias' if buffer.noalias else ''} %{buffer.name}" for buffer in kernel.buffers]
     parameters += [f"i64 %{name}" for name in kernel.ints]
     count = 0
     for number, phase in enumerate(kernel.phases):
         b = Builder(machine, quiet and not machine.quiet, count)
-        writer = _Phase(kernel, phase, b, marks)
+        writer = _Phase(kernel, phase, b, hints)
         body = writer.run()
         head = ", ".join([*parameters, "i64 %lo", "i64 %hi"])
         own = "#4" if "sfence" in b.declarations else "#1"
@@ -370,5 +370,5 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         f"attributes #3 = {{ noinline {pure} {width} }}",
         f"attributes #4 = {{ {stacked} {OWN_LOOPS} }}",
     ]
-    text = "\n".join([*lines, *attributes, "!0 = !{}", *metadata, *marks.lines])
+    text = "\n".join([*lines, *attributes, "!0 = !{}", *metadata, *hints.lines])
     return text.replace("#pure", "#2").replace("#lane", "#3") + "\n"

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from dcarray.lowering.cpu.llvm.text.builder import Builder, DType, Value, part, ty
-from dcarray.lowering.kernel.flags import of
+from dcarray.lowering.kernel.flags import op_flags
 from dcarray.lowering.kernel.nodes import Expr, Let, Local, Op, Phase, Stmt
-from dcarray.lowering.kernel.walk import every, values, walk
+from dcarray.lowering.kernel.walk import values, walk, walk_statements
 
 __all__ = ["Choices", "kept"]
 
@@ -31,7 +31,9 @@ class Choices:
         if not self._several or arg.dtype.kind not in "fc":
             return False
         chosen = isinstance(arg, Op) and arg.name == "where" and arg.args[0] in self._several
-        return (chosen or (isinstance(arg, Local) and arg.name in self._names)) and of(name, types, out) != 0
+        return (chosen or (isinstance(arg, Local) and arg.name in self._names)) and op_flags(
+            name, types, out
+        ) != 0
 
 
 def kept(b: Builder, value: Value, dtype: DType) -> Value:
@@ -50,7 +52,7 @@ def _kept(b: Builder, t: str, value: str) -> str:
 
 def _choices(body: Iterable[Stmt]) -> Iterator[tuple[str, Op]]:
     """The choices in statements and all that is in them, with the name of those that have one."""
-    for stmt in every(body):
+    for stmt in walk_statements(body):
         for root in values(stmt):
             for node in walk(root):
                 if isinstance(node, Op) and node.name == "where":

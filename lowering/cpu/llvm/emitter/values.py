@@ -11,7 +11,7 @@ from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
 from dcarray.lowering.cpu.llvm.text.builder import Builder, DType, Value, part, real, ty
 from dcarray.lowering.cpu.llvm.text.literals import literal
 from dcarray.lowering.cpu.llvm.thread_pool.pool import exceptions
-from dcarray.lowering.kernel.flags import INVALID, of
+from dcarray.lowering.kernel.flags import INVALID, op_flags
 from dcarray.lowering.kernel.nodes import (
     STEPS,
     Affine,
@@ -23,14 +23,14 @@ from dcarray.lowering.kernel.nodes import (
     Kernel,
     Lit,
     Local,
-    Loop,
-    Native,
+    NumpyLoop,
+    NumpyOp,
     Op,
     Phase,
 )
 from dcarray.lowering.kernel.walk import updates, walk
 
-from .access_hints import Marks
+from .access_hints import AccessHints
 from .select_barriers import Choices, kept
 
 _INT64 = np.dtype(np.int64)
@@ -61,9 +61,9 @@ def _known(expr: Expr) -> bool:
 class Values:
     """Emits the values of one phase."""
 
-    def __init__(self, kernel: Kernel, phase: Phase, b: Builder, marks: Marks) -> None:
+    def __init__(self, kernel: Kernel, phase: Phase, b: Builder, hints: AccessHints) -> None:
         self.b = b
-        self.marks = marks
+        self.hints = hints
         self.phase = phase
         self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self.vars: dict[str, str] = {}
@@ -183,10 +183,10 @@ class Values:
             step = b.op(f"mul nsw i64 {i}, {self.affine(stride)}")
             index = b.op(f"add nsw i64 {index}, {step}")
         between = any(term.coef > 1 and term.var and not term.arg for term in expr.at.terms)
-        if not (expr.ahead and b.group):
+        if not (expr.prefetch and b.group):
             return self.fetch(buffer, index, between)
         group = b.group
-        b.group = self.marks.group(b, group.rpartition(" ")[2], buffer.dtype.itemsize, expr.ahead)
+        b.group = self.hints.group(b, group.rpartition(" ")[2], buffer.dtype.itemsize, expr.prefetch)
         found = self.fetch(buffer, index, between)
         b.group = group
         return found
@@ -226,7 +226,7 @@ class Values:
         return self.buffers[name]
 
     # ---- NumPy's loops ------------------------------------------------------------------------------
-    def native(self, loop: Loop, rows: list[tuple[str, int]], count: str, code: str = "") -> None:
+    def native(self, loop: NumpyLoop, rows: list[tuple[str, int]], count: str, code: str = "") -> None:
         """Call a loop, or one like it whose address is ``code``, on addresses and strides in bytes."""
         b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
         pointers, strides, number = names
@@ -249,7 +249,7 @@ class Values:
         b.line(call)
         b.line(f"call i32 @feraiseexcept(i32 {raised})")
 
-    def one(self, expr: Native) -> Value:
+    def one(self, expr: NumpyOp) -> Value:
         """A loop called for one element."""
         b = self.b
         kinds = [*(arg.dtype for arg in expr.args), expr.dtype]
@@ -290,7 +290,7 @@ class Values:
                 if name == "power" and self.b.machine.powers and powers.plain(args[1]):
                     return powers.power(self.b, str(self.arguments(expr)[0]), args[1])
                 return apply(self.b, name, self.arguments(expr), types, dtype)
-            case Native():
+            case NumpyOp():
                 return self.one(expr)
 
     def alone_checked(self, expr: Op) -> bool:
@@ -317,7 +317,7 @@ class Values:
         values = []
         hides = self.hides
         # LLVM computes itself what it knows, which raises no flag, and takes no root to compare it
-        known = of(expr.name, types, expr.dtype) != 0 and _known(expr)
+        known = op_flags(expr.name, types, expr.dtype) != 0 and _known(expr)
         root = any(isinstance(a, Op) and a.name == "sqrt" for a in expr.args)
         self.hides = hides or known or (root and expr.dtype.kind == "b")
         for a in expr.args:

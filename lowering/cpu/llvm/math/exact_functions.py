@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dcarray.lowering.cpu.llvm.text.builder import Builder
-from dcarray.lowering.kernel.nodes import Call, Expr
+from dcarray.lowering.kernel.nodes import Expr, NumpyCall
 
 from . import exponential, powers, sincos
 
@@ -27,7 +27,7 @@ def _serves(b: Builder, name: str) -> bool:
     return False
 
 
-def loop(b: Builder, call: Call, rows: list[tuple[str, int]], code: str) -> str:
+def loop(b: Builder, call: NumpyCall, rows: list[tuple[str, int]], code: str) -> str:
     """The address of the loop for a call: ours, or NumPy's.
 
     Parameters
