@@ -8,7 +8,7 @@ from typing import Any
 
 from dcarray.core import config
 from dcarray.core.native import BUILT
-from dcarray.jit.loops.rewrite import Rewrites
+from dcarray.jit.loops.rewrite import ModuleRewrites
 
 from .numpy_proxy import answering, counterpart, up_to_date
 
@@ -43,7 +43,7 @@ class Scope:
         self.fingerprint = -1  # of the dictionary then
         self.meant: dict[str, tuple[Any, Any]] = {}  # names of NumPy's objects: the object and dcarray's
         self.classes: dict[str, type] = {}
-        self.rewrites = Rewrites(names)
+        self.rewrites = ModuleRewrites(names)
 
     def enter(self, *functions: FunctionType) -> None:
         """Swap the names for a first user, and give loop sites to functions and those that they call."""
@@ -99,7 +99,7 @@ class Scope:
         with _lock:
             self.users -= 1
             if self.users == 0:
-                self.rewrites.take_back()
+                self.rewrites.restore()
                 swap_names(self.names, self.swapped, True)
 
 

@@ -17,7 +17,7 @@ from dcarray.core.counters import counters
 from dcarray.core.fp_attribution import DIVIDE, INVALID, OVER
 from dcarray.ir.nodes import Apply, Const, Expr
 from dcarray.ir.ops import const
-from dcarray.jit.loops.dead_values import looked_at, unread
+from dcarray.jit.loops.dead_values import dead_targets, with_flag_check
 
 HEAD = """
 import numpy as np
@@ -87,7 +87,7 @@ def test_what_nobody_reads_is_warned_of(lines: str) -> None:
 
 
 def names(body: str) -> set[str]:
-    return {ast.unparse(target) for target in unread(ast.parse(body).body)}
+    return {ast.unparse(target) for target in dead_targets(ast.parse(body).body)}
 
 
 def test_which_values_may_not_be_read() -> None:
@@ -150,7 +150,7 @@ def test_what_has_been_raised_shows_in_values(expr: Expr, names: set[str]) -> No
     watched = sum(BITS[name] for name in names)
     raised = computed(expr)[1]
     minded = {kind for kind in raised if KINDS[kind] & watched}
-    made = looked_at(expr, watched)
+    made = with_flag_check(expr, watched)
     if made is expr:
         assert not minded
     else:

@@ -20,8 +20,8 @@ from written import written
 
 from dcarray.jit.loops import loop_sites
 from dcarray.jit.loops.globals import originals
-from dcarray.jit.loops.liveness import Flow
-from dcarray.jit.loops.rewrite import Rewrites, rewritten
+from dcarray.jit.loops.liveness import Liveness
+from dcarray.jit.loops.rewrite import ModuleRewrites, rewritten
 from dcarray.jit.loops.source import source_of
 
 
@@ -394,7 +394,7 @@ def test_names_that_came_without_an_import_of_their_own(head: str) -> None:
 def test_the_source_of_this_file() -> None:
     source = source_of(indent, indent.__code__)
     assert source is not None and source.text(source.tree) == inspect.getsource(indent).rstrip()
-    assert Flow(source.tree, frozenset()) is not None
+    assert Liveness(source.tree, frozenset()) is not None
 
 
 def test_functions_get_their_code_back() -> None:
@@ -413,19 +413,19 @@ def test_functions_get_their_code_back() -> None:
     """)
     helper, other = f.__globals__["helper"], f.__globals__["other"]
     codes = [g.__code__ for g in (f, helper, other)]
-    rewrites = Rewrites(f.__globals__)
+    rewrites = ModuleRewrites(f.__globals__)
     for _ in range(2):
         rewrites.put(f)
         assert f.__code__ is codes[0] and other.__code__ is codes[2]
         assert helper.__code__ is not codes[1] and originals[id(helper.__code__)][1] is codes[1]
         rewrites.put(f)
         changed = helper.__code__
-        rewrites.take_back()
+        rewrites.restore()
         assert [g.__code__ for g in (f, helper, other)] == codes
     rewrites.put(f)
     assert helper.__code__ is changed  # and its sites are the same
     helper.__code__ = codes[2]  # somebody else's
-    rewrites.take_back()
+    rewrites.restore()
     assert helper.__code__ is codes[2]
 
 
@@ -439,13 +439,13 @@ def test_functions_of_one_code_get_sites_each() -> None:
                 return a
             return inner
     """)
-    rewrites = Rewrites(f.__globals__)
+    rewrites = ModuleRewrites(f.__globals__)
     first, second = f([0] * 3), f([0] * 3)
     code = first.__code__
     for one in (first, second, first):
         rewrites.put(one)
         assert len(sites_of(one.__code__)) == 1 and (first.__code__ is code or second.__code__ is code)
-        rewrites.take_back()
+        rewrites.restore()
         assert first.__code__ is second.__code__ is code
     gone = ref(first)
     del first, one

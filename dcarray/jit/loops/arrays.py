@@ -1,4 +1,4 @@
-"""Arrays: views of them, their elements, fresh ones, and what is written into them."""
+"""Operations on traced arrays: views, elements, creation, conversion and assignment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .values import (
 
 
 class Arrays:
-    """What is done with arrays as wholes."""
+    """Views, creation, conversion and assignment of arrays."""
 
     def __init__(self, math: Arithmetic) -> None:
         self.math = math
@@ -48,7 +48,7 @@ class Arrays:
 
     # ---- views --------------------------------------------------------------------------------------
     def pick(self, x: Data, selection: Selection) -> Data:
-        """A view of an array, or of what is not stored."""
+        """A view of an array; of a value that is not stored, a value."""
         amap, shape = selection
         if x.window is not None:
             view = self.memory.view(compose(x.window, amap, shape), x.dtype)
@@ -76,7 +76,7 @@ class Arrays:
         return self.pick(x, (amap, shape))
 
     def element(self, x: Data, key: Value) -> Data:
-        """The memory of ``x[key]``, also of one element."""
+        """``x[key]`` as a view, also of a single element."""
         if not is_basic(key):
             raise self.scope.fail("an index is an array")
         return self.pick(x, select(self.scope, x.shape, key))
@@ -99,7 +99,7 @@ class Arrays:
         return self.pick(x, found)
 
     def shape(self, given: Value, old: Shape | None = None) -> Shape:
-        """A shape as the program gives it."""
+        """The shape of a program's argument."""
         shape = tuple(given) if isinstance(given, tuple | list) else (given,)
         if not all(map(is_int, shape)):
             raise self.scope.fail("a shape is not known")
@@ -114,7 +114,7 @@ class Arrays:
         return shape
 
     def axes(self, axis: Value, ndim: int) -> tuple[int, ...]:
-        """Axes as the program gives them; None is all."""
+        """The non-negative axes of a program's argument; None: all."""
         if axis is None:
             return tuple(range(ndim))
         given = axis if isinstance(axis, tuple | list) else (axis,)
@@ -129,9 +129,9 @@ class Arrays:
         """The number of elements along axes."""
         return size_of(tuple(shape[k] for k in self.axes(axis, len(shape))))
 
-    # ---- fresh arrays -------------------------------------------------------------------------------
+    # ---- creation -----------------------------------------------------------------------------------
     def dtype(self, given: Value) -> DType:
-        """A dtype as the program gives it."""
+        """The dtype of a program's argument."""
         if isinstance(given, PublicObject):
             kind = {"builtins." + t.__name__: t for t in PYTHON}.get(given.name)
             name = given.name.removeprefix("numpy.")
@@ -152,7 +152,7 @@ class Arrays:
         return made
 
     def asarray(self, value: Value) -> Data:
-        """A number as an array, without a copy where it is one."""
+        """``numpy.asarray(value)``."""
         if is_array(value):
             return value  # type: ignore[no-any-return]
         if not is_number(value):
@@ -161,21 +161,21 @@ class Arrays:
         return self.memory.copy(own)
 
     def cast_masked(self, x: Masked, dtype: DType) -> Masked:
-        """What a mask chooses as another dtype."""
+        """A selection cast to a dtype."""
         if x.dtype == dtype:
             return x
         full = self.astype(self.memory.value(self.math.masked_or_one(x), x.full.shape), dtype)
         return Masked(full, x.mask, x.along)
 
     def astype(self, x: Data, dtype: DType) -> Data:
-        """The elements as another dtype."""
+        """A value cast to a dtype."""
         if x.dtype.kind == "c" != dtype.kind and dtype.kind != "b":
             raise self.scope.fail("the imaginary part is dropped")
         return self.memory.value(cast(x.expr, dtype), x.shape, scalar=x.scalar)
 
     # ---- writing ------------------------------------------------------------------------------------
     def assign(self, target: Data, value: Value, spent: bool = False, strict: bool = False) -> None:
-        """``target[...] = value``; ``strict`` says that of a scalar integers take only what fits them."""
+        """``target[...] = value``; with ``strict``, scalars that do not fit an integer dtype raise."""
         window = target.window
         if window is None:
             raise self.scope.fail("an array that is no memory is written")
@@ -206,7 +206,8 @@ class Arrays:
         self.memory.write(window, self.math.expand(expr, shape, window.shape), *done)
 
     def _fitting(self, value: Data, dtype: DType) -> Expr:
-        """A scalar as another dtype, of which Python makes an int of its own for an array of integers."""
+        """A scalar cast to a dtype; to integers with a check that it fits, as NumPy converts it by
+        ``int()``."""
         if dtype.kind not in "iu":
             return cast(value.expr, dtype)
         self.memory.may_raise = True
@@ -219,7 +220,7 @@ class Arrays:
             raise self.scope.fail(str(error)) from error
 
     def writeable(self, x: Data) -> None:
-        """Check that the program may write the array."""
+        """Fail if NumPy would refuse to write to an array."""
         if x.window is None or x.readonly or x.window.array in self.memory.unwriteable:
             raise self.scope.fail("an array may not be written")
 
@@ -242,7 +243,7 @@ class Arrays:
 
     # ---- scalars ------------------------------------------------------------------------------------
     def python(self, kind: type, value: Value) -> Value:
-        """``float(value)`` and its like."""
+        """``kind(value)`` for a Python number type."""
         if isinstance(value, Data):
             if kind is bool:
                 return self.math.truth(value)

@@ -1,4 +1,4 @@
-"""Which names statements bind, and which they may read before they bind them."""
+"""Names that statements bind, and those that they may read first, as `loop_carried` needs them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def read(*nodes: ast.AST | None) -> Names:
 
 
 def needed(stmts: Sequence[ast.stmt], after: Names, end: Names | None = None) -> Names:
-    """The names that may be read by the statements, or by what follows and reads ``after``, before the
-    statements bind them.  ``end`` is what may be read after a ``continue`` or ``break`` (None: ``after``)."""
+    """The names live before statements, given the names ``after`` that are live after them.  ``end`` are the
+    names live after a ``continue`` or ``break`` (None: ``after``)."""
     end = after if end is None else end
     live = after
     for stmt in reversed(stmts):
@@ -40,7 +40,7 @@ def needed(stmts: Sequence[ast.stmt], after: Names, end: Names | None = None) ->
 
 
 def needed_in_loop(body: Sequence[ast.stmt], after: Names) -> Names:
-    """As `needed`, for the body of a loop that is followed by what reads ``after``."""
+    """As `needed`, for the body of a loop."""
     return needed(body, after, after | read(*body))
 
 
@@ -69,7 +69,7 @@ def _needed(stmt: ast.stmt, after: Names, end: Names) -> Names:
 
 
 def _bound(*targets: ast.expr) -> Names:
-    """The names that surely are bound by assignment to the targets."""
+    """The names that an assignment to the targets certainly binds."""
     found: set[str] = set()
     for target in targets:
         match target:
@@ -80,30 +80,30 @@ def _bound(*targets: ast.expr) -> Names:
     return frozenset(found)
 
 
-def jumps(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that belong to a loop and not to one inside."""
+def own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a loop body, without the bodies of inner loops."""
     for stmt in body:
         yield stmt
         if isinstance(stmt, ast.If):
-            yield from jumps(stmt.body)
-            yield from jumps(stmt.orelse)
+            yield from own_statements(stmt.body)
+            yield from own_statements(stmt.orelse)
         elif isinstance(stmt, ast.For | ast.While):
-            yield from jumps(stmt.orelse)
+            yield from own_statements(stmt.orelse)
 
 
-def breaks(loop: ast.For | ast.While) -> bool:
-    """May a ``break`` end the loop?"""
-    return any(isinstance(stmt, ast.Break) for stmt in jumps(loop.body))
+def has_break(loop: ast.For | ast.While) -> bool:
+    """Whether a ``break`` may end the loop."""
+    return any(isinstance(stmt, ast.Break) for stmt in own_statements(loop.body))
 
 
-def leaves(stmts: Sequence[ast.stmt]) -> bool:
-    """May the statements end the block that they stand in?"""
+def may_exit(stmts: Sequence[ast.stmt]) -> bool:
+    """Whether statements may leave their block by ``return``, ``continue`` or ``break``."""
     for stmt in stmts:
         match stmt:
             case ast.Return() | ast.Continue() | ast.Break():
                 return True
             case ast.If(_, body, orelse):
-                if leaves(body) or leaves(orelse):
+                if may_exit(body) or may_exit(orelse):
                     return True
             case ast.For() | ast.While():
                 if any(isinstance(node, ast.Return) for node in ast.walk(stmt)):

@@ -1,4 +1,4 @@
-"""What functions, methods and attributes with public names mean for traced values."""
+"""Calls of functions and methods with public names, and attributes, on traced values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UFUNC_METHODS = ("reduce", "outer")
 
 
 class Calls(Joining):
-    """Calls by the public name of what is called."""
+    """Dispatch of calls by public name; the base classes have a method for each function."""
 
     # ---- attributes ---------------------------------------------------------------------------------
     def attribute(self, value: Value, name: str) -> Value:

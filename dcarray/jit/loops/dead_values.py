@@ -1,8 +1,8 @@
-"""Values that a program computes and may not read.
+"""Dead values of a loop, whose floating-point exceptions must still be reported.
 
-Of such a value NumPy warns as of any other, but compiled code may leave it out, or compute it only where it
-is read.  So the run looks at these itself, as it does at integers that overflow (`overflow`): what an
-operation has raised shows in its result.
+NumPy warns of them as of any other, but compiled code may drop them, or compute them only where they are
+used.  So they get run-time checks, as integer overflows do (`overflow`): a raised flag shows in an
+operation's result.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 from dcarray.ir.windows import walk
 
-from .bindings import assigned, leaves, read
+from .bindings import assigned, may_exit, read
 
 _BOOL = np.dtype(np.bool_)
-_MOST = 12  # operations of one value that are looked at
+_MOST = 12  # operations of one value that are checked
 _QUIET = frozenset({
     "where", "checked", "negative", "positive", "absolute", "fabs", "copysign", "sign", "maximum", "minimum",
     "fmax", "fmin", "floor", "ceil", "trunc", "rint",
@@ -28,32 +28,32 @@ _QUIET = frozenset({
 
 
 # ---- in the source ------------------------------------------------------------------------------------
-def unread(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
-    """The targets of assignments whose values may not be read: names that nobody asks, or only under a
-    condition, before they are bound again, and elements that are assigned again."""
-    return frozenset(_unread(body, []))
+def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
+    """The targets of assignments whose values may be dead: names that are not read, or only conditionally,
+    before they are bound again, and elements that are assigned again."""
+    return frozenset(_dead_targets(body, []))
 
 
-def _unread(block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    """Those of a block that ``follow`` follows."""
+def _dead_targets(block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+    """The dead targets of a block, after which the statements ``follow`` run."""
     for k, stmt in enumerate(block):
         rest = [*block[k + 1 :], *follow]
         match stmt:
             case ast.Assign(targets):
                 for target in targets:
                     for part in _parts(target):
-                        if _doubtful(part, rest, block[k + 1 :]):
+                        if _may_be_dead(part, rest, block[k + 1 :]):
                             yield part
             case ast.AugAssign(target) | ast.AnnAssign(target):
-                if _doubtful(target, rest, block[k + 1 :]):
+                if _may_be_dead(target, rest, block[k + 1 :]):
                     yield target
             case ast.If(_, body, orelse):
-                yield from _unread(body, rest)
-                yield from _unread(orelse, rest)
+                yield from _dead_targets(body, rest)
+                yield from _dead_targets(orelse, rest)
             case ast.For(_, _, body):
-                yield from _unread(body, body)
+                yield from _dead_targets(body, body)
             case ast.While(test, body):
-                yield from _unread(body, [ast.Expr(test), *body])
+                yield from _dead_targets(body, [ast.Expr(test), *body])
 
 
 def _parts(target: ast.expr) -> Iterator[ast.expr]:
@@ -64,16 +64,16 @@ def _parts(target: ast.expr) -> Iterator[ast.expr]:
         yield target
 
 
-def _doubtful(
+def _may_be_dead(
     target: ast.expr, rest: Sequence[ast.stmt], near: Sequence[ast.stmt], stmt: ast.stmt | None = None
 ) -> bool:
     if isinstance(target, ast.Name):
-        return not _surely(target.id, rest)
+        return not _surely_read(target.id, rest)
     return isinstance(target, ast.Subscript) and _assigned_again(ast.unparse(target), near, stmt)
 
 
 def _assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | None) -> bool:
-    """Is an element assigned by another statement, of which it is no operand?"""
+    """Whether another statement assigns an element without reading it."""
     return any(
         isinstance(node, ast.Assign)
         and node is not once
@@ -84,8 +84,9 @@ def _assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | No
     )
 
 
-def _surely(name: str, stmts: Sequence[ast.stmt]) -> bool:
-    """Is the value that a name has before the statements surely read by one of which something is left?"""
+def _surely_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
+    """Whether the value that a name has before statements is certainly read, by one that is not dead
+    itself."""
     for k, stmt in enumerate(stmts):
         match stmt:
             case ast.Assign() | ast.AnnAssign():
@@ -95,7 +96,7 @@ def _surely(name: str, stmts: Sequence[ast.stmt]) -> bool:
                     return True
                 if stmt.value is not None and name in _read(stmt.value):
                     rest = stmts[k + 1 :]
-                    if not all(_doubtful(part, rest, rest, stmt) for part in names):
+                    if not all(_may_be_dead(part, rest, rest, stmt) for part in names):
                         return True
             case ast.AugAssign(target, _, value):
                 if name in _read(value) | read(target) | assigned([target]):
@@ -106,9 +107,9 @@ def _surely(name: str, stmts: Sequence[ast.stmt]) -> bool:
             case ast.If(test, body, orelse):
                 if name in _read(test) and not all(isinstance(s, ast.Pass) for s in (*body, *orelse)):
                     return True
-                if orelse and _surely(name, body) and _surely(name, orelse):
+                if orelse and _surely_read(name, body) and _surely_read(name, orelse):
                     return True
-                if leaves([stmt]):
+                if may_exit([stmt]):
                     return False
             case ast.For(_, source):
                 if name in _read(source):
@@ -126,7 +127,7 @@ def _surely(name: str, stmts: Sequence[ast.stmt]) -> bool:
 
 
 def _read(node: ast.expr) -> frozenset[str]:
-    """The names that an expression surely reads."""
+    """The names that an expression certainly reads."""
     match node:
         case ast.IfExp(test):
             return _read(test)
@@ -144,11 +145,12 @@ def _read(node: ast.expr) -> frozenset[str]:
 
 
 # ---- at run time --------------------------------------------------------------------------------------
-def looked_at(value: Expr, watched: int = RAISING) -> Expr:
-    """The value of a scalar, which raises the flag where one of its operations on floats has raised one that
-    is ``watched``."""
+def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
+    """The value of a scalar, with a check that none of its float operations has raised a ``watched`` flag."""
     found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
-    raised = [asked for node in dict.fromkeys(found[:_MOST]) for asked in _raised(node, watched)]
+    raised = [
+        condition for node in dict.fromkeys(found[:_MOST]) for condition in _flag_conditions(node, watched)
+    ]
     if not raised:
         return value
     some = raised[0]
@@ -164,23 +166,24 @@ def _may_raise(node: Apply) -> bool:
     return node.dtype.kind == "f" and node.op not in _QUIET and all(a.dtype.kind == "f" for a in node.args)
 
 
-def _raised(node: Apply, watched: int) -> Iterator[Expr]:
-    """Is there no number where there were some; is there an infinite one where there was none?"""
+def _flag_conditions(node: Apply, watched: int) -> Iterator[Expr]:
+    """Conditions under which an operation has raised a watched flag: a NaN or an infinity made from operands
+    without one."""
 
-    def asked(name: str, x: Expr) -> Expr:
+    def condition(name: str, x: Expr) -> Expr:
         return Apply(name, (x,), _BOOL)
 
     def both(x: Expr, y: Expr) -> Expr:
         return Apply("logical_and", (x, y), _BOOL)
 
-    invalid, over = asked("isnan", node), asked("isinf", node)
+    invalid, over = condition("isnan", node), condition("isinf", node)
     for arg in dict.fromkeys(node.args):
-        invalid = both(invalid, Apply("logical_not", (asked("isnan", arg),), _BOOL))
-        over = both(over, asked("isfinite", arg))
+        invalid = both(invalid, Apply("logical_not", (condition("isnan", arg),), _BOOL))
+        over = both(over, condition("isfinite", arg))
     if watched & INVALID:
         yield invalid
     if watched & (DIVIDE | OVER) == DIVIDE | OVER or (node.op != "divide" and watched & (DIVIDE | OVER)):
         yield over
-    elif watched & (DIVIDE | OVER):  # of one divided by zero, or by another number
+    elif watched & (DIVIDE | OVER):  # an infinite quotient is a division by zero, or an overflow
         zero = Apply("equal", (node.args[1], const(0.0, node.args[1].dtype)), _BOOL)
         yield both(over, zero if watched & DIVIDE else Apply("logical_not", (zero,), _BOOL))

@@ -1,4 +1,4 @@
-"""Expressions of the program, evaluated on traced values."""
+"""Traces expressions: evaluates them on traced values."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _SIGNS: dict[type, str] = {
 
 @dataclass
 class Frame:
-    """The names of the loop's function or of one that it calls, and where the source stands."""
+    """The names of a traced function (the loop's or one that it calls), and its source position."""
 
     names: dict[str, Value]
-    around: dict[str, Value]
+    globals: dict[str, Value]
     file: str
     line: int
     called: tuple[Function, ...] = ()
-    broken: str = ""  # the name that says whether a break has ended the innermost loop, if one may
+    break_flag: str = ""  # the name of the bool that a ``break`` of the innermost loop sets
 
     def look(self, name: str) -> Value:
         if name in self.names:
             return self.names[name]
-        return self.around.get(name, Unbound(f"{name} is not known"))
+        return self.globals.get(name, Unbound(f"{name} is not known"))
 
 
 class Expressions:
-    """Evaluates expressions; `Statements` adds the rest."""
+    """Traces expressions; the subclass `Statements` adds statements."""
 
     def __init__(self, calls: Calls) -> None:
         self.calls = calls
@@ -71,7 +71,7 @@ class Expressions:
             case ast.Compare():
                 return self._comparison(node, frame)
             case ast.BoolOp(sign, values):
-                return self._connected(sign, values, frame)
+                return self._bool_op(sign, values, frame)
             case ast.IfExp(test, body, orelse):
                 decided = self.condition(test, frame)
                 if isinstance(decided, bool):
@@ -103,12 +103,12 @@ class Expressions:
         return _SIGNS[type(sign)]
 
     def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
-        """``body if test else orelse`` where the test is not decided yet."""
+        """``body if test else orelse`` with a run-time test."""
         raise NotImplementedError
 
-    def asked(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
-        """The truth of an expression that is evaluated only if a test holds, or if it does not; else that of
-        the test.  Unless `loose`, whether it is Python's or NumPy's is that of the expression."""
+    def conditional(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
+        """``test and node`` (``holds``) or ``test or node`` with a run-time test: the expression is evaluated
+        only if the test decides nothing.  Unless ``loose``, the result has the expression's type of bool."""
         raise NotImplementedError
 
     def _name(self, name: str, frame: Frame) -> Value:
@@ -118,15 +118,15 @@ class Expressions:
         return value
 
     def condition(self, node: ast.expr, frame: Frame) -> bool | Data:
-        """The truth of an expression, of which it does not matter whether it is NumPy's or Python's."""
+        """The truth of an expression, as a Python bool if it is known."""
         if isinstance(node, ast.BoolOp):
-            return self.math.truth(self._connected(node.op, node.values, frame, True))
+            return self.math.truth(self._bool_op(node.op, node.values, frame, True))
         if isinstance(node, ast.Compare):
             return self.math.truth(self._comparison(node, frame, True))
         return self.math.truth(self.evaluate(node, frame))
 
-    def _sure(self, found: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
-        """One of several bools, of these kinds: each is Python's (bool) or NumPy's (None)."""
+    def _typed_bool(self, found: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
+        """A bool that is one of several, whose types are Python's (bool) or NumPy's (None)."""
         if loose or kinds <= {bool}:
             return found
         if kinds != {None} or not isinstance(found, Data):
@@ -138,7 +138,7 @@ class Expressions:
         found: bool | Data = True
         kinds: set[Any] = set()
         for sign, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self._perhaps(right_node, frame, found)
+            right = self._speculative(right_node, frame, found)
             if isinstance(sign, ast.Is | ast.IsNot):
                 if right is not None or not (left is None or isinstance(left, Data)):
                     raise self.scope.fail("an identity that is not known")
@@ -154,11 +154,11 @@ class Expressions:
             if found is False:
                 break
             left = right
-        return self._sure(found, kinds, loose)
+        return self._typed_bool(found, kinds, loose)
 
-    def _perhaps(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
-        """The value of a part that Python may leave out, unless it is known that it does not: what it
-        computes does no harm, but it must change nothing."""
+    def _speculative(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
+        """The value of an operand that Python may not evaluate, unless ``surely`` is True: it is computed in
+        any case, so it must have no side effects."""
         begun, older = len(self.memory.block), frozenset(self.memory.arrays)
         value = self.evaluate(node, frame)
         if surely is not True:
@@ -174,9 +174,8 @@ class Expressions:
             return a if b else False
         return self.math.both("logical_and", a, b)
 
-    def _connected(self, sign: ast.boolop, nodes: list[ast.expr], frame: Frame, loose: bool = False) -> Value:
-        """``and`` and ``or``, of which all parts can be computed in any case, but for those that look at
-        their operands while they run."""
+    def _bool_op(self, sign: ast.boolop, nodes: list[ast.expr], frame: Frame, loose: bool = False) -> Value:
+        """``and`` and ``or``: operands without statements are computed in any case, others conditionally."""
         is_and = isinstance(sign, ast.And)
         open_: Value = None
         kinds: set[Any] = set()
@@ -185,7 +184,7 @@ class Expressions:
             try:
                 value = self.condition(node, frame) if loose else self.evaluate(node, frame)
                 free = len(self.memory.block) == len(checkpoint.block)
-            except Untraceable:  # where the others hold, it may be more
+            except Untraceable:  # tried again under the condition of the others
                 if open_ is None:
                     raise
                 free = False
@@ -193,14 +192,14 @@ class Expressions:
                 self.memory.restore(checkpoint)
                 frame.names = names
                 rest = nodes[k] if k == len(nodes) - 1 else ast.BoolOp(sign, nodes[k:])
-                value = self.asked(open_, is_and, rest, frame, loose)
+                value = self.conditional(open_, is_and, rest, frame, loose)
                 kinds.add(value.weak)
-                return self._sure(value, kinds, loose)
+                return self._typed_bool(value, kinds, loose)
             truth = self.math.truth(value)
             if isinstance(truth, bool):
                 if truth != is_and:  # decided
                     if open_ is not None:
-                        return self._sure(truth, kinds | {type(value)}, loose)
+                        return self._typed_bool(truth, kinds | {type(value)}, loose)
                     return value
                 if k == len(nodes) - 1:
                     if open_ is None:
@@ -212,7 +211,7 @@ class Expressions:
             kinds.add(value.weak if isinstance(value, Data) else bool)
             name = "logical_and" if is_and else "logical_or"
             open_ = truth if open_ is None else self.math.both(name, open_, truth)
-        return self._sure(open_, kinds, loose)
+        return self._typed_bool(open_, kinds, loose)
 
     def subscript(self, owner: Value, key: Value) -> Value:
         if isinstance(owner, Data):

@@ -1,4 +1,4 @@
-"""Calls that join arrays, cut triangles out of them, or make them of coordinates."""
+"""NumPy's functions that join, roll and reshape arrays, of triangles and diagonals, and statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 class Joining(NumpyCalls):
-    """``_np_hstack`` is what ``numpy.hstack`` does."""
+    """``_np_hstack`` traces ``numpy.hstack``."""
 
     # ---- joining ------------------------------------------------------------------------------------
     def _np_concatenate(self, args: Args, named: Named) -> Value:

@@ -1,9 +1,7 @@
-"""Which names matter at the loops of a function: what must be bound when one begins, and what may be read
-after it.
+"""Data-flow analysis of a function's names at its loops: live names before and after, and bound names.
 
-Two walks over the statements, as compilers do them: forwards for the names that are bound for certain,
-backwards for those that may still be read.  Where a statement is not understood in detail, it counts as one
-that reads all its names and binds none.
+A forward walk finds the names that are certainly bound, a backward walk those that may still be read.  A
+statement without a case of its own counts as one that reads all its names and binds none.
 """
 
 from __future__ import annotations
@@ -16,24 +14,24 @@ from .syntax_facts import NONE, Names, facts, loads, stores
 LoopNode = ast.For | ast.While
 
 
-class Flow:
-    """The names at the loops of one function.
+class Liveness:
+    """The live and bound names at the loops of one function.
 
     Parameters
     ----------
     function : ast.FunctionDef
     always : frozenset of str
-        Names that may be read at any time, by functions inside.
+        Names that inner functions may read at any time.
     """
 
     def __init__(self, function: ast.FunctionDef, always: Names) -> None:
         self._after: dict[LoopNode, Names] = {}
         self._before: dict[LoopNode, Names] = {}
-        backwards = _Backwards(self._after, always)
+        backwards = _LiveNames(self._after, always)
         backwards.block(function.body, NONE)
         every = function.args
         given = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
-        _Forwards(self._before).block(function.body, frozenset(a.arg for a in given if a is not None))
+        _BoundNames(self._before).block(function.body, frozenset(a.arg for a in given if a is not None))
 
     def live(self, loop: LoopNode) -> Names:
         """The names that the loop binds and that may be read after it."""
@@ -41,9 +39,9 @@ class Flow:
         return self._after.get(loop, bound) & bound
 
     def needed(self, loop: LoopNode) -> Names:
-        """The names whose values when the loop begins may matter, if it runs at least once."""
+        """The names whose values at the loop's entry may be read, if it runs at least once."""
         live, turn = self.live(loop), NONE
-        walk = _Backwards({}, NONE)
+        walk = _LiveNames({}, NONE)
         while True:
             if isinstance(loop, ast.For):
                 new = walk.loop_body(loop.body, live | turn, live) - stores(loop.target)
@@ -59,14 +57,14 @@ class Flow:
         return self._before.get(loop, NONE)
 
 
-class _Backwards:
-    """Finds the names that may be read after each loop."""
+class _LiveNames:
+    """The backward walk: names that may be read after each loop."""
 
     def __init__(self, after: dict[LoopNode, Names], always: Names) -> None:
         self._after = after
-        self._caught = always  # what may be read next wherever we are: by functions inside, and by handlers
-        self._jumps: list[tuple[Names, Names]] = []  # what may be read after ``break`` and ``continue``
-        self._heads: dict[LoopNode, Names] = {}  # where each loop comes round, as far as it is known
+        self._caught = always  # live everywhere: names read by inner functions and by handlers
+        self._jumps: list[tuple[Names, Names]] = []  # names live after ``break`` and ``continue``
+        self._heads: dict[LoopNode, Names] = {}  # names live at the start of each iteration, so far
 
     def block(self, body: Sequence[ast.stmt], live: Names) -> Names:
         for stmt in reversed(body):
@@ -74,7 +72,7 @@ class _Backwards:
         return live | self._caught
 
     def loop_body(self, body: Sequence[ast.stmt], again: Names, out: Names) -> Names:
-        """One turn of a loop."""
+        """The names live before a loop's body."""
         self._jumps.append((out, again))
         live = self.block(body, again)
         self._jumps.pop()
@@ -137,7 +135,7 @@ class _Backwards:
         return self._guarded(node.body, self._guarded(node.orelse, last, last), handled) | handled
 
     def _guarded(self, body: Sequence[ast.stmt], live: Names, caught: Names) -> Names:
-        """A block that may be left anywhere."""
+        """The names live before a block that may raise at any statement."""
         before, self._caught = self._caught, self._caught | caught
         live = self.block(body, live)
         self._caught = before
@@ -159,9 +157,8 @@ def _guard(case: ast.match_case) -> list[ast.expr]:
     return [] if case.guard is None else [case.guard]
 
 
-class _Forwards:
-    """Finds the names that are bound for certain before each loop.  None stands for a place that is never
-    reached."""
+class _BoundNames:
+    """The forward walk: names that are certainly bound before each loop; None where control never arrives."""
 
     def __init__(self, before: dict[LoopNode, Names]) -> None:
         self._before = before
@@ -173,7 +170,7 @@ class _Forwards:
 
     def _stmt(self, node: ast.stmt, have: Names) -> Names | None:
         if not isinstance(node, ast.If):
-            have -= _gone(node)  # in a loop it may have been there in the first turn
+            have -= _gone(node)  # in a loop it may be bound in the first iteration only
         match node:
             case ast.Assign(targets):
                 return have | frozenset(_plain(targets))
@@ -205,7 +202,7 @@ class _Forwards:
 
 
 def _gone(node: ast.stmt) -> Names:
-    """The names that a statement may take away: ``del x``, and ``except E as x`` at its end."""
+    """The names that a statement may unbind, by ``del x``, or at the end of ``except E as x``."""
     return facts(node).gone
 
 

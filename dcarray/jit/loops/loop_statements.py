@@ -11,10 +11,10 @@ from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from .bindings import Names, assigned, breaks, needed_in_loop, read
+from .bindings import Names, assigned, has_break, needed_in_loop, read
 from .expressions import Frame
 from .loop_carried import MAX_UNROLLED, LoopBodies, PermutedNames
-from .statements import GOING
+from .statements import FALLS_THROUGH
 from .values import Data, ItemRange, RuntimeRange, Unbound, Value
 
 _UNROLLED = 64
@@ -36,10 +36,10 @@ class LoopStatements(LoopBodies):
             return
         items = self.evaluate(stmt.iter, frame)
         if isinstance(items, RuntimeRange):
-            self._counting(stmt, items, frame, after)
+            self._runtime_range(stmt, items, frame, after)
             return
-        if breaks(stmt):
-            self._counting(stmt, self.calls.iterables.runtime_items(items), frame, after)
+        if has_break(stmt):
+            self._runtime_range(stmt, self.calls.iterables.runtime_items(items), frame, after)
             return
         if isinstance(items, tuple | list):
             if len(items) > _UNROLLED:
@@ -71,15 +71,15 @@ class LoopStatements(LoopBodies):
             self._body(stmt, frame, again if k < len(items) - 1 else after)
 
     def _body(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
-        if self.block(stmt.body, frame, after) is not GOING:
+        if self.block(stmt.body, frame, after) is not FALLS_THROUGH:
             raise self.scope.fail("a return inside of a loop")
 
     def _one_iteration(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> bool | Data:
         """Trace the body of a loop once; returns whether a ``break`` has ended it."""
-        flag, outer = f"{stmt.lineno}:{stmt.col_offset} broken", frame.broken  # no name of the program
-        frame.names[flag], frame.broken = False, flag
+        flag, outer = f"{stmt.lineno}:{stmt.col_offset} broken", frame.break_flag  # no name of the program
+        frame.names[flag], frame.break_flag = False, flag
         self._body(stmt, frame, after | {flag})
-        frame.broken = outer
+        frame.break_flag = outer
         broken = frame.names.pop(flag)
         if isinstance(broken, Unbound):
             raise self.scope.fail(broken.reason)
@@ -164,16 +164,16 @@ class LoopStatements(LoopBodies):
             if isinstance(broken, Data):  # after a break Python does not evaluate the test
                 unbroken = self.math.negation(broken)
                 assert isinstance(unbroken, Data)
-                return self.asked(unbroken, True, stmt.test, frame, True)
+                return self.conditional(unbroken, True, stmt.test, frame, True)
             again = self.condition(stmt.test, frame)
             if again is True:
                 raise self.scope.fail("a loop does not end")
             return again
 
         runs = True if first is True or stmt is self.outermost else None
-        self._going(first, assigned(stmt.body), head, body, frame, after, runs)
+        self._while_true(first, assigned(stmt.body), head, body, frame, after, runs)
 
-    def _counting(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
+    def _runtime_range(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""
         counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
         stop, up = span.stop, span.step > 0
@@ -190,7 +190,7 @@ class LoopStatements(LoopBodies):
             here = self.memory.value(at.expr, scalar=True, weak=int, limits=limits)
             self.put(stmt.target, span.item(here), frame)
             broken = self._one_iteration(stmt, frame, after | head)
-            frame.names[counter] = self._named(self.math.binary("+", here, span.step), counter)
+            frame.names[counter] = self._stored(self.math.binary("+", here, span.step), counter)
             if broken is True:
                 return False
             again = more()
@@ -199,10 +199,10 @@ class LoopStatements(LoopBodies):
         frame.names[counter] = span.start
         first = more()
         if first is not False:
-            self._going(first, bound, head, body, frame, after, True if first is True else None)
+            self._while_true(first, bound, head, body, frame, after, True if first is True else None)
         frame.names.pop(counter, None)
 
-    def _going(
+    def _while_true(
         self, first: Value, bound: Names, head: Names, body: Callable[[], Value], frame: Frame, after: Names,
         runs: bool | None,
     ) -> None:  # fmt: skip

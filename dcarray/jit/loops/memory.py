@@ -32,7 +32,7 @@ class Checkpoint:
     block: list[Stmt]
     immutable: set[str]
     unwriteable: set[str]
-    values: dict[int, tuple[Data, Expr]]  # with where they were then
+    values: dict[int, tuple[Data, Expr]]  # with their expressions then
 
 
 class Memory:

@@ -1,4 +1,4 @@
-"""Calls of NumPy's functions that are no ufuncs."""
+"""NumPy's functions of reductions, products, creation and reshaping."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimu
          "amin": "minimum", "any": "logical_or", "all": "logical_and"}  # fmt: skip
 
 
-_COUNTS = isinstance(np.count_nonzero(np.ones(1, bool)), int)  # in Python's ints, or NumPy's
+_COUNTS = isinstance(
+    np.count_nonzero(np.ones(1, bool)), int
+)  # whether `numpy.count_nonzero` returns a Python int
 
 
 class NumpyCalls(PythonCalls):
-    """``_np_zeros`` is what ``numpy.zeros`` does."""
+    """``_np_zeros`` traces ``numpy.zeros``."""
 
     # ---- reductions ---------------------------------------------------------------------------------
     def _reduced(self, name: str, args: Args, named: Named) -> Value:

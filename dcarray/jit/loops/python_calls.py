@@ -1,4 +1,4 @@
-"""Calls of Python's own functions, and how arguments are taken."""
+"""Python's built-in functions and those of `math`, and argument binding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Named = dict[str, Value]
 
 
 class PythonCalls:
-    """``_py_len`` is what ``len`` does, ``_math_sqrt`` what ``math.sqrt`` does."""
+    """``_py_len`` traces ``len``, ``_math_sqrt`` traces ``math.sqrt``."""
 
     def __init__(self, reductions: Reductions) -> None:
         self.reductions = reductions
@@ -32,7 +32,7 @@ class PythonCalls:
 
     # ---- arguments ------
     def _bind(self, names: list[str], args: Args, named: Named, **defaults: Value) -> list[Value]:
-        """Arguments in order."""
+        """The arguments in the order of ``names``."""
         if len(args) > len(names) or not named.keys() <= set(names[len(args) :]):
             raise self.scope.fail("arguments that are not understood")
         given = {**defaults, **dict(zip(names, args, strict=False)), **named}
@@ -52,7 +52,7 @@ class PythonCalls:
     def _dtype(self, value: Value) -> DType | None:
         return None if value is None else self.arrays.dtype(value)
 
-    # ---- Python's own -------------------------------------------------------------------------------
+    # ---- built-ins ----------------------------------------------------------------------------------
     def _py_range(self, args: Args, named: Named) -> Value:
         if named or not 1 <= len(args) <= 3:
             raise self.scope.fail("a range that is not known")
@@ -68,7 +68,7 @@ class PythonCalls:
         )
 
     def _whole(self, x: Value) -> Value:
-        """What Python takes for an integer, as one of its own."""
+        """An integer as a Python int, stored if it is a run-time value."""
         if not (isinstance(x, Data) and x.scalar and x.dtype.kind in "iu"):
             if not is_int(x):
                 raise self.scope.fail("a range that is not known")
@@ -129,7 +129,7 @@ class PythonCalls:
         return self._extremum("<", args, named)
 
     def _extremum(self, op: str, args: Args, named: Named) -> Value:
-        """The first of the values that no other one exceeds, as Python finds it."""
+        """``max`` or ``min`` of several values: the first extreme one."""
         if len(args) == 1 and isinstance(args[0], tuple | list):
             args = tuple(args[0])
         if named or not args:
@@ -157,7 +157,7 @@ class PythonCalls:
 
     # ---- math ---------------------------------------------------------------------------------------
     def _floats(self, args: Args, named: Named, count: int = 1) -> list[Value]:
-        """The arguments of a function of `math`, as floats of Python's."""
+        """The arguments of a function of `math`, as Python floats."""
         if named or len(args) != count:
             raise self.scope.fail("arguments that are not understood")
         return [self.arrays.python(float, x) for x in args]

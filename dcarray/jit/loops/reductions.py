@@ -1,4 +1,4 @@
-"""Reductions and products, which fold values over axes."""
+"""Reductions, and inner, outer and matrix products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
 class Reductions:
-    """What takes many elements to one."""
+    """Reductions and products of traced values."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
@@ -88,13 +88,14 @@ class Reductions:
         return self.divided(total, count)
 
     def divided(self, total: Data, count: Dim) -> Data:
-        """A sum over its number of elements, in its own dtype."""
+        """A sum divided by the number of its elements, in the sum's dtype."""
         divisor = self.math.expand(self.math.expr(count, total.dtype), (), total.shape)
         expr = Apply("divide", (total.expr, divisor), total.dtype)
         return self.memory.value(expr, total.shape, scalar=total.scalar)
 
     def _of_masked(self, name: str, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
-        """A reduction of what a mask chooses: of all elements, the others being what changes nothing."""
+        """A reduction of a selection: of the full array, with the identity in place of unselected
+        elements."""
         axes = self._masked_axes(x, axis, keepdims)
         loop = resolve_fold(name, x.dtype.char, dtype)
         if loop is None:
@@ -102,13 +103,13 @@ class Reductions:
         kind, empty = np.dtype(loop[0]), OPS[name].identity
         rest = const(extreme(name, kind) if empty is None else empty, kind)
         if name == "add" and kind.kind in "fc":
-            rest = const(-kind.type(0), kind)  # to which all is added without a change
+            rest = const(-kind.type(0), kind)  # the identity of floating-point addition
         body = Apply("where", (x.mask.expr, cast(x.full.expr, kind), rest), kind)
         found = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
         return found if empty is not None else self._of_some(found, self._count(x, axes))
 
     def _masked_axes(self, x: Masked, axis: Value, keepdims: bool) -> tuple[int, ...]:
-        """The axes along which what a mask chooses is folded."""
+        """The axes of the full array over which a selection is reduced."""
         rank = len(x.full.shape)
         if axis is None and not keepdims:
             return tuple(range(rank))
@@ -117,11 +118,11 @@ class Reductions:
         return tuple(range(x.along))
 
     def _count(self, x: Masked, axes: tuple[int, ...]) -> Data:
-        """How many elements a mask chooses."""
+        """The number of selected elements."""
         return self.reduce("add", x.mask, axes, np.dtype(np.int64))
 
     def number(self, mask: Value, plain: bool = True) -> Data:
-        """How many elements of an array of bools are True, as an int of Python's if that is ``plain``."""
+        """The number of True elements of an array, as a Python int if ``plain``."""
         mask = self._array(mask)
         most = self.arrays.count(mask.shape, None)
         if mask.dtype != _BOOL or type(most) is not int:
@@ -130,7 +131,7 @@ class Reductions:
         return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, most)) if plain else found
 
     def _of_some(self, found: Data, count: Data) -> Data:
-        """What was found of so many elements; of none it is an invalid operation."""
+        """A reduction of ``count`` elements, with a run-time check that there is one."""
         less = self._less(count, 1)
         self.memory.may_raise = True
         some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
@@ -146,7 +147,7 @@ class Reductions:
         return self.memory.value(Apply("divide", args, total.dtype), total.shape, scalar=total.scalar)
 
     def variance_of_masked(self, x: Masked, ddof: int) -> Data:
-        """The variance of what a mask chooses; of too few elements it is a division by zero."""
+        """The variance of a selection; with too few elements it divides by zero."""
         mean = self._mean_of_masked(x, None, None, False)
         apart = self.math.ufunc("subtract", (x, mean))
         total = self.reduce("add", self.math.ufunc("multiply", (apart, apart)))
@@ -194,7 +195,7 @@ class Reductions:
         )
 
     def matmul(self, a: Value, b: Value) -> Data:
-        """``a @ b``: a sum over one axis, or for large matrices the library's product."""
+        """``a @ b``: a sum over one axis, or for large matrices a BLAS call."""
         if isinstance(a, Ragged) or isinstance(b, Ragged):
             return self.arrays.ragged.dot(a, b)
         if not is_array(a) or not is_array(b) or not a.shape or not b.shape:
@@ -210,7 +211,7 @@ class Reductions:
         shape = (*stack, *rows, *columns)
         if rows and columns and 1 not in (*rows, *columns) and not self._is_small((*shape, left[-1])):
             return self._library(a, b, dtype, shape)
-        # the order of loops in which what is contiguous comes last
+        # the contiguous axis is the innermost loop
         inner = left[-1]
         domain = (*stack, *rows, inner, *columns)
         shift, fold = len(stack), len(stack) + len(rows)

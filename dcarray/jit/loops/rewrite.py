@@ -1,4 +1,4 @@
-"""Functions whose loops ask first whether compiled code serves them.
+"""Rewrites a function's code so that each of its loops first asks a loop site for compiled code.
 
 ::
 
@@ -9,13 +9,12 @@
                                               x = x + a[i]
                                           site.open and site.left()
 
-and where NumPy would write over a temporary, so may ours::
+and operators whose operand is a temporary may reuse its memory, as NumPy does::
 
     b[1:] = (a[1:] + a[:-1]) * 0.5  is  b[1:] = elided_multiply(a[1:] + a[:-1], 0.5, 1)
 
-A site answers with what the names that the loop binds are bound to afterwards, or with nothing: then the loop
-runs as it is written.  So nothing is added to the names of the function, every line has its number, and what
-goes wrong in a loop goes wrong where it is written.
+A site returns the values of the names that the loop binds, or nothing: then the loop runs in Python.  The
+function gets no new names, lines keep their numbers, and errors are raised where they are in the source.
 """
 
 from __future__ import annotations
@@ -33,24 +32,24 @@ if BUILT:
 
 from .eligibility import eligible
 from .globals import original, originals
-from .liveness import Flow, LoopNode
+from .liveness import Liveness, LoopNode
 from .loop_sites import LoopSite, LoopSource
 from .source import Source, source_of
 from .syntax_facts import loads, stores
 
-MOST = 1024  # functions of one module that are remembered
-# What looks at the names of a function from elsewhere, where those that nobody reads are missed too.
-_LOOKERS = frozenset(
+MAX_FUNCTIONS = 1024  # cached for one module
+# Functions that read the local names of other frames, also names that are dead.
+_FRAME_READERS = frozenset(
     {"locals", "vars", "eval", "exec", "dir", "_getframe", "currentframe", "breakpoint", "stack"}
 )
 _BACK = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name or "FOR_ITER" in name)
 
 
 def rewritten(function: FunctionType) -> CodeType | None:
-    """The code of a function with sites before its loops; None if it has none, or if its source is not
-    certain."""
+    """A function's code with loop sites; None if it has no eligible loops, or its source cannot be
+    verified."""
     code = original(function)
-    if _BACK.isdisjoint(code.co_code[::2]) or not _LOOKERS.isdisjoint(code.co_names):
+    if _BACK.isdisjoint(code.co_code[::2]) or not _FRAME_READERS.isdisjoint(code.co_names):
         return None
     source = source_of(function, code)
     if source is None:
@@ -61,9 +60,9 @@ def rewritten(function: FunctionType) -> CodeType | None:
         return None
     constants: dict[str, Any] = dict(rewriter.sites)
     if BUILT:
-        elided = _Elided()
+        elided = _Elision()
         source.tree.body = [elided.visit(stmt) for stmt in source.tree.body]
-        constants[_SPEEDUPS] = extension
+        constants[_NATIVE] = extension
     made = source.compiled(source.tree)
     if made is None:
         return None
@@ -76,18 +75,18 @@ class _Rewriter:
     def __init__(self, source: Source, names: dict[str, Any]) -> None:
         self._source, self._names = source, names
         code = source.code
-        self._flow = Flow(source.tree, frozenset(code.co_cellvars))
+        self._liveness = Liveness(source.tree, frozenset(code.co_cellvars))
         self._locals = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
         self._own = frozenset(code.co_varnames) - frozenset(code.co_cellvars)
         self.sites: dict[str, LoopSite] = {}
 
     def block(self, body: list[ast.stmt], outer: LoopSite | None) -> None:
-        """Put sites before the loops of a block."""
+        """Put loop sites before the loops of a block."""
         for k, stmt in enumerate(body):
             inside = outer
             site = self._site(stmt, outer) if isinstance(stmt, ast.For | ast.While) else None
             if site is not None:
-                body[k] = self._asking(stmt, site)  # type: ignore[arg-type]
+                body[k] = self._with_site(stmt, site)  # type: ignore[arg-type]
                 inside = site
             for inner in _blocks(stmt):
                 self.block(inner, inside)
@@ -95,9 +94,9 @@ class _Rewriter:
     def _site(self, loop: LoopNode, outer: LoopSite | None) -> LoopSite | None:
         if not eligible(loop):
             return None
-        live = self._flow.live(loop)
-        names = self._flow.needed(loop) & self._locals
-        bound = names <= self._flow.bound(loop) | frozenset(self._source.code.co_freevars)
+        live = self._liveness.live(loop)
+        names = self._liveness.needed(loop) & self._locals
+        bound = names <= self._liveness.bound(loop) | frozenset(self._source.code.co_freevars)
         if not (bound and stores(loop) <= self._own and self._source.faithful(loop)):
             return None
         place = LoopSource(
@@ -112,8 +111,8 @@ class _Rewriter:
         self.sites[f"dcarray's site {len(self.sites)}"] = site
         return site
 
-    def _asking(self, loop: LoopNode, site: LoopSite) -> ast.For:
-        """The loop with its question before it."""
+    def _with_site(self, loop: LoopNode, site: LoopSite) -> ast.For:
+        """The loop, wrapped in the statement that asks its site."""
         mark = list(self.sites)[-1]
         place = site.place
 
@@ -136,14 +135,14 @@ class _Rewriter:
 
 
 def _place(node: ast.AST, loop: LoopNode) -> None:
-    """What is added stands where the loop begins; parts of the loop stay where they are."""
+    """Give an added node the source position of the loop."""
     if isinstance(node, ast.expr | ast.stmt) and not hasattr(node, "lineno"):
         node.lineno = node.end_lineno = loop.lineno
         node.col_offset, node.end_col_offset = loop.col_offset, loop.col_offset + 3
 
 
 def _blocks(stmt: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a statement, but not those of functions and classes."""
+    """The blocks of a statement, without those of functions and classes."""
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
     found = [getattr(stmt, name, []) for name in ("body", "orelse", "finalbody")]
@@ -153,7 +152,7 @@ def _blocks(stmt: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def _with_constants(code: CodeType, constants: dict[str, Any]) -> CodeType:
-    """The code with objects among its constants in place of their names."""
+    """The code with some string constants replaced by objects."""
 
     def put(consts: Sequence[Any]) -> tuple[Any, ...]:
         return tuple([constants.get(c, c) if type(c) is str else c for c in consts])
@@ -161,16 +160,15 @@ def _with_constants(code: CodeType, constants: dict[str, Any]) -> CodeType:
     return code.replace(co_consts=put(code.co_consts))
 
 
-_SPEEDUPS = "dcarray's speedups"
-_ELIDED = {
+_NATIVE = "dcarray's speedups"
+_ELISIONS = {
     ast.Add: "elided_add", ast.Sub: "elided_subtract", ast.Mult: "elided_multiply", ast.Div: "elided_divide"
 }  # fmt: skip
 
 
-class _Elided(ast.NodeTransformer):
-    """Operators of loops with an operand that an operator or a call has given just before: if its only
-    reference is the interpreter's, which drops it, NumPy may write the result over it.  Any other costs 10 ns
-    more so."""
+class _Elision(ast.NodeTransformer):
+    """Temporary elision for operators in loops: an operand that is the result of an operator or a call may be
+    overwritten if the interpreter has its only reference.  Other calls take 10 ns longer."""
 
     def __init__(self) -> None:
         self._loops = 0
@@ -183,43 +181,43 @@ class _Elided(ast.NodeTransformer):
 
     visit_For = visit_While = _loop
 
-    def _apart(self, node: ast.AST) -> ast.AST:
-        """What has a code of its own stays as it is."""
+    def _unchanged(self, node: ast.AST) -> ast.AST:
+        """A node with a code object of its own, unchanged."""
         return node
 
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _apart
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _apart
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _unchanged
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _unchanged
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         sides = node.left, node.right
         which = sum(k for k, side in enumerate(sides, 1) if isinstance(side, ast.BinOp | ast.Call))
         self.generic_visit(node)
-        name = _ELIDED.get(type(node.op)) if which and self._loops else None
+        name = _ELISIONS.get(type(node.op)) if which and self._loops else None
         if name is None:
             return node
-        function, number = ast.Attribute(ast.Constant(_SPEEDUPS), name, ast.Load()), ast.Constant(which)
+        function, number = ast.Attribute(ast.Constant(_NATIVE), name, ast.Load()), ast.Constant(which)
         call = ast.Call(function, [node.left, node.right, number], [])
         for new in (call, function, function.value, number):
             ast.copy_location(new, node)
         return call
 
 
-class _Reach:
-    """The functions that a function may call by their names in the module, and their codes with sites.
+class _CallGraph:
+    """The functions of a module that a function may call by name, transitively, and their codes with sites.
 
     Parameters
     ----------
     root : FunctionType
     names : dict
-        The module's.
+        The module's global names.
     known : dict
-        Codes with sites, by the identity of the code without; more are added.
+        Cached codes with sites, by the identity of the original code.
     """
 
     def __init__(self, root: FunctionType, names: dict[str, Any], known: _Codes) -> None:
         self.code = original(root)
-        self.fingerprint = -1  # of the names when this was last found to hold
-        self.changes: list[tuple[FunctionType | None, CodeType, CodeType]] = []  # None: of the root
+        self.fingerprint = -1  # of the names when this was last valid
+        self.changes: list[tuple[FunctionType | None, CodeType, CodeType]] = []  # None: the root
         self._named: dict[str, Any] = {}
         found, todo = {root}, [root]
         while todo:
@@ -227,9 +225,9 @@ class _Reach:
             code = original(function)
             if id(code) not in known:
                 known[id(code)] = code, rewritten(function)
-            _, ours = known[id(code)]
-            if ours is not None:
-                self.changes.append((None if function is root else function, code, ours))
+            _, with_sites = known[id(code)]
+            if with_sites is not None:
+                self.changes.append((None if function is root else function, code, with_sites))
             for name in code.co_names:
                 value = self._named[name] = names.get(name)
                 if type(value) is FunctionType and value.__globals__ is names and value not in found:
@@ -238,17 +236,18 @@ class _Reach:
         self._named = {n: v for n, v in self._named.items() if v is None or type(v) is FunctionType}
 
     def ready(self, root: FunctionType, fingerprint: int) -> bool:
-        """Is this found at once to hold for a function, where none of them has sites now?"""
+        """Whether this is known to be valid for a function, without a look at each name, and no code is
+        replaced."""
         if root.__code__ is not self.code or not 0 <= fingerprint == self.fingerprint:
             return False
-        for function, theirs, _ in self.changes:
-            if function is not None and function.__code__ is not theirs:
+        for function, without, _ in self.changes:
+            if function is not None and function.__code__ is not without:
                 return False
         return True
 
     def holds(self, root: FunctionType, names: dict[str, Any], fingerprint: int) -> bool:
-        """Are these still the functions?  The fingerprint of the names is -1 if they may be others.  The root
-        may be another one of the same code: each run of a `def` inside of a function makes one."""
+        """Whether the names still mean these functions; a fingerprint of -1 is unknown.  The root may be
+        another function of the same code: each run of an enclosing function's `def` makes one."""
         if original(root) is not self.code:
             return False
         if fingerprint < 0 or fingerprint != self.fingerprint:
@@ -256,47 +255,47 @@ class _Reach:
                 if names.get(name) is not value:
                     return False
             self.fingerprint = fingerprint
-        return all([f is None or original(f) is theirs for f, theirs, _ in self.changes])
+        return all([f is None or original(f) is without for f, without, _ in self.changes])
 
 
 _Codes = dict[int, tuple[CodeType, CodeType | None]]
 
 
-class Rewrites:
-    """The functions of one module that have sites for now."""
+class ModuleRewrites:
+    """The functions of one module whose code is replaced by code with sites."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names
         self._known: _Codes = {}
-        self._reaches: dict[int, _Reach] = {}
-        self._last: _Reach | None = None
+        self._graphs: dict[int, _CallGraph] = {}
+        self._last: _CallGraph | None = None
         self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []
 
     def put(self, root: FunctionType, fingerprint: int = -1) -> None:
-        """Give sites to a function, and to those of its module that it calls by name; with the fingerprint of
-        the module's names, if it is known."""
-        reach = self._last
-        if reach is None or not reach.ready(root, fingerprint):
-            reach = self._last = self._reach(root, fingerprint)
-        for named, theirs, ours in reach.changes:
+        """Give a function, and those of its module that it calls by name, code with sites; ``fingerprint`` is
+        that of the module's names, if it is known."""
+        graph = self._last
+        if graph is None or not graph.ready(root, fingerprint):
+            graph = self._last = self._graph_of(root, fingerprint)
+        for named, without, with_sites in graph.changes:
             function = root if named is None else named
-            if function.__code__ is theirs:
-                function.__code__ = ours
-                self._changed.append((function, theirs, ours))
+            if function.__code__ is without:
+                function.__code__ = with_sites
+                self._changed.append((function, without, with_sites))
 
-    def _reach(self, root: FunctionType, fingerprint: int) -> _Reach:
+    def _graph_of(self, root: FunctionType, fingerprint: int) -> _CallGraph:
         code = original(root)
-        reach = self._reaches.get(id(code))
-        if reach is None or not reach.holds(root, self._names, fingerprint):
-            if len(self._known) >= MOST:
+        graph = self._graphs.get(id(code))
+        if graph is None or not graph.holds(root, self._names, fingerprint):
+            if len(self._known) >= MAX_FUNCTIONS:
                 self._known.clear()
-                self._reaches.clear()
-            reach = self._reaches[id(code)] = _Reach(root, self._names, self._known)
-        return reach
+                self._graphs.clear()
+            graph = self._graphs[id(code)] = _CallGraph(root, self._names, self._known)
+        return graph
 
-    def take_back(self) -> None:
-        """Give the functions their own code again."""
+    def restore(self) -> None:
+        """Give the functions their original code again."""
         while self._changed:
-            function, theirs, ours = self._changed.pop()
-            if function.__code__ is ours:
-                function.__code__ = theirs
+            function, without, with_sites = self._changed.pop()
+            if function.__code__ is with_sites:
+                function.__code__ = without

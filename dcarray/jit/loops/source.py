@@ -1,8 +1,7 @@
-"""The source of a function, if it is certain to be that: compiled as it is found, it gives the very code that
-the function has.
+"""The verified source of a function: compiled again, it gives the function's code object.
 
-A file may have changed since it was imported, code may have been made without a file, and some tools compile
-something else than what the file says (pytest does with ``assert``).  Then there is no source.
+Verification fails if the file has changed since its import, if the code has no file, or if a tool has
+compiled something else than the file's text (as pytest does with ``assert``).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _FUTURE = 0x1FF0000  # the flags of ``from __future__`` in a code object
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A function's source.
+    """A function's verified source.
 
     Attributes
     ----------
@@ -34,8 +33,8 @@ class Source:
     first : int
     code : code object
     imported : tuple of str
-        The global names that the module has imported, as far as the function reads them: attributes of these
-        are compiled in another way.
+        The imported global names that the function reads: the compiler treats method calls on them
+        differently.
     """
 
     tree: ast.FunctionDef
@@ -56,12 +55,12 @@ class Source:
         return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in lines)
 
     def faithful(self, node: ast.stmt) -> bool:
-        """Does the text of a statement mean what the statement does?  In it, texts over several lines lose
-        some of their blanks."""
+        """Whether the unindented text of a statement means the same: strings over several lines lose
+        blanks."""
         return node.col_offset == 0 or not facts(node).long
 
     def compiled(self, tree: ast.FunctionDef) -> CodeType | None:
-        """The code of a function, compiled where the function was."""
+        """The code object of a function's tree, compiled in the same context as the original."""
         code = self.code
         body: list[ast.stmt] = [tree]
         if code.co_freevars:
@@ -82,7 +81,7 @@ class Source:
 
 
 def source_of(function: FunctionType, code: CodeType) -> Source | None:
-    """The source of a function that has this code, or None if that is not certain."""
+    """The source of a function with this code object; None if it cannot be verified."""
     if code.co_name == "<lambda>" or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return None
     first = code.co_firstlineno
@@ -94,7 +93,7 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
         try:
             block = _block(lines, _last(code) - first)
             tree = _parsed(block, first)
-        except SyntaxError:  # it ends somewhere else: this takes more time
+        except SyntaxError:  # the block ends somewhere else: the slower way
             block = inspect.getblock(lines)
             tree = _parsed(block, first)
     except (OSError, SyntaxError, ValueError, IndexError, RecursionError):
@@ -110,14 +109,14 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
 
 
 def _last(code: CodeType) -> int:
-    """The last line that a code has instructions for."""
+    """The last line of a code object's instructions."""
     lines = [line for *_, line in code.co_lines() if line is not None]
     inner = [_last(const) for const in code.co_consts if isinstance(const, CodeType)]
     return max(*lines, *inner, code.co_firstlineno)
 
 
 def _block(lines: list[str], last: int) -> list[str]:
-    """The lines of a function, as its indentation shows them; ``last`` is one that belongs to it."""
+    """The lines of a function by its indentation; ``last`` is the index of a line that belongs to it."""
     blanks = len(lines[0]) - len(lines[0].lstrip())
     end = last + 1
     while end < len(lines):
@@ -129,7 +128,7 @@ def _block(lines: list[str], last: int) -> list[str]:
 
 
 def _parsed(lines: list[str], first: int) -> ast.stmt:
-    """The statement, with the lines of the file."""
+    """The statement, with the line numbers of the file."""
     inner = lines[0][:1].isspace()
     before = "\n" * (first - 2) + "if 1:\n" if inner else "\n" * (first - 1)
     (tree,) = ast.parse(before + "".join(lines)).body
@@ -140,7 +139,7 @@ def _parsed(lines: list[str], first: int) -> ast.stmt:
 
 
 def _imported(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
-    """The imported names among those that a code reads, as their values show them."""
+    """The names that a code object reads and that are imported, judging by their values."""
     found = []
     for name in code.co_names:
         value = names.get(name)
@@ -154,8 +153,8 @@ def _imported(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _imports(text: str) -> frozenset[str]:
-    """The names of a module that the compiler knows to be imported: neither those of ``import *``, nor
-    another name for a module, which look like such, but whatever has an ``import`` of its own."""
+    """The names of a module that the compiler knows to be imported: those of an ``import`` statement, but not
+    of ``import *``, and no variables bound to modules."""
     try:
         symbols = symtable.symtable(text, "<module>", "exec").get_symbols()
     except (SyntaxError, ValueError, RecursionError):

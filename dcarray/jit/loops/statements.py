@@ -1,4 +1,4 @@
-"""Statements of the program but loops: assignments, conditions, and the functions that it calls."""
+"""Traces statements other than loops: assignments, conditions, and calls of the program's own functions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dcarray.ir.conditions import implied
 from dcarray.ir.nodes import Branch, Load, Stmt
 from dcarray.ir.windows import same
 
-from .bindings import Names, leaves, needed
-from .dead_values import looked_at, unread
+from .bindings import Names, may_exit, needed
+from .dead_values import dead_targets, with_flag_check
 from .entry_values import Function, LoopDescription, PublicObject
 from .expressions import Expressions, Frame
 from .indexing import only_integers
@@ -34,25 +34,26 @@ from .values import (
     weak_dtype,
 )
 
-_DEEP = 24
+_MAX_DEPTH = 24  # of calls
 _BOOL = np.dtype(np.bool_)
 
 
-class _Going:
-    """What a block of statements gives that does not return."""
+class _FallsThrough:
+    """The result of a block of statements that does not return."""
 
 
-GOING = _Going()
+FALLS_THROUGH = _FallsThrough()
 
 
 class Statements(Expressions):
-    """Executes statements; `LoopStatements` adds loops."""
+    """Traces statements; the subclass `LoopStatements` adds loops."""
 
     request: LoopDescription
-    _unread: frozenset[ast.expr] = frozenset()
+    _dead_targets: frozenset[ast.expr] = frozenset()
 
     def block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Value:
-        """Execute them; ``after`` are the names read afterwards.  Gives what is returned, or `GOING`."""
+        """Trace statements; ``after`` are the names read afterwards.  Returns the program's return value, or
+        `FALLS_THROUGH`."""
         for k, stmt in enumerate(stmts):
             rest = stmts[k + 1 :]
             self.scope.line = frame.line + stmt.lineno
@@ -61,33 +62,33 @@ class Statements(Expressions):
                     decided = self.condition(test, frame)
                     if isinstance(decided, bool):
                         chosen = body if decided else orelse
-                        if leaves(chosen):
+                        if may_exit(chosen):
                             return self.block([*chosen, *rest], frame, after)
                         self.block(chosen, frame, needed(rest, after))
-                    elif leaves([stmt]):
+                    elif may_exit([stmt]):
                         sides = [[*body, *rest], [*orelse, *rest]]
-                        doing = [self._doing(side, frame, after) for side in sides]
+                        doing = [self._deferred_block(side, frame, after) for side in sides]
                         return self._branch(decided, frame, after, *doing)
                     else:
                         rest_needs = needed(rest, after)
-                        doing = [self._doing(side, frame, rest_needs) for side in (body, orelse)]
+                        doing = [self._deferred_block(side, frame, rest_needs) for side in (body, orelse)]
                         self._branch(decided, frame, rest_needs, *doing)
                 case ast.Continue():
-                    return GOING
+                    return FALLS_THROUGH
                 case ast.Break():
-                    frame.names[frame.broken] = True
-                    return GOING
+                    frame.names[frame.break_flag] = True
+                    return FALLS_THROUGH
                 case ast.Return(value):
                     return None if value is None else self.evaluate(value, frame)
                 case _:
                     self.statement(stmt, frame, needed(rest, after))
-        return GOING
+        return FALLS_THROUGH
 
-    def _doing(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Callable[[], Value]:
+    def _deferred_block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Callable[[], Value]:
         return lambda: self.block(stmts, frame, after)
 
     def statement(self, stmt: ast.stmt, frame: Frame, after: Names) -> None:
-        """Execute a statement that neither branches nor returns."""
+        """Trace a statement that neither branches nor returns."""
         match stmt:
             case ast.Assign(targets, value):
                 self._assign(targets, value, frame)
@@ -97,7 +98,7 @@ class Statements(Expressions):
                 self._augmented(target, sign, value, frame)
             case ast.Expr(value):
                 if not isinstance(value, ast.Constant):
-                    self._dropped(self.evaluate(value, frame))
+                    self._discard(self.evaluate(value, frame))
             case ast.Pass():
                 pass
             case ast.For() | ast.While():
@@ -120,7 +121,7 @@ class Statements(Expressions):
     def put(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
         match target:
             case ast.Name(name):
-                frame.names[name] = self._named(self._looked_at(target, value), name)
+                frame.names[name] = self._stored(self._checked_if_dead(target, value), name)
             case ast.Tuple(parts) | ast.List(parts):
                 if is_array(value) and value.shape and self.scope.eq(value.shape[0], len(parts)) is True:
                     row = self.memory.array(value)
@@ -131,27 +132,32 @@ class Statements(Expressions):
                     self.put(part, one, frame)
             case ast.Subscript(owner, key):
                 array = self.evaluate(owner, frame)
-                self.setitem(array, self.evaluate(key, frame), self._looked_at(target, value), spent)
+                self.setitem(array, self.evaluate(key, frame), self._checked_if_dead(target, value), spent)
             case _:
                 raise self.scope.fail("a target that is not understood")
 
-    def _looked_at(self, target: ast.expr, value: Value) -> Value:
-        """A value that nobody may read; what is raised by its operations is found out all the same."""
-        if target in self._unread and isinstance(value, Data) and value.window is None and not value.shape:
-            value.expr = looked_at(value.expr, self.request.watched)
+    def _checked_if_dead(self, target: ast.expr, value: Value) -> Value:
+        """The value of an assignment, with a check of its floating-point flags if it may be dead."""
+        if (
+            target in self._dead_targets
+            and isinstance(value, Data)
+            and value.window is None
+            and not value.shape
+        ):
+            value.expr = with_flag_check(value.expr, self.request.watched)
         return value
 
-    def _dropped(self, value: Value) -> None:
-        """A value that nobody reads."""
+    def _discard(self, value: Value) -> None:
+        """Compute a value that is not used, for its floating-point flags."""
         if isinstance(value, Data) and value.window is None and not value.shape:
-            value.expr = looked_at(value.expr, self.request.watched)
+            value.expr = with_flag_check(value.expr, self.request.watched)
             if not isinstance(value.expr, Load):
                 self.memory.store(value)
 
-    def _named(self, value: Value, name: str) -> Value:
-        """The value as one that a name has: computed once, however often it is used."""
+    def _stored(self, value: Value, name: str) -> Value:
+        """The value of a name: stored, so that it is computed once."""
         if isinstance(value, tuple | list):
-            return type(value)(self._named(v, name) for v in value)
+            return type(value)(self._stored(v, name) for v in value)
         if isinstance(value, ItemRange) and value.iterator:
             raise self.scope.fail("an iterator has a name, by which it may be advanced")
         if not isinstance(value, Data):
@@ -192,8 +198,8 @@ class Statements(Expressions):
             elif isinstance(old, list):
                 raise self.scope.fail("a list changes")
             else:
-                made = self._looked_at(target, self.binary(sign, old, value))
-                frame.names[target.id] = self._named(made, target.id)
+                made = self._checked_if_dead(target, self.binary(sign, old, value))
+                frame.names[target.id] = self._stored(made, target.id)
         elif isinstance(target, ast.Subscript):
             array = self.evaluate(target.value, frame)
             key = self.evaluate(target.slice, frame)
@@ -215,48 +221,48 @@ class Statements(Expressions):
                         raise self.scope.fail("an in-place operation does not keep its dtype")
                     value = self.arrays.cast_masked(value, old.dtype)
                 del old
-                self.setitem(array, key, self._looked_at(target, value), True)
+                self.setitem(array, key, self._checked_if_dead(target, value), True)
         else:
             raise self.scope.fail("a target that is not understood")
 
     # ---- functions ----------------------------------------------------------------------------------
     def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
-        if function in frame.called or len(frame.called) > _DEEP:
+        if function in frame.called or len(frame.called) > _MAX_DEPTH:
             raise self.scope.fail(f"{function.name} calls itself")
         tree, doubtful = _parsed(function.source)
-        self._unread |= doubtful
+        self._dead_targets |= doubtful
         spec = tree.args
         if spec.vararg or spec.kwarg or tree.decorator_list:
             raise self.scope.fail(f"{function.name} takes arguments in a way that is not understood")
         plain = [a.arg for a in (*spec.posonlyargs, *spec.args)]
-        alone = {a.arg for a in spec.posonlyargs}
+        positional_only = {a.arg for a in spec.posonlyargs}
         every = [*plain, *(a.arg for a in spec.kwonlyargs)]
         given = dict(zip(plain, args, strict=False))
-        if len(args) > len(plain) or not named.keys() <= set(every) - given.keys() - alone:
+        if len(args) > len(plain) or not named.keys() <= set(every) - given.keys() - positional_only:
             raise self.scope.fail(f"arguments of {function.name} that are not understood")
         given.update(named)
         defaults = {name: self.known(value) for name, value in function.defaults}
         missing = [name for name in every if name not in given]
         if any(name not in defaults for name in missing):
             raise self.scope.fail(f"{function.name} lacks an argument")
-        names = {name: self._named(given.get(name, defaults.get(name)), name) for name in every}
+        names = {name: self._stored(given.get(name, defaults.get(name)), name) for name in every}
         around = {name: self.known(value) for name, value in function.names}
         inner = Frame(names, around, function.file, function.line - 1, (*frame.called, function))
         line, self.memory.file = self.scope.line, function.file
         result = self.block(tree.body, inner, frozenset())
         self.scope.line, self.memory.file = line, frame.file
-        return None if result is GOING else result
+        return None if result is FALLS_THROUGH else result
 
     def known(self, value: Any) -> Value:
-        """A value from what is known of it."""
+        """The traced value of an entry value."""
         raise NotImplementedError
 
     # ---- conditions ---------------------------------------------------------------------------------
     def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
-        sides = [self._picking(side, frame) for side in (body, orelse)]
+        sides = [self._deferred_value(side, frame) for side in (body, orelse)]
         return self._branch(test, frame, frozenset(), *sides)
 
-    def asked(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
+    def conditional(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
         kinds: list[Any] = []
 
         def asking() -> Data:
@@ -275,13 +281,13 @@ class Statements(Expressions):
         assert isinstance(found, Data)
         return replace(found, weak=kinds[0])
 
-    def _picking(self, node: ast.expr, frame: Frame) -> Callable[[], Value]:
+    def _deferred_value(self, node: ast.expr, frame: Frame) -> Callable[[], Value]:
         return lambda: self.evaluate(node, frame)
 
     def _branch(
         self, test: Data, frame: Frame, after: Names, then: Callable[[], Value], orelse: Callable[[], Value]
     ) -> Value:
-        """Both sides of a condition, after which names are what the side that ran has made them."""
+        """Trace both sides of a run-time condition, and join the values of names after it."""
         loc, line = self.memory.loc, self.scope.line
         cond = test.expr
         self.memory.materialise(test)
@@ -299,8 +305,8 @@ class Statements(Expressions):
             blocks.append(block)
         self.scope.line = line
         frame.names = before
-        if (results[0] is GOING) != (results[1] is GOING):
-            results = [None if r is GOING else r for r in results]
+        if (results[0] is FALLS_THROUGH) != (results[1] is FALLS_THROUGH):
+            results = [None if r is FALLS_THROUGH else r for r in results]
         result = self._join(results[0], results[1], blocks, "what is returned")
         for name in sorted(ends[0].keys() | ends[1].keys()):
             if name in after:
@@ -311,13 +317,13 @@ class Statements(Expressions):
         if blocks[0] or blocks[1]:
             self.memory.emit(Branch(cond, tuple(blocks[0]), tuple(blocks[1]), loc=loc))
         else:
-            self._dropped(test)
+            self._discard(test)
         if isinstance(result, Unbound):
             raise self.scope.fail(result.reason)
         return result
 
     def _join(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
-        """The value that is ``a`` after one of the blocks and ``b`` after the other."""
+        """The value that is ``a`` after the first block and ``b`` after the second: a phi node."""
         if identical(a, b):
             return a
         for x in (a, b):
@@ -354,7 +360,7 @@ class Statements(Expressions):
 
 
 def identical(a: Value, b: Value) -> bool:
-    """Are the two surely the same?"""
+    """Whether two values are known to be the same."""
     if a is b:
         return True
     if isinstance(a, Data) and isinstance(b, Data):
@@ -377,4 +383,4 @@ def identical(a: Value, b: Value) -> bool:
 def _parsed(source: str) -> tuple[ast.FunctionDef, frozenset[ast.expr]]:
     tree = ast.parse(source).body[0]
     assert isinstance(tree, ast.FunctionDef)
-    return tree, unread(tree.body)
+    return tree, dead_targets(tree.body)

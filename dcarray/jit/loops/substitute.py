@@ -1,4 +1,4 @@
-"""Statements with scalars replaced by constants."""
+"""Substitution of constants for arrays without axes in statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dcarray.ir.windows import map_loads
 
 
 def with_constants(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
-    """The statement with every element of the arrays replaced by a constant."""
+    """A statement with constants in place of all loads of some arrays."""
     if not values:
         return stmt
 

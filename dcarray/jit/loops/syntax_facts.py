@@ -1,4 +1,4 @@
-"""What stands in a statement or expression, found once for each."""
+"""Names and node types in an AST node, computed once for each node."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _ASIDE = frozenset({"ctx", "op", "ops", "kind", "type_comment", "id", "attr", "a
 
 
 class Facts(NamedTuple):
-    """What stands somewhere in a node.
+    """Names and node types anywhere in a node.
 
     Attributes
     ----------
     reads, binds, gone : frozenset of str
-        The names that are read, bound, and taken away: by ``del x``, and by ``except E as x`` at its end.
+        The names that are read, bound, and unbound (by ``del x``, or at the end of ``except E as x``).
     kinds : frozenset of type
         The classes of the nodes.
     long : bool
-        Is there a text over several lines?
+        Whether there is a string over several lines.
     """
 
     reads: Names
@@ -31,7 +31,7 @@ class Facts(NamedTuple):
 
 
 def facts(node: ast.AST) -> Facts:
-    """What stands in a node, which keeps the answer."""
+    """The facts of a node, cached on it."""
     found: Facts | None = getattr(node, "_facts", None)
     if found is None:
         found = node._facts = _find(node)  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def _find(root: ast.AST) -> Facts:
             long = long or (text and node.lineno != node.end_lineno)  # type: ignore[attr-defined]
             continue
         if kind is ast.keyword and node.arg is None:  # type: ignore[attr-defined]
-            kinds.add(ast.Starred)  # two stars
+            kinds.add(ast.Starred)  # ``**kwargs``
         if kind is ast.ExceptHandler and node.name:  # type: ignore[attr-defined]
             names[2].add(node.name)  # type: ignore[attr-defined]
         for name in node._fields:

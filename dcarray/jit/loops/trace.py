@@ -1,4 +1,4 @@
-"""A loop's source and what is known of its names, as a region."""
+"""The tracer: from a loop's source and entry values to a region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .arithmetic import Arithmetic
 from .arrays import Arrays
 from .bindings import assigned
 from .calls import Calls
-from .dead_values import unread
+from .dead_values import dead_targets
 from .entry_values import (
     ArrayType,
     Constant,
@@ -41,12 +41,12 @@ __all__ = ["trace"]
 
 
 def trace(request: LoopDescription) -> TracedLoop:
-    """The region that a loop is.
+    """The region of a loop.
 
     Raises
     ------
     Untraceable
-        If something in it is not understood, or not proved to be what NumPy would do without an error.
+        If a part of it is not supported, or not proved to run without an error.
     """
     scope = Scope(request.line)
     memory = Memory(scope, request.file)
@@ -85,10 +85,10 @@ class _Tracer(LoopStatements):
 
     def statements(self, body: list[ast.stmt], frame: Frame) -> None:
         self.outermost = body[0]
-        self._unread = unread(body)
+        self._dead_targets = dead_targets(body)
         self.block(body, frame, self.request.live)
 
-    # ---- what is known ------------------------------------------------------------------------------
+    # ---- entry values -------------------------------------------------------------------------------
     def _entry(self, name: str) -> Any:
         """The value that a name has when the loop begins."""
         if name not in self._made:
@@ -103,7 +103,7 @@ class _Tracer(LoopStatements):
         return self._made[name]
 
     def _part(self, value: EntryValue, text: str) -> Any:
-        """A value that is no array, and Python for it."""
+        """The traced value of a non-array with the Python expression ``text``."""
         if isinstance(value, ScalarType):
             weak = {"f": float, "c": complex, "b": bool}.get(value.dtype.kind) if value.weak else None
             if value.dtype.char not in COMPILED or (value.weak and weak is None):
@@ -134,7 +134,7 @@ class _Tracer(LoopStatements):
         return self.memory.view(whole(own, value.shape), value.dtype, name)
 
     def known(self, value: EntryValue) -> Any:
-        """What is known of a name of a function."""
+        """The traced value of a global name or default of a function."""
         if isinstance(value, PublicObject):
             found = public_object(value.name)
             return found if isinstance(found, float) else value
@@ -147,7 +147,7 @@ class _Tracer(LoopStatements):
             return plain
         return Unbound("a global array or scalar")
 
-    # ---- what is left -------------------------------------------------------------------------------
+    # ---- results ------------------------------------------------------------------------------------
     def _result(self, name: str, value: Any) -> Result:
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
@@ -166,7 +166,7 @@ class _Tracer(LoopStatements):
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
 
     def _out(self, name: str, value: Data) -> str:
-        """The array of the region that is the value."""
+        """The region's array that holds a result, with role "out"."""
         window = value.window
         assert window is not None
         array = self.memory.arrays[window.array]
@@ -197,7 +197,7 @@ class _Tracer(LoopStatements):
 
 
 def _may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
-    """Is there a loop without a known end, in the source or in functions that it calls?"""
+    """Whether there is a ``while``, in the source or in functions that it calls."""
     return "while" in source or any(
         isinstance(value, Function) and _may_not_end(value.source, value.names) for _, value in names
     )
