@@ -1,2 +1,1 @@
-"""What everything else stands on: options, counters, memory and its windows, floating-point state,
-processes."""
+"""The base of all other packages: options, counters, stores and windows, floating-point state, ranks."""

@@ -28,13 +28,13 @@ NOT_DISTRIBUTED = object()
 
 
 class Backend(Protocol):
-    """What `dcarray.distributed.backend` has."""
+    """The functions of `dcarray.distributed.backend`."""
 
     def run(self, executor: Any, rec: Any, options: Options, comm: Communicator) -> Callable[[], None]:
         """Run a recording on all ranks."""
 
     def split_at_reshape(self, rec: Any, large: int) -> Any:
-        """The part of a recording that has to run after the rest, or None."""
+        """Split off the statements of a recording that have to run in a second one, or None."""
 
     def combine_flags(self, comm: Communicator, flags: int) -> int:
         """The bitwise or of all ranks' flags."""
@@ -61,7 +61,7 @@ class Backend(Protocol):
         """`numpy.load` into blocks, or `NOT_DISTRIBUTED`."""
 
     def tofile(self, x: Any, fid: Any, *args: Any, **kwargs: Any) -> bool:
-        """``x.tofile`` from blocks; False where that is not the way."""
+        """``x.tofile`` of a distributed array; False if NumPy has to do it."""
 
     def distributed_random(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Random numbers of NumPy's stream in blocks, or `NOT_DISTRIBUTED`."""

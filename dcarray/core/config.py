@@ -1,4 +1,4 @@
-"""The one table of options: read from the environment when first needed, scoped by ``options``."""
+"""The options: read from the environment when first needed, changed in a scope by `options`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FALSE: Final = ("0", "false", "no", "off", "")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The values in force.
+    """The values of all options.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def _integer(minimum: int) -> Callable[[Any], int]:
     return read
 
 
-def _most(value: Any) -> int:
+def _limit(value: Any) -> int:
     if value is None or value in ("", "none"):
         return sys.maxsize
     try:
@@ -130,7 +130,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "jit": _jit,
     "eager_below": _integer(0),
     "threads": _integer(1),
-    "distribute_above": _most,
+    "distribute_above": _limit,
     "strict": _flag,
     "fastmath": _flag,
     "cache_dir": _folder,
@@ -139,11 +139,11 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _read(name: str, value: Any, said: str) -> Any:
+def _read(name: str, value: Any, source: str) -> Any:
     try:
         return _READERS[name](value)
     except ValueError as allowed:
-        raise ValueError(f"{said}={value!r}: must be {allowed}") from None
+        raise ValueError(f"{source}={value!r}: must be {allowed}") from None
 
 
 def _default_cache() -> str:
@@ -165,11 +165,11 @@ def _from_environment() -> Options:
         text = os.environ.get(variable)
         if text is not None:
             values[name] = _read(name, text, variable)
-    return _recorded(Options(**values))
+    return _with_distributed_recorded(Options(**values))
 
 
-def _recorded(given: Options) -> Options:
-    """What may be distributed is recorded, however small it is."""
+def _with_distributed_recorded(given: Options) -> Options:
+    """Lower ``eager_below`` so far that all calls on arrays that may be distributed are recorded."""
     if given.distribute_above < given.eager_below:
         return replace(given, eager_below=given.distribute_above)
     return given
@@ -228,7 +228,7 @@ def options(**values: Any) -> Iterator[Options]:
             allowed = ", ".join(field.name for field in fields(Options))
             raise ValueError(f"unknown option {name!r}; the options are {allowed}")
     read = {name: _read(name, value, name) for name, value in values.items()}
-    token = _scoped.set(_recorded(replace(current(), **read)))
+    token = _scoped.set(_with_distributed_recorded(replace(current(), **read)))
     try:
         yield current()
     finally:

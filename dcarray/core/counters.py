@@ -1,4 +1,4 @@
-"""What ran where: cheap counters, and the calls that went through NumPy."""
+"""Counters of what ran, the calls that went through NumPy, and the report of both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Counters", "Fallback", "Report", "counters", "note", "report", "user
 
 @dataclass(slots=True)
 class Counters:
-    """Plain integers that the hot paths add to."""
+    """Integers that the hot paths add to."""
 
     loops: int = 0
     waiting: int = 0
@@ -48,7 +48,7 @@ _LABELS = {
     "disk_hits": "kernels found on disk",
     "bytes": "bytes read and written by kernels",
 }
-_RANKS = {  # of this process, where there are others
+_RANKS = {  # this process's own, shown where several ranks run the program
     "messages": "messages sent to other ranks",
     "sent": "bytes sent to other ranks",
     "collectives": "collective operations of ranks",
@@ -74,7 +74,7 @@ class Fallback:
 
     @property
     def size_text(self) -> str:
-        """How much went through NumPy."""
+        """The bytes that went through NumPy, as text."""
         return "" if self.kind == "loop" else f"  {self.bytes:,} bytes"
 
 
@@ -158,7 +158,7 @@ def _roots() -> tuple[str, ...]:
 
 
 def is_inside(filename: str) -> bool:
-    """Is this file of this package or of NumPy?"""
+    """Whether a file belongs to this package or to NumPy."""
     known = _inside.get(filename)
     if known is None:
         # "<...>" names code without a file; NumPy's dispatchers are such, a user's console is not
@@ -218,7 +218,7 @@ def note(function: str, size: int = 0, kind: str = "fallback", where: tuple[str,
 
 
 def report(reset: bool = False) -> Report:
-    """What has run so far in this process.
+    """A snapshot of what has run so far in this process.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Exceptions of the face; everything that NumPy itself would raise is raised as NumPy raises it."""
+"""The package's own exceptions; whatever NumPy would raise is raised as NumPy raises it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StrictError(RuntimeError):
 
 
 class Untraceable(Exception):
-    """A loop that stays Python's: why, and in which line of the file."""
+    """Raised for a loop that cannot be compiled, with the reason and the line of the file."""
 
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(reason)

@@ -1,8 +1,8 @@
-"""Which floating-point exceptions an entry of a log can raise, and so whether it is clear who raised one.
+"""The floating-point exceptions that each statement of a log can raise.
 
-A kernel reports the exceptions of all its statements together.  Where only one entry can have raised a kind,
-it did; where none can, the kernel did by itself (a comparison with NaN does).  Only what remains in doubt
-makes the region run again, for which what it overwrote has to be kept.
+A kernel reports the exceptions of all its statements together.  Where only one statement can raise a kind, it
+is the culprit; where none can, the kernel raised it by itself (a comparison with NaN does).  Only kinds that
+remain in doubt make the region run again, which needs copies of what it overwrote.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from .fp_state import ODD
 DIVIDE, OVER, UNDER, INVALID = 1, 2, 4, 8
 ALL = DIVIDE | OVER | UNDER | INVALID
 RAISING = DIVIDE | OVER | INVALID
-"""What Python's numbers may make errors of: all but underflow."""
+"""The exceptions that Python's numbers may raise as errors: all but underflow."""
 NOBODY, DOUBT = -1, -2
 MINDFUL = UNDER | ODD
-"""What small numbers raise, too; and where NumPy does something odd with exceptions, all may be minded."""
+"""The bits under which inputs of small magnitude do not rule all exceptions out: small numbers may underflow,
+and an error state other than warn and raise (`ODD`) may react to any."""
 
-# What NumPy raises in operations of which a kernel raises exactly the same.
+# The exceptions that NumPy raises in operations in which a kernel raises exactly the same.
 _PLAIN = {
     "add": OVER | INVALID, "subtract": OVER | INVALID, "multiply": OVER | UNDER | INVALID, "divide": ALL,
     "sqrt": INVALID, "square": OVER | UNDER | INVALID, "reciprocal": ALL,
 }  # fmt: skip
-# Operations in which NumPy raises nothing, and which of them a kernel does by moving bits.
+# Operations in which NumPy raises nothing; those of the first set a kernel does by moving bits.
 _MOVES = frozenset({"where", "negative", "positive", "absolute", "fabs", "copysign", "signbit"})
 _QUIET = _MOVES | {
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
@@ -36,9 +37,9 @@ _BY_ZERO = frozenset({"floor_divide", "remainder", "fmod", "reciprocal"})
 
 
 def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
-    """What NumPy may raise in a statement, and what its kernel may raise beyond that, as bits."""
+    """The exceptions that NumPy may raise in a statement, and those that only a kernel may raise, as bits."""
     if entry[0] == "call":
-        # a product raises what BLAS does in the thread that NumPy is in, and for want of that in another
+        # BLAS raises exceptions in the caller's thread, or loses them in one of its own
         return (OVER | UNDER | INVALID, 0) if entry[1] == "blas.matmul" else (ALL, ALL)
     name, loop = entry[1], entry[2]
     if entry[0] == "map" and name == "cast":
@@ -50,7 +51,7 @@ def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
         return 0, INVALID
     plain = entry[0] == "map" or name in SCANS
     name = SCANS.get(name, name)
-    if plain and not any(c in "eFD" for c in loop):  # those are made of several operations
+    if plain and not any(c in "eFD" for c in loop):  # whose kernels take several operations for one
         if name in _PLAIN:
             return _PLAIN[name], 0
         if name in _QUIET:
@@ -59,12 +60,14 @@ def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def culprits(statements: list[tuple[Any, ...]], odd: bool = False) -> tuple[int, ...]:
-    """For each kind of exception, who has raised it if it was raised: the number of a statement, `NOBODY`, or
-    `DOUBT`; all that may be raised is in doubt where NumPy does something ``odd`` with it."""
+    """The statement that raises each kind of exception: its number, `NOBODY`, or `DOUBT`.
+
+    With ``odd``, for error states other than ignore, warn and raise, every possible kind is in doubt.
+    """
     both = [raises(entry) for entry in statements]
     found = []
     for bit in (DIVIDE, OVER, UNDER, INVALID):
         able = [k for k, (real, _) in enumerate(both) if real & bit]
-        alone = not odd and len(able) == 1 and not any(more & bit for _, more in both)
-        found.append(able[0] if alone else DOUBT if able else NOBODY)
+        sure = not odd and len(able) == 1 and not any(more & bit for _, more in both)
+        found.append(able[0] if sure else DOUBT if able else NOBODY)
     return tuple(found)

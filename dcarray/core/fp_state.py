@@ -1,8 +1,8 @@
-"""NumPy's floating-point error state, kept from the recording of a call to its execution.
+"""NumPy's floating-point error state, captured when a call is recorded and applied when it runs.
 
-A kernel reports the IEEE exceptions that it raised, not who raised them; when the captured state does
-not ignore one, the region runs once more through the interpreter under a *witness*, which notes what
-NumPy would have said, statement by statement.  ``tell`` then says it with the user's line.
+A kernel reports the IEEE exceptions that it raised, but not the statement.  When the captured state does not
+ignore one, the region runs once more through the interpreter under a `Witness`, which notes the warning or
+error of each statement.  `tell` then warns or raises with the user's line.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy._core.umath import _extobj_contextvar
 
-# NumPy's FPE_* bits, in the order of their names in ``np.geterr``.
+# The names of NumPy's FPE_* bits in ``np.geterr``, from the lowest bit.
 KINDS = ("divide", "over", "under", "invalid")
 ODD = 16
 _TEXTS = {"divide by zero": "divide", "overflow": "over", "underflow": "under", "invalid value": "invalid"}
 
 Note = tuple[Any, str, str]
-"""A statement, what its state does, and NumPy's text for the exception."""
+"""A statement, the mode of its error state ("warn", "raise" or "call"), and NumPy's text for the
+exception."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,8 +38,8 @@ captured: Callable[[], Any] = _extobj_contextvar.get
 
 @lru_cache(32)  # most programs have one or two states
 def watched(state: Any) -> int:
-    """The exceptions that an error state does not ignore, as FPE bits; and `ODD` where it does something else
-    than to warn or raise."""
+    """The exceptions that an error state does not ignore, as FPE bits; with `ODD` if it has another mode than
+    to ignore, warn or raise."""
     token = _extobj_contextvar.set(state)
     try:
         err: Any = np.geterr()
@@ -50,7 +51,7 @@ def watched(state: Any) -> int:
 
 @lru_cache(32)
 def modes(state: Any) -> dict[str, str] | None:
-    """What an error state does for each kind, if that is to ignore, warn or raise; else None."""
+    """The mode of an error state for each kind, if all are to ignore, warn or raise; else None."""
     token = _extobj_contextvar.set(state)
     try:
         err: Any = np.geterr()
@@ -60,7 +61,7 @@ def modes(state: Any) -> dict[str, str] | None:
 
 
 def interrupts(state: Any) -> bool:
-    """May a floating-point exception under an error state end the program where it is raised?"""
+    """Whether a floating-point exception under an error state may raise a Python exception."""
     if _raises(state):
         return True
     for action, _, category, _, _ in warnings.filters:
@@ -76,7 +77,7 @@ def _raises(state: Any) -> bool:
 
 
 def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
-    """The notes on one statement that is known to have raised these FPE bits."""
+    """The notes on a statement that has raised these FPE bits."""
     err = modes(state)
     assert err is not None
     texts = {kind: text for text, kind in _TEXTS.items()}
@@ -88,8 +89,8 @@ def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
 
 
 def joined(notes: Iterable[Sequence[Note]]) -> list[Note]:
-    """The notes of several, each of whom has run the same statements on parts of the elements: what one
-    statement has to say is said once."""
+    """The union of the notes of several ranks that ran the same statements on parts of the elements, in
+    order."""
     order = list(_TEXTS)
     every = {note for some in notes for note in some}
     return sorted(every, key=lambda note: (note[0], order.index(note[2])))
@@ -106,7 +107,7 @@ def _silenced(state: Any) -> Any:
 
 
 def silent(function: Callable[P, R]) -> Callable[P, R]:
-    """The same for what says nothing of floating-point exceptions in NumPy, whatever the error state."""
+    """Decorate a function that never reports floating-point exceptions in NumPy, whatever the error state."""
 
     @wraps(function)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -120,7 +121,7 @@ def silent(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Collected:
-    """Floating-point exceptions, as FPE bits."""
+    """The floating-point exceptions that have occurred, as FPE bits."""
 
     def __init__(self) -> None:
         self.flags = 0
@@ -128,7 +129,7 @@ class Collected:
 
 @contextmanager
 def collected() -> Iterator[Collected]:
-    """The floating-point exceptions of NumPy's calls inside the block, of which nobody hears."""
+    """Collect the floating-point exceptions of NumPy's calls inside the block instead of reporting them."""
     found = Collected()
 
     def seen(text: str, flag: int) -> None:
@@ -142,15 +143,15 @@ _NONE = object()
 
 
 class Witness:
-    """Notes of ``(loc, mode, text)`` for what a run would have warned of or raised.
+    """Collects notes ``(loc, mode, text)`` of the warnings and errors of a run.
 
     Parameters
     ----------
     states : callable
-        Gives the captured state of a statement.
+        Returns the captured state of a statement.
     part : bool, optional
-        This is a rank's part of a run: functions that a state has called are noted too (`called`), for all
-        ranks have to call them.
+        Whether this is a rank's part of a run: calls of `numpy.seterrcall` functions are noted, too, since
+        all ranks have to make them (`called`).
     """
 
     def __init__(self, states: Callable[[Any], Any], part: bool = False) -> None:
@@ -162,7 +163,7 @@ class Witness:
 
     @contextmanager
     def around(self, loc: Any) -> Iterator[None]:
-        """Run a statement under the state that was captured with it."""
+        """A context in which one statement runs, under the state captured with it."""
         self.loc = loc
         with self.watching():
             self.at(loc)
@@ -170,7 +171,7 @@ class Witness:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Run statements, each of which is announced by `at`."""
+        """A context in which statements run, each announced by `at`."""
         outer = getattr(_local, "witness", None)
         _local.witness = self
         token = _extobj_contextvar.set(captured())
@@ -182,7 +183,7 @@ class Witness:
             _local.witness = outer
 
     def at(self, loc: Any) -> None:
-        """A statement comes, under the state that was captured with it."""
+        """Announce the next statement: set the state captured with it."""
         self.loc = loc
         state = self._states(loc)
         if state is not self._state:
@@ -194,7 +195,7 @@ _cache: list[tuple[Any, Any]] = []
 
 
 def _derived(state: Any) -> Any:
-    """The state that notes where ``state`` would warn or raise."""
+    """The error state that makes notes where ``state`` would warn or raise."""
     for known, made in _cache:
         if known is state:
             return made
@@ -225,7 +226,7 @@ def _noting(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
 
 
 def called(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[Note]:
-    """Call the functions that notes are for; gives the other notes."""
+    """Call the `numpy.seterrcall` functions of the notes that ask for it; returns the other notes."""
     for loc, mode, text in notes:
         if mode == "call":
             token = _extobj_contextvar.set(state(loc))
@@ -240,8 +241,8 @@ def called(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[Note]:
 _registries: dict[str, dict[Any, Any]] = {}
 
 
-def tell(notes: Sequence[Note], name: Callable[[Any], str], place: Callable[[Any], Any]) -> None:
-    """Warn, or raise, as NumPy would have.
+def tell(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[Any], Any]) -> None:
+    """Warn or raise as NumPy would have.
 
     Raises
     ------
@@ -252,6 +253,6 @@ def tell(notes: Sequence[Note], name: Callable[[Any], str], place: Callable[[Any
         message = f"{text} encountered in {name(loc)}"
         if mode == "raise":
             raise FloatingPointError(message)
-        filename, line = place(loc)
+        filename, line = line_of(loc)
         registry = _registries.setdefault(filename, {})
         warnings.warn_explicit(message, RuntimeWarning, filename, line, registry=registry)

@@ -1,8 +1,8 @@
-"""The handle: what a wrapped array is made of, whichever way it is used.
+"""Handles: the objects behind wrapped arrays.
 
-A handle lives in one of two ways.  *Small*: ``_small`` is the plain ndarray and every call runs in NumPy
-at once.  *Large*: ``_small`` is None and the handle is a window (``_shape``, ``_index``) on a store, whose
-memory may still have to be computed.
+A *small* handle has the plain ndarray in ``_small``, and NumPy runs every call on it eagerly.  A *large* one
+has None there and is a window (``_shape``, ``_index``) of a store, whose memory may still have to be
+computed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .store import FAMILIES, Store, compilable, memory, owner, store_of, writeab
 NDArray = np.ndarray[Any, Any]
 
 
-AXES: Any = object()  # stands for a key where a view has all axes turned
+AXES: Any = object()  # stands for a key where a view is the transpose
 
 
 class Handle:
@@ -45,14 +45,13 @@ class Handle:
     _shape: tuple[int, ...]
     _index: window.Index | None
     _readonly: bool
-    _ndarray: NDArray | None  # the view on the memory, once somebody asked for it
+    _ndarray: NDArray | None  # the view of the memory, once it was needed
     _small_view: (
         NDArray | None
     )  # that view, if it is so small that NumPy is to work on it when nothing is pending
-    # What a window that is still to be composed follows from: shape and index of the array that this is a
-    # view of, and the key; or, if NumPy made the view, the store: it follows from where the view is in its
-    # memory.  Of an array that NumPy made at once, and that has no
-    # store yet, the place in the user's code (`dcarray.tiering.call_sites`).
+    # The source of a window that is still to be composed: shape and index of the array that this is a view
+    # of, and the key; or, if NumPy made the view, the store, in whose memory the view is located.  Of an
+    # array that NumPy made eagerly and that has no store yet, the call site (`dcarray.tiering.call_sites`).
     _origin: tuple[Any, ...] | Store
 
     def __getattr__(self, name: str) -> Any:
@@ -77,36 +76,36 @@ class Handle:
         return self._store.dtype if a is None else a.dtype
 
     def _select(self, key: Any) -> Any:
-        """``self[key]`` of a large array by a mask, still to be gathered, or None; see
-        `dcarray.api.lazy_selection`."""
+        """``self[key]`` of a large array by a mask, as a pending selection (`dcarray.api.lazy_selection`), or
+        None."""
         return None
 
     def _finish_selection(self, rec: Any) -> Callable[[], None]:
-        """What is to be done for this array when a recording has run: nothing, if it is no selection."""
+        """The action to take for this array when a recording has run: none, if it is no selection."""
         return _nothing
 
     def _evaluated(self) -> NDArray:
-        """The plain view of this array's memory when all writes to it that are pending have run."""
+        """The plain view of this array's memory, after all pending writes to it have run."""
         if self._small is not None:
             return self._small
         store = self._store
         head = store._head or store
         rec = head.dirty
         if rec is not None and not rec.done:
-            if 0 in self._shape and communicator() is not None:  # for which nothing is to be gathered
+            if 0 in self._shape and communicator() is not None:  # there is nothing to gather
                 return self._empty()
             rec.materialise(head)
         return self._ndarray if self._ndarray is not None else self._plain_view()
 
     def _empty(self) -> NDArray:
-        """A plain array for one without elements."""
+        """A plain array without elements, of this array's shape and dtype."""
         a = np.empty(self._shape, self._store.dtype)
         a.flags.writeable = not self._readonly
         return a
 
     def _run(self) -> None:
-        """Have all writes to this array's elements that are pending run, wherever these lie; memory that
-        others look at is brought up to date."""
+        """Run all pending writes to this array's elements, distributed or not; whole memory that other
+        objects know is brought up to date."""
         head = self._store.family
         rec = head.dirty
         if rec is not None and not rec.done:
@@ -128,7 +127,7 @@ class Handle:
         return self._ndarray
 
     def _register(self) -> None:
-        """Make this memory known by its owner, before somebody outside has it."""
+        """Register the memory under its owner, before code outside has a view of it."""
         register(self._store)
 
     def _writable(self) -> NDArray:
@@ -144,12 +143,12 @@ class Handle:
         return self._evaluated()
 
     def _eager_view(self) -> NDArray | None:
-        """The plain view, if NumPy may work on it at once: it is little, and nothing is pending on it.
-        What NumPy makes of it must not be a view of it."""
+        """The plain view, if NumPy may work on it eagerly: it is small, and nothing is pending on it.
+        NumPy's result must not be a view of it."""
         return self._small_view if self._small_view is not None and self._idle() else None
 
     def _idle(self) -> bool:
-        """Is nothing pending on this memory?"""
+        """Whether nothing is pending on this memory."""
         if self._small is not None:
             return True
         head = self._store.family
@@ -157,7 +156,8 @@ class Handle:
         return (used is None or used.done) and (dirty is None or dirty.done)
 
     def _has_pending(self) -> bool:
-        """Has a recording that works on this memory still to run?  (Memory in blocks is not `_idle`.)"""
+        """Whether a recording that works on this memory has still to run (distributed memory is not
+        `_idle`)."""
         if self._small is not None:
             return False
         head = self._store.family
@@ -173,24 +173,24 @@ def _nothing() -> None:
 
 
 def register(store: Store) -> None:
-    """Make the memory known by its owner, before plain views of it go out into the world."""
+    """Register the memory of a store's family under its owner, before code outside has plain views of it."""
     head = store.family
     if head.mem is None and not head.blank():
-        return  # of what is computed elsewhere, or later, none but views without elements go out
+        return  # of memory that does not exist yet, only views without elements are handed out
     own = owner(memory(store))
     if FAMILIES.find(own) is None:
         FAMILIES.add(own, store.family)
 
 
 def small(cls: type[Handle], a: NDArray) -> Any:
-    """A handle that leaves ``a`` to NumPy."""
+    """A small handle on ``a``."""
     x = object.__new__(cls)
     x._small = a
     return x
 
 
 def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window.Index | None) -> Any:
-    """A handle on a window of a store."""
+    """A large handle on a window of a store."""
     x = object.__new__(cls)
     x._small = None
     x._store = store
@@ -202,7 +202,7 @@ def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window
 
 
 def part(whole: Handle, key: Any, view: NDArray) -> Any:
-    """The handle of ``whole[key]`` by a basic key, where the plain view of it is known already."""
+    """The handle of ``whole[key]`` by a basic key, given the plain view of it."""
     x = object.__new__(type(whole))
     x._small = None
     x._store = whole._store
@@ -215,7 +215,8 @@ def part(whole: Handle, key: Any, view: NDArray) -> Any:
 
 
 def locate(x: Handle) -> None:
-    """Find the window of a view that NumPy made: on the store that it is a view of, or on one of its own."""
+    """Set the window of a view that NumPy made: of the store that it is a view of, or of a store of its
+    own."""
     store, a = x._origin, x._ndarray
     assert isinstance(store, Store) and a is not None
     index = window.located(memory(store), a) if a.dtype == store.dtype else None
@@ -232,7 +233,7 @@ def locate(x: Handle) -> None:
 def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
     """A handle that shares the memory of ``a``.
 
-    It is small when the owner of the memory is, so that all views of one memory are alike.
+    It is small when the owner of the memory is, so that all views of one memory are of one kind.
     """
     if compilable(a):
         own = owner(a)
@@ -248,7 +249,7 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
 
 
 def made(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
-    """A handle on a contiguous array that nobody else knows, of a dtype that compiles."""
+    """A handle on a new contiguous array, of a dtype that compiles, that no other object refers to."""
     if a.size < eager_below:
         return small(cls, a)
     store = Store(a.shape, a.dtype, None, a.size)
@@ -257,8 +258,10 @@ def made(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
 
 
 def export(x: Handle) -> NDArray:
-    """The plain view for somebody outside: while it or a view of it lives, work on this memory runs at
-    once.  Its base is a memoryview, so that views of it keep it alive rather than the memory alone."""
+    """The plain view to hand out: while it or a view of it lives, work on this memory runs eagerly.
+
+    Its base is a memoryview, so that views of it keep it alive rather than the memory alone.
+    """
     a = x._writable()  # pending reads must not see what is written through it
     if x._small is not None:
         return a
@@ -271,13 +274,13 @@ def export(x: Handle) -> NDArray:
     out: NDArray = np.asarray(memoryview(exporter))
     if not writeable(a):
         out.flags.writeable = False
-    x._store.exported()  # forgets those that have gone
+    x._store.exported()  # drops references to those that have gone
     head.exports = [*(head.exports or []), weakref.ref(out)]
     return out
 
 
 def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
-    """A handle on ``view``, which NumPy made of the settled view of ``x`` and which may share its memory.
+    """A handle on ``view``, which NumPy made of the evaluated view of ``x`` and which may share its memory.
 
     A view of a small array's memory is small, and so is a copy, but not one of many more elements.
     """

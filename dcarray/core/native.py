@@ -1,4 +1,4 @@
-"""Was the C module built, and from this source?"""
+"""Whether the C module was built, and from this source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ try:
 except ImportError:  # built without a C compiler
     _REVISION = 0
 
-# To be raised, here and in `extension.c`, with every change of what the two sides expect of each other: what
-# a checkout has built before it was brought up to date must not be taken.
+# Raised, here and in `extension.c`, with every change of the interface between the two, so that a module that
+# was built before an update of the checkout is not used.
 BUILT = _REVISION == 41
-"""May `dcarray._native.extension` be used?"""
+"""Whether `dcarray._native.extension` may be used."""

@@ -1,6 +1,6 @@
-"""Which ranks run this program together, and the lock that whoever records or runs holds.
+"""The communicator of the ranks that run this program, and the lock that a thread holds to record or run.
 
-Nobody is asked for ranks, which starts MPI, unless a launcher has started this process or it simulates ranks.
+MPI is not started unless a launcher has started this process; ranks may also be simulated by threads.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCK", "communicating", "communicator", "foreign_thread", "launched", "simulated"]
 
-# One lock for all threads: whoever records or runs holds it.  The calls under it are short, or kernels
-# that use every core anyway, and an array may pass from thread to thread.
+# One lock for all threads, held to record and to run: the calls under it are short, or kernels that use every
+# core anyway, and an array may pass from thread to thread.
 LOCK = threading.RLock()
 
-# Whose turn it is to work on arrays in blocks.
+# The thread that works on distributed arrays.
 _turn: threading.Thread = threading.main_thread()
 
-# What launchers tell their processes, as `dcarray.comm.transport.world` knows them, which is not imported
-# for less.
+# Environment variables that launchers set, as `dcarray.comm.transport.world` knows them, which is imported
+# only where one is set.
 _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 
 
 def communicator() -> Communicator | None:
-    """All ranks, if there are more than one."""
+    """The communicator of all ranks, if there are several; else None."""
     comm = simulated() or _job()
     return comm if comm is not None and comm.size > 1 else None
 
 
 def simulated() -> Communicator | None:
-    """The ranks of `dcarray.comm.run`, if this thread is one of them."""
+    """The communicator of `dcarray.comm.run`, if this thread is one of its ranks."""
     local: Any = sys.modules.get("dcarray.comm.transport.threads")
     return None if local is None else local.current.get()
 
 
 def foreign_thread() -> Exception:
-    """What is wrong when a thread that is no simulated rank works on what belongs to one."""
+    """The error for a thread that is no simulated rank and works on arrays of one."""
     from dcarray.comm.transport.errors import CommError
 
     return CommError(
@@ -53,7 +53,7 @@ def foreign_thread() -> Exception:
 
 
 def launched() -> bool:
-    """Has a launcher started this process, perhaps as one of several ranks?"""
+    """Whether a launcher has started this process, perhaps as one of several ranks."""
     return any(name in os.environ for name in _LAUNCHED)
 
 
@@ -67,17 +67,17 @@ def _job() -> Communicator | None:
 
 
 class communicating:
-    """Communication, which is counted.
+    """A context in which ranks communicate; counts the messages.
 
-    A simulated rank that waits must not keep the others, which are threads, from the lock.  The threads of
-    a process take turns, and ranks compare whose turn it is when it changes.
+    A simulated rank that waits must not keep the others, which are threads, from the lock.  One thread of a
+    process communicates at a time; when it changes, the ranks compare which thread it is.
 
     Raises
     ------
     MismatchError
-        On all ranks, when threads do not take turns in the same order everywhere.
+        On all ranks, when threads communicate in different orders on different ranks.
     RuntimeError
-        On all ranks, when threads cannot be told apart.
+        On all ranks, when several threads have the same name.
     """
 
     __slots__ = ("_before", "_comm", "_held", "_state")
@@ -114,9 +114,9 @@ class communicating:
 
 
 def _take_turn(comm: Communicator) -> None:
-    """Agree with the other ranks that this thread works on arrays in blocks from now on.
+    """Agree with the other ranks that this thread works on distributed arrays from now on.
 
-    In another order they would exchange the blocks of one thread's arrays for those of another's.
+    In another order they would exchange blocks of different threads' arrays.
     """
     global _turn
     me = threading.current_thread()

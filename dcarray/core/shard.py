@@ -1,8 +1,8 @@
-"""Memory that is dealt out over the ranks: this rank's block of a store.
+"""Shards: a rank's block of a distributed store.
 
-A store's elements lie either in memory that this process has whole, or in blocks, one on each rank.  Which it
-is, is a matter of the head of a family (`Store.shard`).  As long as they lie in blocks, that is
-something pending on the memory: whoever asks for it, by whatever way, has it gathered first, on all ranks.
+The elements of a storage family lie either whole in memory of this process, or in blocks, one on each rank
+(`Store.shard` of the family's head).  A shard counts as work pending on the memory: any access to the whole
+memory first gathers it, on all ranks.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ NDArray = np.ndarray[Any, Any]
 
 
 class Shard:
-    """This rank's block of a store, which holds the truth about its elements.
+    """This rank's block of a store; while it is there, the store's own memory is out of date.
 
     Attributes
     ----------
     layout : Layout
-        With the halo that the block has room for.
+        The layout, with the halo that the block has room for.
     block : ndarray
         This rank's elements and halo.
     comm : Communicator
         The ranks.
     filled : Valid or None
-        What of the halo is what the neighbours have.
+        The part of the halo whose values are those of the neighbours.
     done : bool
-        The elements do not lie in this block any more.
+        Whether the elements are elsewhere by now.
     exposed : bool
-        Somebody may write to the block unseen.
+        Whether the block may be written to without notice.
     """
 
     __slots__ = ("__weakref__", "block", "comm", "done", "exposed", "filled", "layout")
@@ -63,8 +63,8 @@ class Shard:
         """Nothing has to run."""
 
     def materialise(self, head: Store, writing: bool = False) -> None:
-        """Gather the elements in the memory of ``head``; for a function without a distributed form with a
-        line in the report.
+        """Gather the elements in the memory of ``head``; noted in the report for a NumPy function without a
+        distributed form.
 
         Raises
         ------
@@ -80,14 +80,14 @@ class Shard:
             gather_store(head)
 
     def check(self) -> None:
-        """Nothing that is in blocks has failed."""
+        """Raise nothing: shards hold no failed work."""
 
 
 _NAMES = {"__getitem__": "getitem", "__setitem__": "setitem", "reshape": "reshape"}
 
 
 def _calling_function() -> str | None:
-    """The function of NumPy that the user has called and that asks for whole memory now, if it is one."""
+    """The name of the NumPy function that the user has called and that needs whole memory, or None."""
     frame: FrameType | None = sys._getframe(2)
     found = None
     while frame is not None and is_inside(frame.f_code.co_filename):
@@ -96,16 +96,16 @@ def _calling_function() -> str | None:
             found = getattr(what, "__name__", None)
         elif frame.f_code.co_name in _NAMES:
             found = _NAMES[frame.f_code.co_name]
-        elif frame.f_code.co_name == "method":  # one of those made by name
+        elif frame.f_code.co_name == "method":  # a method that was made by its name
             found = frame.f_locals.get("name", found)
         frame = frame.f_back
     return found
 
 
 def set_shard(head: Store, held: Shard) -> None:
-    """From now on the elements of a family lie in blocks.
+    """Make a shard hold the elements of a family.
 
-    Whole memory that others may look at stays, to be gathered into; any other goes.
+    Whole memory that other objects know is kept, to be gathered into; any other is freed.
     """
     mem = head.mem
     if mem is not None and _unshared(mem):
@@ -120,8 +120,8 @@ _local = threading.local()
 
 
 def _shared() -> dict[int, Store]:
-    """The arrays of this thread whose whole memory somebody else knows, in the order in which they were
-    laid out in blocks.  They live until they are gathered, whoever else has let them go."""
+    """The distributed stores of this thread whose whole memory other objects know, in the order in which they
+    were distributed.  The table keeps them alive until they are gathered."""
     try:
         return _local.shared  # type: ignore[no-any-return]
     except AttributeError:
@@ -130,23 +130,24 @@ def _shared() -> dict[int, Store]:
 
 
 def gather_exported() -> None:
-    """Bring memory that others look at up to date."""
+    """Gather all distributed stores whose whole memory other objects know."""
     known = _shared()
     while known:
         gather_store(known.pop(next(iter(known))))
 
 
 def _unshared(mem: NDArray) -> bool:
-    """Does nobody else know this memory?"""
+    """Whether no object outside knows this memory."""
     if FAMILIES.find(owner(mem)) is not None or not mem.flags.c_contiguous:
         return False
-    # references to the array: the store's, the caller's, ours, getrefcount's argument; to its base one less
+    # references to the array: the store, the caller, this function, getrefcount's argument; to its base one
+    # less
     base = mem.base
     return sys.getrefcount(mem) <= 4 and (base is None or sys.getrefcount(base) <= 3)
 
 
 def gather_store(head: Store) -> None:
-    """Gather the elements of a family in its memory, on all ranks."""
+    """Gather the elements of a family in its whole memory, on all ranks."""
     from dcarray.comm.exchange.redistribute import redistribute
     from dcarray.comm.layout.layouts import Layout
 
@@ -166,7 +167,7 @@ def gather_store(head: Store) -> None:
 
 
 def discard_shard(head: Store) -> None:
-    """The elements of a family do not lie in blocks any more."""
+    """Remove the shard of a family, whose elements are elsewhere."""
     held = head.shard
     held.done, head.shard = True, None
     _shared().pop(id(head), None)
@@ -175,7 +176,7 @@ def discard_shard(head: Store) -> None:
 
 
 def empty_sharded(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, comm: Communicator) -> Store:
-    """A store in blocks without values."""
+    """A distributed store with uninitialised elements."""
     store = Store(shape, dtype)
     block = allocate(layout.local_shape(comm.rank), dtype)[0]
     set_shard(store, Shard(layout, block, comm))
@@ -183,7 +184,7 @@ def empty_sharded(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, 
 
 
 def element(head: Store, place: tuple[int, ...]) -> Any:
-    """One element of a family that lies in blocks, on all ranks."""
+    """One element of a distributed family, sent to all ranks."""
     held = head.shard
     layout, comm = held.layout, held.comm
     owner = layout.owner(place)
@@ -196,7 +197,7 @@ def element(head: Store, place: tuple[int, ...]) -> Any:
 
 
 def local_block(mem: NDArray, layout: Layout, comm: Communicator) -> NDArray:
-    """This rank's block of whole memory, as a copy; nothing travels."""
+    """A copy of this rank's block of whole memory; no communication."""
     from dcarray.comm.exchange.redistribute import redistribute
     from dcarray.comm.layout.layouts import Layout
 

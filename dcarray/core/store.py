@@ -1,8 +1,8 @@
-"""Stores: what memory a wrapped array stands for, and which memory is the same.
+"""Stores: the memory of wrapped arrays, existing or pending, and which of it is shared.
 
-A *store* is one geometry (shape, dtype, strides) of some memory, or of memory that is still to be
-computed.  Stores of the same memory belong to one *family*, headed by the store that came first; all
-that concerns aliasing (is it written by something recorded?  has it been handed out?) lives there.
+A *store* is one geometry (shape, dtype, strides) of some memory, or of memory that is still to be computed.
+Stores of the same memory belong to one *family*, headed by the store that came first, which holds all that
+concerns aliasing: the recordings that write the memory, and the views that have been handed out.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from .window import Index, view
 
 
 class Pending(Protocol):
-    """A recording, as far as the memory that it works on is concerned."""
+    """Work pending on a store's memory: a recording, a shard or a deferred op sequence."""
 
     done: bool
 
     def run(self, head: Store, writing: bool = False) -> None:
-        """Run it, if it has not run, so that the elements of ``head`` are what they are to be, in memory or
-        in blocks."""
+        """Run it, if it has not run, so that the elements of ``head`` are computed, whole or distributed."""
 
     def materialise(self, head: Store, writing: bool = False) -> None:
-        """Run it, if it has not run, so that the memory of ``head`` may be read (or written)."""
+        """Run it, if it has not run, so that the whole memory of ``head`` may be read (or written)."""
 
     def check(self) -> None:
-        """Raise what kept it from running, if it was tried."""
+        """Raise the error of an attempt to run it, if one failed."""
 
 
-# The dtypes that compile, by their character code.  Any other lives in NumPy's hands alone.
+# The dtypes that compile, by their character code.  NumPy does all others.
 COMPILED = frozenset("?bBhHiIlLqQefdFD")
 
 
@@ -50,29 +49,29 @@ class Store:
     strides
         In elements; None for C order.
     permuted
-        May the axes of a view lie in memory in another order than C's?
+        Whether a view may have its axes in another order in memory than C's.
     char
         The dtype's character code; empty if kernels cannot work on this memory.
     mem
         The memory as an ndarray of this geometry; None while it is still to be computed.
     family
-        The store that heads the memory's family (itself, for most).
+        The head of the memory's family (itself, for most).
     rec, slot
         The recording in which this store last got a slot, and that slot.
     used, dirty
-        (Family head.)  The recordings that last read and wrote this memory; what they hold counts
-        only as long as the recording is pending.
+        (Family head.)  The recordings that last read and wrote this memory; of no meaning once they have
+        run.
     exports
         (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
     shard
-        (Family head.)  This rank's block while the elements lie in blocks; see `dcarray.core.shard`.
+        (Family head.)  This rank's block while the elements are distributed; see `dcarray.core.shard`.
     origin
-        Of a view that no window says and that has no memory yet: which elements of which store it has.
+        The elements of a view that no window describes and that has no memory yet.
     views
-        (Family head.)  Such views by their geometry, so that each is known as one store.
+        (Family head.)  Such views by their geometry, so that each is one store.
     eager_site
-        Where in the user's code NumPy wrote it at once, if that is of interest
-        (`dcarray.tiering.call_sites`): a code object and an instruction.
+        The call site (code object and instruction) where NumPy wrote it eagerly, if that is of interest
+        (`dcarray.tiering.call_sites`).
     """
 
     __slots__ = (
@@ -131,12 +130,12 @@ class Store:
         return self if head is None else head
 
     def bind_new(self, mem: np.ndarray[Any, Any], address: int) -> None:
-        """Give the store memory that is just as it wants it: new, contiguous, aligned."""
+        """Give the store new memory of its own geometry, contiguous and aligned."""
         self.mem = mem
         self.address = address
 
     def bind(self, mem: np.ndarray[Any, Any]) -> None:
-        """Give the store its memory."""
+        """Give the store memory of any strides."""
         self.mem = mem
         self.address = address_of(mem)
         if not compilable(mem):
@@ -148,15 +147,16 @@ class Store:
             self.permuted = steps != sorted(steps, reverse=True)
 
     def known(self) -> bool:
-        """(Family head.)  Is there whole memory of which somebody else may know?  The same on all ranks."""
+        """(Family head.)  Whether there is whole memory that other objects may know; the same on all
+        ranks."""
         return self.mem is not None and FAMILIES.find(owner(self.mem)) is not None
 
     def blank(self) -> bool:
-        """(Family head.)  Is this memory that was never used, so that there is none yet?"""
+        """(Family head.)  Whether the memory was never used, so that there is none yet."""
         return self.mem is None and self.rec is None and self.dirty is None and self.shard is None
 
     def exported(self) -> bool:
-        """Is a plain ndarray of this memory, handed out by us, still alive?"""
+        """Whether a plain ndarray of this memory that was handed out is still alive."""
         head = self.family
         if head.exports is None:
             return False
@@ -165,15 +165,15 @@ class Store:
 
 
 class Origin(NamedTuple):
-    """Which elements a view has: in C order those of a window of another store, seen as its own dtype, of
-    which each of the window's may hold several."""
+    """The elements of a view: those of a window of another store in C order, reinterpreted in the view's
+    dtype, of which one element of the window may hold several."""
 
     parent: Store
     shape: tuple[int, ...]
     window: Index | None
 
     def view(self, store: Store) -> np.ndarray[Any, Any]:
-        """The memory of the view, which is that of the parent."""
+        """The memory of the view, shared with the parent."""
         a = memory(self.parent)
         if self.window is not None:
             a = view(a, self.shape, self.window)
@@ -183,7 +183,7 @@ class Origin(NamedTuple):
 
 
 def memory(store: Store) -> np.ndarray[Any, Any]:
-    """The memory of a store that is computed; a reshaped one takes its head's."""
+    """The memory of a store that is computed; a reshape shares that of its head."""
     if store.mem is None:
         head = store.family
         if head.blank():
@@ -198,13 +198,13 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
 
 
 def compiles(dtype: np.dtype[Any]) -> bool:
-    """Do kernels know this dtype, in all that it says?"""
+    """Whether kernels support a dtype, with its byte order and metadata."""
     return dtype.char in COMPILED and dtype.isnative and dtype.metadata is None
 
 
 def compilable(a: np.ndarray[Any, Any]) -> bool:
-    """May kernels work on this memory: a dtype that compiles, aligned, whole strides, and no element that
-    a write to another one changes?"""
+    """Whether kernels may work on an array: its dtype compiles, it is aligned, strides are whole elements,
+    and no two elements share memory if it may be written."""
     if not (compiles(a.dtype) and a.flags.aligned):
         return False
     if a.flags.c_contiguous:
@@ -213,13 +213,14 @@ def compilable(a: np.ndarray[Any, Any]) -> bool:
 
 
 def writeable(a: np.ndarray[Any, Any]) -> bool:
-    """May it be written?  Not what `numpy.broadcast_arrays` makes, which warns of the question too."""
+    """Whether an array may be written; not those of `numpy.broadcast_arrays`, which would warn of the
+    question."""
     flags = a.flags.num
     return bool(flags & 0x400) and not flags & (1 << 31)
 
 
 def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
-    """May two elements share memory?"""
+    """Whether two elements may share memory."""
     span = a.itemsize
     for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape, strict=True) if n > 1):
         if stride < span:
@@ -229,7 +230,7 @@ def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
 
 
 def owner(a: Any) -> Any:
-    """The object at the end of the chain of bases: whoever shares it shares memory."""
+    """The object at the end of the chain of bases; arrays with the same owner may share memory."""
     while True:
         base: Any = a.obj if isinstance(a, memoryview) else getattr(a, "base", None)
         if base is None:
@@ -238,13 +239,13 @@ def owner(a: Any) -> Any:
 
 
 class Registry:
-    """Which family stands for the memory of an owner; a family keeps its owner alive, so ids stay true.
+    """The storage families by the owners of their memory; a family keeps its owner alive, so ids stay valid.
 
     Attributes
     ----------
     families : dict
-        Weak references to them by the identity of the owner, in this process; also those that have gone,
-        until there are many.  The C module reads it and adds to it.
+        Weak references to the families by the identity of the owner; also to families that are gone, until
+        there are many.  The C module reads it and adds to it.
     """
 
     def __init__(self) -> None:
@@ -270,7 +271,7 @@ class Registry:
         here[id(own)] = weakref.ref(store)
 
     def forget(self, here: _Families | None = None) -> int:
-        """Forget those that have gone; gives the number of names at which to do so again."""
+        """Drop the families that are gone; returns the number of entries at which to do so again."""
         here = self.families if here is None else here
         for key, seen in list(here.items()):
             if seen() is None and here.get(key) is seen:
@@ -280,14 +281,14 @@ class Registry:
 
 
 _Families = dict[int, weakref.ref[Store]]
-_MANY = 512  # names of memory
+_MANY = 512  # entries
 
 
 FAMILIES = Registry()
 
 
 def store_of(a: np.ndarray[Any, Any]) -> Store:
-    """The store of an ndarray's geometry, in the family of its memory."""
+    """The store of an ndarray, in the family of its memory."""
     own = owner(a)
     head = FAMILIES.find(own)
     if head is not None and head.mem is a:

@@ -1,7 +1,7 @@
-"""Views of arrays that may lie in blocks, that no window says: other shapes and dtypes.
+"""Views that no window describes, of another shape or dtype, of arrays that may be distributed.
 
-Each is a store of its own that knows which elements of which other store it has; see
-`dcarray.distributed.reshape` for how recordings work on them.
+Each is a store of its own, with the elements of another store as its origin; recordings work on them as
+`dcarray.distributed.reshape` says.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ __all__ = ["element", "part_of_complex", "seen_as"]
 
 
 def seen_as(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> Any:
-    """A view of an array in another shape, without looking at its memory.
+    """A view of an array in another shape or dtype, made without access to its memory.
 
     Parameters
     ----------
     x : Handle
         A large array.
     shape : tuple of int
-        Of as many elements of the new dtype.
+        The shape, of as many elements of the new dtype.
     dtype : dtype, optional
-        As what the bytes are seen; as large as the array's, or it goes into that several times.
+        The dtype to reinterpret the bytes in; its size must divide that of the array's dtype.
 
     Returns
     -------
     Handle or None
-        None if there is no such view, or if it is not known to be one.
+        None if there is no such view, or if that is not known.
     """
     store = x._store
     head = store.family
     into = store.dtype if dtype is None else dtype
-    several, rest = divmod(store.dtype.itemsize, into.itemsize)
-    if rest or not several or not store.size or not store.char or not compiles(into):
+    factor, rest = divmod(store.dtype.itemsize, into.itemsize)
+    if rest or not factor or not store.size or not store.char or not compiles(into):
         return None
     if head.strides is not None or (store is not head and store.origin is None):
-        return None  # memory that is not in the order of blocks
+        return None  # memory that is not in C order
     index = x._index
-    if index is not None and not _apart(x._shape, index):
+    if index is not None and not _one_axis_each(x._shape, index):
         return None
     counts, strides = x._shape, strides_of(x)
-    if several > 1:
-        counts, strides = (*counts, several), (*(several * s for s in strides), 1)
+    if factor > 1:
+        counts, strides = (*counts, factor), (*(factor * s for s in strides), 1)
     found = reshaped(counts, strides, shape)
     if found is None or 0 in shape:
         return None
-    offset = several * (_offset(store) + _first(store, index))
+    offset = factor * (_offset(store) + _first(store, index))
     other = _known(head, into, shape, found, offset)
     if other is None:
         other = Store(shape, into, head)
@@ -66,26 +66,26 @@ def seen_as(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = Non
         head.views[into.char, shape, found, offset] = other
     pending = head.dirty
     if head.mem is None and pending is not None and not pending.done:
-        pending.run(head)  # recordings know what they make by one shape
+        pending.run(head)  # in a recording, an array that it makes has one shape
     y = large(type(x), other, shape, None)
     y._readonly = x._readonly
     return y
 
 
 def part_of_complex(x: Handle, which: int) -> Any:
-    """The real (0) or imaginary (1) part of a large complex array; None if it is not known where it is."""
+    """A view of the real (0) or imaginary (1) part of a large complex array; None if that is not possible."""
     real = np.dtype(x.dtype.char.lower())
     pairs = seen_as(x, (*x._shape, 2), real)
     return None if pairs is None else pairs[..., which]
 
 
 def element(store: Store, place: tuple[int, ...]) -> Any:
-    """One element of a view of a family that lies in blocks, on all ranks."""
+    """One element of a view of a distributed family, sent to all ranks."""
     head = store.family
     strides = store.strides or c_strides(store.shape)
     at = _offset(store) + sum(s * k for s, k in zip(strides, place, strict=True))
-    several = head.dtype.itemsize // store.dtype.itemsize
-    there, inside = divmod(at, several)
+    factor = head.dtype.itemsize // store.dtype.itemsize
+    there, inside = divmod(at, factor)
     where = tuple(int(k) for k in np.unravel_index(there, head.shape))
     return np.asarray([shard.element(head, where)], head.dtype).view(store.dtype)[inside]
 
@@ -93,7 +93,7 @@ def element(store: Store, place: tuple[int, ...]) -> Any:
 def _known(
     head: Store, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> Store | None:
-    """The store that has this geometry already."""
+    """The store of a family that has this geometry, or None."""
     if dtype == head.dtype and shape == head.shape and offset == 0 and contiguous(shape, strides):
         return head
     if head.views is None:
@@ -102,15 +102,15 @@ def _known(
     return found
 
 
-def _apart(shape: tuple[int, ...], index: Index) -> bool:
-    """Does each axis of a window walk along one axis of its store, or have one element?"""
+def _one_axis_each(shape: tuple[int, ...], index: Index) -> bool:
+    """Whether each axis of a window walks along one axis of its store, or has one element."""
     axes = [axis for _, stride, axis in index if axis is not None]
     walked = {axis for _, stride, axis in index if axis is not None and stride}
     return len(set(axes)) == len(axes) and all(n == 1 or a in walked for a, n in enumerate(shape))
 
 
 def _first(store: Store, index: Index | None) -> int:
-    """Where the first element of a window lies in its store's memory, in elements from that of the store."""
+    """The offset of a window's first element in its store's memory, in elements."""
     if index is None:
         return 0
     strides = store.strides or c_strides(store.shape)
@@ -118,9 +118,9 @@ def _first(store: Store, index: Index | None) -> int:
 
 
 def _offset(store: Store) -> int:
-    """Where the first element of a store lies in the memory of its family, in elements of its dtype."""
+    """The offset of a store's first element in the memory of its family, in elements of its dtype."""
     if store.origin is None:
         return 0
     parent, _, index = store.origin
-    several = parent.dtype.itemsize // store.dtype.itemsize
-    return several * (_offset(parent) + _first(parent, index))
+    factor = parent.dtype.itemsize // store.dtype.itemsize
+    return factor * (_offset(parent) + _first(parent, index))

@@ -1,8 +1,8 @@
-"""In which order the axes of arrays lie in memory, and those of NumPy's results ("K" order).
+"""The order of arrays' axes in memory, and the orders that NumPy gives its results ("K" order).
 
-A result in another order than C is a store with its axes in that order, seen through a window that turns
-them.  Stores say whether views of theirs may be turned; those of all others lie in the order of C, with or
-without gaps.
+A result in another order than C is a store in C order of the permuted axes, seen through a window that
+permutes them back.  `Store.permuted` says whether views may be so; those of all other stores are in C order,
+with or without gaps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes of a reduction: all for None, one or a tuple of them.  NumPy takes no lists or bools here."""
+    """The axes of a reduction, normalised: all for None.  NumPy takes no lists or bools here."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)
@@ -39,7 +39,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
-    """The strides in elements, without computing what is pending."""
+    """The strides in elements, without running pending work."""
     if type(x) is np.ndarray or x._small is not None:
         plain = x if type(x) is np.ndarray else x._small
         return tuple(s // plain.itemsize for s in plain.strides)
@@ -67,12 +67,12 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def in_c_order(x: Any) -> bool:
-    """Is the memory in C order?"""
+    """Whether the memory is in C order."""
     return contiguous(x.shape, strides_of(x))
 
 
 def columns_first(x: Any) -> bool:
-    """Is the memory in Fortran order, and not in C order too?"""
+    """Whether the memory is in Fortran order, and not in C order too."""
     shape, strides = x.shape, strides_of(x)
     return not contiguous(shape, strides) and contiguous(shape[::-1], strides[::-1])
 
@@ -80,10 +80,10 @@ def columns_first(x: Any) -> bool:
 def reshaped(
     shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """The strides of elements, of which there are some, seen in another shape; None if that takes a copy.
+    """The strides of a non-empty array seen in another shape; None if that takes a copy.
 
-    Axes whose elements follow each other in memory may be taken together and apart again; so the axes of the
-    new shape must fall into groups, one for each run of old axes that are one in memory.
+    Axes that are contiguous in memory merge into a run, and a run may be split into axes: the axes of the new
+    shape must fall into groups, one for each run of old axes.
     """
     runs: list[tuple[int, int]] = []  # extent and stride, the innermost first
     for n, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -106,7 +106,7 @@ def reshaped(
 
 
 def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Are these the strides of memory in C order?"""
+    """Whether these are the strides of memory in C order."""
     return (
         all(n == 1 or s == t for n, s, t in zip(shape, strides, c_strides(shape), strict=True)) or 0 in shape
     )
@@ -145,9 +145,9 @@ def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ..
 
 
 def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
-    """The axes of arrays joined, the outermost in memory first; None for C order.
+    """The axes of a concatenation, the outermost in memory first; None for C order.
 
-    NumPy sorts them by their strides, also those of 0; where the parts do not agree, C order wins.
+    NumPy sorts them by the parts' strides, zero included; where parts disagree, C order wins.
     """
     steps = [strides_of(p) for p in parts]
     if ndim < 2 or all(contiguous(p.shape, s) for p, s in zip(parts, steps, strict=True)):
@@ -180,7 +180,7 @@ def order_of_copy(x: Handle) -> tuple[int, ...] | None:
 
 
 def _may_be_permuted(x: Any) -> bool:
-    """May the axes lie in memory in another order than C's?"""
+    """Whether the axes of an operand may be in another order in memory than C's."""
     if isinstance(x, Handle) and x._small is None:
         return x._store.permuted
     a = x._small if isinstance(x, Handle) else x
@@ -188,13 +188,13 @@ def _may_be_permuted(x: Any) -> bool:
 
 
 def _lies_inside(strides: list[list[int]], axis: int, other: int) -> bool | None:
-    """Does an axis lie within one that C order has inside of it?  None if no operand says so; where
-    operands disagree, it does not."""
+    """Whether all operands have an axis inside of another one that C order has inside of it; None if no
+    operand says anything of the two."""
     said = [s[axis] < s[other] for s in strides if s[axis] and s[other]]
     return all(said) if said else None
 
 
 def _steps(x: Any, ndim: int) -> list[int]:
-    """How far apart an operand's elements are along every axis of the result; 0 where there is only one."""
+    """The absolute strides of an operand along the axes of the result; 0 where it has one element."""
     own = [0 if n == 1 else abs(s) for n, s in zip(x.shape, strides_of(x), strict=True)]
     return [0] * (ndim - len(own)) + own

@@ -1,4 +1,4 @@
-"""Which loop of a ufunc a call uses, by NumPy's own rules, remembered by the dtypes of its operands."""
+"""The loop of a ufunc that a call uses, by NumPy's own rules, cached by the dtypes of the operands."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _spell(inputs: tuple[Any, ...], output: Any) -> Loop:
 
 
 def short_power(kind: str, exponent: Any) -> str:
-    """The ufunc that NumPy's ``**`` is, to the bit, for a kind of dtype and some exponents, or ""."""
+    """The ufunc that NumPy's ``**`` calls for a kind of dtype and an exponent, or "" if it is `power`."""
     whole = type(exponent) is int
     if exponent == 2:  # of real numbers, `power` multiplies too
         return (

@@ -1,7 +1,7 @@
-"""Windows as the recorder keeps them: integer tuples, composed once for every view that a user makes.
+"""Windows: affine views of a store, as tuples of integers, composed once for every view that a user makes.
 
-A window over a store is ``None`` (all of it) or one ``(offset, stride, axis)`` per store axis, as in
-``dcarray.ir.Index``; the window's own shape stands beside it.
+A window is ``None`` (all of the store) or one ``(offset, stride, axis)`` per store axis, as in
+``dcarray.ir.Index``; the window's own shape is kept beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BASIC = frozenset({slice, int, type(None), EllipsisType})
 
 
 def is_basic(key: Any) -> bool:
-    """Is this key basic indexing, as far as its types tell without asking NumPy?"""
+    """Whether a key is basic indexing, as far as its Python types tell."""
     if type(key) is tuple:
         for k in key:  # noqa: SIM110 - a generator costs three times as much
             if type(k) not in _BASIC:
@@ -39,7 +39,7 @@ _IDENTITIES: list[Index] = [tuple((0, 1, k) for k in range(n)) for n in range(9)
 
 
 def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) -> Any:
-    """``getitem`` for a key of slices by steps of 1, the short way; None for any other key."""
+    """`getitem` for a key of slices with step 1; None for any other key."""
     out = []
     maps: list[tuple[int, int, int | None]] = []
     for axis, k in enumerate(key):
@@ -56,7 +56,7 @@ def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) ->
     return tuple(out), tuple(maps) if index is None else apply(index, maps)
 
 
-composed: Any = None  # `getitem` for the most usual keys
+composed: Any = None  # `getitem` for the most common keys, in C
 if BUILT:  # the same in C
     from dcarray._native.extension import sliced  # noqa: F401
 
@@ -123,7 +123,7 @@ def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, 
 
 
 def apply(index: Index, maps: list[tuple[int, int, int | None]]) -> Index:
-    """Compose: each window axis becomes ``start + step * i[new axis]``."""
+    """Compose an index with a map of its axes: each becomes ``start + step * i[new axis]``."""
     result: list[tuple[int, int, int | None]] = []
     for offset, stride, axis in index:
         if axis is None:
@@ -183,7 +183,7 @@ def _diagonal(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -
 
 
 def located(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index | None:
-    """The window of ``mem`` that a view of its elements is; None if it is none, or not so simple."""
+    """The window of ``mem`` whose elements a view has; None if no window describes it."""
     item = mem.itemsize
     if 0 in part.shape or any(s <= 0 for s, n in zip(mem.strides, mem.shape, strict=True) if n > 1):
         return None
@@ -213,7 +213,7 @@ def located(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index | No
 
 
 def filled(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
-    """A requested shape with its -1 worked out; None if it does not fit (NumPy says why)."""
+    """A requested shape with its -1 replaced; None if it does not fit (NumPy says why)."""
     known = 1
     for n in shape:
         known *= n if n != -1 else 1

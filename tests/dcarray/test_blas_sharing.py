@@ -11,7 +11,7 @@ import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.lowering.cpu.llvm.thread_pool import threads
 from dcarray.lowering.runtime import openblas
-from dcarray.recording import recorder
+from dcarray.recording import products
 from dcarray.tiering import blas_sharing
 
 pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
@@ -25,7 +25,7 @@ def company(monkeypatch: pytest.MonkeyPatch) -> Iterator[blas_sharing.Company]:
     monkeypatch.setattr(threads, "_pools", {1: 0, 2: 4096})
     made = blas_sharing.Company()
     made._kernels = counters.kernels
-    monkeypatch.setattr(recorder, "COMPANY", made)
+    monkeypatch.setattr(products, "COMPANY", made)
     yield made
 
 
