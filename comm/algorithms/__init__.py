@@ -1,1 +1,1 @@
-"""Distributed algorithms on whole arrays, one a file: each process calls it with its part."""
+"""Distributed algorithms: NumPy's functions on distributed arrays, one family a file."""

@@ -1,4 +1,4 @@
-"""What the ranks along one axis of a grid combine: their parts of a fold, or all that came before them."""
+"""Reductions and exclusive scans of values over the ranks along one axis of a grid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["combine_along_line", "exclusive_scan", "grid_line"]
 
 
 def grid_line(comm: Communicator, grid: ProcessGrid, axis: int) -> Communicator:
-    """The ranks along one axis of the grid through this one."""
+    """The communicator of the ranks along one axis of the grid through this rank."""
     return comm.sub(grid.sub(comm.rank, [a == axis for a in range(grid.ndim)])[1])
 
 
@@ -25,21 +25,21 @@ def combine_along_line(
     dealt: int | None,
     combine: Callable[[list[Array]], list[Array]],
 ) -> list[Array]:
-    """Combine the arrays of all ranks along a line, position by position, in the order of ranks.
+    """The arrays of all ranks along a grid line combined position by position, in the order of ranks.
 
     Parameters
     ----------
     ranks : Communicator
-        The line.
+        The ranks of the line.
     arrays : sequence of ndarray
-        This rank's, of the same shape; the same on all ranks but for the values.
+        The arrays of this rank, of one shape; the same on all ranks but for the values.
     takes_part : sequence of bool
-        For each rank of the line whether it has any: at least one.
+        For each rank of the line whether it has values: at least one has.
     dealt : int or None
-        The axis along which the result is dealt out in even blocks over the line, each rank combining its
-        own; with None every rank combines, and has, all of it.
+        The axis along which the result is distributed in even blocks over the line, each rank combining its
+        own block; with None every rank combines, and gets, all of it.
     combine : callable
-        Makes the results from the arrays' parts, stacked along a first axis.
+        A function of the arrays' parts, stacked along a first axis, that returns the results.
 
     Returns
     -------
@@ -69,25 +69,26 @@ def combine_along_line(
 def exclusive_scan(
     ranks: Communicator, total: Array, ufunc: np.ufunc, takes_part: Sequence[bool]
 ) -> Array | None:
-    """What the totals of the ranks before this one in a line make together: an exclusive scan.
+    """The exclusive scan of totals over a grid line: the combined totals of the ranks before this one.
 
-    Each rank combines a share of the positions for all others, so that nothing grows with their number.
+    Each rank combines a share of the positions for all others, so that the cost of a rank does not grow with
+    their number.
 
     Parameters
     ----------
     ranks : Communicator
-        The line.
+        The ranks of the line.
     total : ndarray
-        This rank's, of one shape and dtype on all ranks.
+        The total of this rank, of one shape and dtype on all ranks.
     ufunc : numpy.ufunc
-        What combines two.
+        The operation of the scan.
     takes_part : sequence of bool
-        For each rank of the line whether it has any.
+        For each rank of the line whether it has values.
 
     Returns
     -------
     ndarray or None
-        None where no rank before this one has any.
+        None where no rank before this one has values.
     """
     flat = total.reshape(-1)
     share = BlockAxis(flat.size, ranks.size)

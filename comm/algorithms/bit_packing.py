@@ -1,4 +1,4 @@
-"""Bits of arrays over many ranks packed into bytes, and bytes taken apart into bits."""
+"""``packbits`` and ``unpackbits`` of distributed arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unpackbits(x: DistArray, axis: int, count: int | None, bitorder: Any) -> Dis
 
 
 def _apply(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -> DistArray:
-    """A function of lines, which of an array of one axis takes parts of so many elements."""
+    """A function of lines along an axis; an array of one axis is cut at multiples of `unit` elements."""
     if x.ndim > 1:
         laid = x.redistributed(even_blocks(with_whole_axes(x.layout, {axis})))
         made = function(np.ascontiguousarray(laid.local))

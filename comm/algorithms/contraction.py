@@ -1,8 +1,9 @@
-"""A product of two distributed arrays on one rank: panels that arrive while others are multiplied, then sums.
+"""The execution of a distributed product on one rank: panels arrive while others are multiplied, then parts
+are summed.
 
-What a rank receives in each round comes straight from the ranks that own it: as many bytes as broadcasts
-along rows and columns of the grid bring, in one message from each owner.  Ranks begin with different panels,
-so that in each round all of them send and receive.
+In each round a rank receives a panel straight from the ranks that own it: as many bytes as broadcasts along
+rows and columns of the grid, in one message from each owner.  Ranks begin with different panels, so that in
+each round all of them send and receive.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from .product_layouts import Scheme, summand_layouts
 
 __all__ = ["Contraction", "Fetch", "Round", "panels"]
 
-# A panel is at least so wide that its product is worth a call, and there are at most so many.
+# A panel is wide enough that its product is worth a call, and the number of panels is limited.
 MIN_PANEL, MAX_PANELS = 64, 48
 
 Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
@@ -43,17 +44,17 @@ Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
 @dataclass(frozen=True)
 class Fetch:
-    """A factor in one round.
+    """The communication that brings one factor's panel in one round.
 
     Attributes
     ----------
     at : tuple of slice
-        The part of this rank's memory that its own elements come from.
+        The part of this rank's memory that its own elements of the panel are in.
     plan : Exchange
-        What arrives, from others and from there, in an array of `shape`.
+        The messages and local copies into an array of `shape`.
     shape : tuple of int
     sends : tuple of (tuple of slice, Exchange)
-        What others need in this round: parts of this rank's memory, each with its messages.
+        Messages to other ranks in this round, each with the part of this rank's memory that they read.
     """
 
     at: tuple[slice, ...]
@@ -63,7 +64,7 @@ class Fetch:
 
     @cached_property
     def is_local(self) -> bool:
-        """Does it lie in this rank's memory as it is needed?"""
+        """Whether the panel lies in this rank's memory as one window."""
         return (
             not self.plan.receives
             and len(self.plan.local_copies) == 1
@@ -72,7 +73,7 @@ class Fetch:
         )
 
     def items(self, memory: Array, buffer: Array | None) -> list[tuple[Exchange, Array, Array]]:
-        """Its messages, as `dcarray.comm.exchange.exchange_plan.start_exchanges` takes them."""
+        """The exchanges of the panel, as arguments of `start_exchanges`."""
         found = [(plan, memory[at], memory[at]) for at, plan in self.sends]
         return found if buffer is None else [*found, (self.plan, memory[self.at], buffer)]
 
@@ -85,7 +86,7 @@ class Round:
     b: Fetch
 
     def counts(self, itemsizes: Sequence[int]) -> Counts:
-        """Messages and bytes: one message to each peer, whatever it takes of either factor."""
+        """Messages and bytes of a round: one message to each peer, whatever it holds of either factor."""
         found = Counts()
         going: set[int] = set()
         coming: set[int] = set()
@@ -102,7 +103,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Contraction:
-    """One rank's part in a product, made without data and without the other ranks.
+    """The part of one rank in a product, planned without data and without the other ranks.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ class Contraction:
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
-        """The panels in this rank's order."""
+        """The panels in the order of this rank."""
         scheme = self.scheme
         letter, cuts = panels(scheme)
         a = self._plan_fetches(scheme.product.a, scheme.a, scheme.need_a, letter, cuts)
@@ -154,7 +155,7 @@ class Contraction:
         return found
 
     def _first_panel(self, rank: int, number: int) -> int:
-        """The panel that a rank begins with, the same for ranks that compute the same."""
+        """The panel that a rank begins with, the same for ranks that compute the same elements."""
         grid, out = (
             self.scheme.arrangement.grid,
             self.scheme.arrangement.grid_axes_of(self.scheme.product.out),
@@ -164,29 +165,30 @@ class Contraction:
 
     @cached_property
     def sum_exchange(self) -> Exchange | None:
-        """How parts come to where they are added up; None when there are none, or all get the sum."""
+        """The exchange of parts to the ranks that sum them; None when there are none, or all ranks get the
+        sum."""
         return (
             None if self.scheme.sum_layout is None else redistribute(*summand_layouts(self.scheme), self.rank)
         )
 
     @property
     def must_move(self) -> bool:
-        """Has the result still to be brought where it is wanted?"""
+        """Whether the result is not yet in its final layout after the sum."""
         return (self.scheme.sum_layout or self.scheme.out_parts) != self.scheme.out
 
     @cached_property
     def final_exchange(self) -> Exchange:
-        """How it comes there."""
+        """The exchange of the result to its final layout."""
         return redistribute(self.scheme.sum_layout or self.scheme.out_parts, self.scheme.out, self.rank)
 
     @cached_property
     def group(self) -> tuple[int, ...]:
-        """The ranks whose parts belong together."""
+        """The ranks that hold parts of the same elements."""
         grid = self.scheme.arrangement.grid
         return grid.sub(self.rank, [g in self.scheme.sum_axes for g in range(grid.ndim)])[1]
 
     def counts_of_parts(self, itemsizes: Sequence[int]) -> Counts:
-        """Messages and bytes of `parts`: the first two of those of `counts`."""
+        """Messages and bytes of `parts`, for the item sizes of the factors."""
         found = Counts()
         for one in self.rounds:
             found = found + one.counts(itemsizes)
@@ -200,7 +202,7 @@ class Contraction:
         Parameters
         ----------
         itemsizes : tuple of int
-            Bytes of an element of both factors, of sums and of the result.
+            The item sizes of both factors, of the sums and of the result.
         """
         found = self.counts_of_parts(itemsizes)
         if self.sum_exchange is not None:
@@ -215,13 +217,13 @@ class Contraction:
         Parameters
         ----------
         comm : Communicator
-            All ranks, which all call this.
+            All ranks; each of them makes this call.
         a, b : ndarray
-            This rank's memory of the factors, without halo.
+            The memory of this rank for the factors, without halo.
         out : ndarray
             This rank's memory of the result, without halo.  It may share memory with the factors.
         empty : callable, optional
-            Makes memory of a shape and dtype.
+            Allocates an array of a shape and dtype.
         """
         dtype = sum_dtype(a.dtype, b.dtype)
         alone = not self.scheme.sum_axes and not self.must_move and out.dtype == dtype
@@ -241,7 +243,8 @@ class Contraction:
             out[...] = total
 
     def parts(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
-        """Compute this rank's part of the result before anything is added up: as ``scheme.made`` lies.
+        """Compute this rank's part of the result, or summands of it, before anything is summed, in the layout
+        ``scheme.out_parts``.
 
         Parameters are those of `run`; `out` shares no memory with the factors.
         """
@@ -275,13 +278,13 @@ class Contraction:
         return start_exchanges(comm, items), factors[0], factors[1]
 
 
-# A panel of a factor: where in this rank's memory its own part of it lies, and the messages with their places
-# in that part and in an array of the shape beside.
+# A panel of a factor: the slices of this rank's memory with its own part, the messages, whose boxes are
+# relative to that part and to an array of the panel's shape, and that shape.
 _Panel = tuple[tuple[slice, ...], Exchange, tuple[int, ...]]
 
 
 def _plan_panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
-    """The indices ``[low, high)`` of an axis."""
+    """The panel of the indices ``[low, high)`` of an axis."""
     of, here = axis_interval(source, axis, low, high, rank)
     to, _ = axis_interval(target, axis, low, high, rank)
     at = (*(slice(None),) * axis, here, *(slice(None),) * (source.ndim - axis - 1))
@@ -328,7 +331,7 @@ def _plan_panels(
 
 
 def _transfer_of_run(transfer: Transfer, axis: int, run: Run) -> Transfer:
-    """A message of which only a part of an axis is sent."""
+    """A message restricted to a run of an axis."""
     return Transfer(transfer.peer, tuple([_with_run(box, axis, run) for box in transfer.boxes]))
 
 
@@ -337,11 +340,12 @@ def _with_run(box: Box, axis: int, run: Run) -> Box:
 
 
 def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
-    """The axis that is gone along in panels, and these as intervals: the same on all ranks.
+    """The axis along which factors are sent in panels, and the panels as intervals: the same on all ranks.
 
-    Panels end where a factor that travels is cut between ranks, so that most come from one owner.  There is
-    one when nothing travels, or when the axes that are summed over are dealt out themselves.  If one factor
-    travels and is not cut along what is summed over, panels of the result are made, and nothing is added up.
+    Panels end where a factor that is sent is cut between ranks, so that most come from one owner.  There is
+    one panel when no factor is sent, or when the axes that are summed over are distributed themselves.  If
+    one factor is sent and is not cut along the summed axes, panels of the result are made, and nothing is
+    added up.
     """
     of, extent, cut = scheme.product, scheme.product.extent, scheme.arrangement.cut
     factors = ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))

@@ -1,4 +1,4 @@
-"""Diagonals and traces of arrays over many ranks: only the diagonal travels."""
+"""Diagonals and traces of distributed arrays: only the diagonal is sent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> D
     x : DistArray
         Of at least two axes.
     offset : int
-        How far to the right of the main diagonal it begins.
+        The distance to the right of the main diagonal.
     axis1, axis2 : int
         Rows and columns.
 
@@ -42,7 +42,7 @@ def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> D
     if one == two:
         raise ValueError("axis1 and axis2 cannot be the same")
     others = [a for a in range(x.ndim) if a not in (one, two)]
-    first = max(0, -offset)  # the row in which it begins
+    first = max(0, -offset)  # the first row of the diagonal
     length = max(0, min(x.shape[one] - first, x.shape[two] - first - offset))
     axes: list[Spec] = [*(x.layout.axes[a] for a in others), Whole()]
     layout = Layout([*(x.shape[a] for a in others), length], x.layout.grid, axes)
@@ -78,7 +78,7 @@ def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 
 
 def _owned_indices(axis: Axis, part: int) -> Array:
-    """The indices that a part has, in the order in which they lie in its memory."""
+    """The indices of a part, in the order of its memory."""
     runs = axis.runs(part)
     parts = [
         (run.start + run.step * np.arange(run.repeats)[:, None] + np.arange(run.length)).ravel()

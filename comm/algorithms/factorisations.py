@@ -1,8 +1,9 @@
 """Systems of linear equations, determinants and Cholesky factors of distributed matrices.
 
-Columns are dealt out in blocks.  One rank factors a block of columns, which it has from top to bottom, and
-the others get it to update theirs: right-looking algorithms, as in ScaLAPACK (Blackford et al. 1997) over a
-grid of one row.  Where ScaLAPACK is installed it does this, over a grid of rows and columns.
+Columns are distributed in cyclic blocks.  One rank factors a block of columns, which it has from top to
+bottom, and broadcasts it to the others, which update theirs: right-looking algorithms, as in ScaLAPACK
+(Blackford et al. 1997) over a grid of one row.  Where ScaLAPACK is installed it is called, over a grid of
+rows and columns.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def _column(x: DistArray) -> DistArray:
 
 # ---- blocks of columns -------------------------------------------------------------------------------
 class _ColumnBlocks:
-    """A matrix of which each rank has some blocks of columns, from top to bottom."""
+    """A matrix in cyclic blocks of whole columns."""
 
     def __init__(self, x: DistArray, dtype: np.dtype[Any]) -> None:
         self.comm, (self.rows, self.extent) = x.comm, x.shape
@@ -144,14 +145,14 @@ class _ColumnBlocks:
         return range(-(-self.extent // self.width))
 
     def columns(self, k: int) -> tuple[int, int]:
-        """The columns of a block."""
+        """The interval of columns of a block."""
         return k * self.width, min(self.extent, (k + 1) * self.width)
 
     def is_local(self, k: int) -> bool:
         return k % self.comm.size == self.comm.rank
 
     def local_start(self, k: int) -> int:
-        """Where the first block of this rank from the `k`-th on begins in its memory."""
+        """The local column at which the first block of this rank from the `k`-th on begins."""
         return max(0, -(-(k - self.comm.rank) // self.comm.size)) * self.width
 
     def broadcast_rows(self, k: int, rows: slice) -> Array:
@@ -169,7 +170,7 @@ class _ColumnBlocks:
 
 
 def _eliminate(matrix: _ColumnBlocks, sides: _ColumnBlocks | None = None) -> tuple[bool, Array]:
-    """Factor a matrix in place, doing to right-hand sides what is done to its rows.
+    """LU-factor a matrix in place, and apply the row operations to right-hand sides.
 
     Returns
     -------
@@ -217,7 +218,7 @@ def _solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def _factor_panel(panel: Array) -> Array:
-    """Factor a block of columns in place; the rows exchanged, with -1 at the end when there is no pivot."""
+    """LU-factor a block of columns in place; the exchanged rows, with -1 at the end if there is no pivot."""
     width = panel.shape[1]
     pivots = np.empty(width, np.int64)
     for j in range(width):

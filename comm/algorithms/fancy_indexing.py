@@ -1,8 +1,9 @@
-"""Elements at any places of an array over many ranks: what several indices together choose, and writing them.
+"""Reading and writing elements at arbitrary positions of a distributed array: keys with several index arrays.
 
-A place is the number of an element in C order.  Each rank has some of the places, and the elements that are
-read or written there; those of all ranks, in the order of ranks, are the places of the operation.  Who wants
-elements asks their owners: counts first, then one message with the places to each, one with the elements.
+A position is the number of an element in C order.  Each rank has some of the positions, and the elements that
+are read or written there; the operation has those of all ranks, in the order of ranks.  Ranks request
+elements from their owners: counts first, then one message with the positions to each owner, one with the
+elements back.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ __all__ = [
     "resolve_key", "write_elements",
 ]  # fmt: skip
 
-Store = Callable[[Array, Any, Array], None]  # what is done with elements, by an index, and what comes there
+Store = Callable[[Array, Any, Array], None]  # stores values in an array at an index
 
 
 @dataclass(frozen=True)
 class IndexResult:
-    """What a key chooses.
+    """The elements that a key selects.
 
     Parameters
     ----------
     layout : Layout
-        Of what is chosen, cut along one axis over all ranks.
+        The layout of the selected elements, cut along one axis over all ranks.
     positions : ndarray
-        This rank's part of it: each element's place in the array.
+        The positions in the array of this rank's part of them.
     """
 
     layout: Layout
@@ -53,14 +54,14 @@ class IndexResult:
 
 
 def broadcast_local(x: DistArray, layout: Layout) -> Array:
-    """This rank's elements of an array broadcast to a layout's shape, as that deals them out.
+    """This rank's part of an array broadcast to a layout's shape, distributed as in that layout.
 
     Parameters
     ----------
     x : DistArray
-        Of a shape that can be broadcast.
+        An array of a shape that can be broadcast.
     layout : Layout
-        Over all ranks of `x`.
+        A layout over all ranks of `x`.
     """
     behind = layout.ndim - x.ndim
     pairs = zip(x.shape, layout.shape[behind:], layout.axes[behind:], strict=True)
@@ -70,7 +71,7 @@ def broadcast_local(x: DistArray, layout: Layout) -> Array:
 
 
 def check_values(given: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Can values be broadcast to what is chosen?
+    """Check that values can be broadcast to the selected elements.
 
     Raises
     ------
@@ -94,12 +95,12 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 def resolve_key(
     shape: Sequence[int], key: Sequence[slice | int | DistArray | None], comm: Communicator
 ) -> IndexResult:
-    """The places that a key of NumPy's chooses.
+    """The positions that a key of NumPy's selects.
 
     Parameters
     ----------
     shape : sequence of int
-        The array's.
+        The shape of the array.
     key : sequence of slice, int, DistArray or None
         For each axis a slice, an integer or integers, with None for new axes in between; integers on one axis
         or more at least once, and of shapes that can be broadcast together.
@@ -114,14 +115,14 @@ def resolve_key(
     common = np.broadcast_shapes(*(item.shape for item in key if isinstance(item, DistArray)))
     ndim = len(common)
     together = fancy[-1] - fancy[0] + 1 == len(fancy)
-    first = fancy[0] if together else 0  # of the axes of the indices among those of the result
+    first = fancy[0] if together else 0  # position of the axes of the index arrays in the result
     cut = next((k for k, n in enumerate(common) if n > 1), 0)
     over = ProcessGrid((comm.size,))
     dealt: list[Spec] = [Block(0) if k == cut else Whole() for k in range(ndim)]
     layout = Layout(common, over, dealt)
 
-    lengths: list[int] = []  # of the axes that are no indices'
-    lines: list[tuple[int, Array]] = []  # which of them has which places
+    lengths: list[int] = []  # of the axes of slices and new axes
+    lines: list[tuple[int, Array]] = []  # number of the axis, and the offsets of its indices
     indices: list[tuple[int, int, Array]] = []  # axis, stride and values
     axis = 0
     for item in key:
@@ -152,7 +153,7 @@ def resolve_key(
 
 
 def as_int64(values: Array) -> Array:
-    """Integers in 64 bits; what is beyond these as the largest one, which lies outside of all arrays."""
+    """Integers in 64 bits; larger ones become the largest, which lies outside of all arrays."""
     if values.dtype == np.uint64:
         values = np.minimum(values, np.uint64(np.iinfo(np.int64).max))
     return values.astype(np.int64, copy=False)
@@ -161,7 +162,7 @@ def as_int64(values: Array) -> Array:
 def _checked_indices(
     indices: Sequence[tuple[int, int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
-    """The indices, not negative; an error on all ranks where one lies outside."""
+    """The indices without negative ones; an error on all ranks where one is out of bounds."""
     told = np.zeros((len(indices), 2), np.int64)
     given = []
     for row, (axis, _, values) in zip(told, indices, strict=True):
@@ -180,14 +181,14 @@ def _checked_indices(
 
 
 def mask_positions(mask: DistArray, inner: int = 1) -> Array:
-    """The places that this rank has of those which a mask chooses, in the order of ranks.
+    """The positions of this rank that a mask selects, in the order of ranks.
 
     Parameters
     ----------
     mask : DistArray
-        Of dtype bool, on one axis at least.
+        An array of dtype bool, of one axis at least.
     inner : int
-        How many elements each element of the mask stands for, one after the other.
+        The number of consecutive elements that each element of the mask stands for.
     """
     held = mask.redistributed(row_layout(mask.shape, mask.comm.size))
     begin = held.layout.parts[0].to_global(mask.comm.rank, 0) * math.prod(mask.shape[1:])
@@ -197,7 +198,7 @@ def mask_positions(mask: DistArray, inner: int = 1) -> Array:
 
 # ---- reading and writing -----------------------------------------------------------------------------
 def read_elements(x: DistArray, places: Array) -> Array:
-    """The elements at this rank's places, in their shape."""
+    """The elements at this rank's positions, in their shape."""
     held = _blocked(x)
     order, wanted, counts = _by_owner(held, places.reshape(-1), here=True)
     asked = sparse_alltoall(x.comm, [[w] for w in wanted])
@@ -208,23 +209,23 @@ def read_elements(x: DistArray, places: Array) -> Array:
 
 
 def write_elements(x: DistArray, places: Array, values: Array, store: Store | None = None) -> DistArray:
-    """Write elements: where a place comes several times, in the order of ranks and of their places.
+    """Write elements: where a position occurs several times, in the order of ranks and of their positions.
 
     Parameters
     ----------
     x : DistArray
-        Written in place, unless it is dealt out in turn.
+        The array, which is written in place unless an axis is cyclic.
     positions : ndarray
-        This rank's, within the array.
+        The positions of this rank, within the array.
     values : ndarray
         Of the same shape.
     store : callable, optional
-        Does something else than to replace elements: like ``numpy.add.at``.
+        Replaces the assignment: a function like ``numpy.add.at``.
 
     Returns
     -------
     DistArray
-        `x`, or what it has become.
+        `x`, or the array that replaces it.
     """
     held = _blocked(x)
     order, wanted, _ = _by_owner(held, places.reshape(-1), here=False)
@@ -244,13 +245,13 @@ def write_elements(x: DistArray, places: Array, values: Array, store: Store | No
 
 
 def _blocked(x: DistArray) -> DistArray:
-    """In blocks: the piece itself, unless it is dealt out in turn."""
+    """The array without cyclic axes: itself, or redistributed in blocks."""
     dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     return x.redistributed(without_cyclic(x.layout)) if dealt else x
 
 
 def _flat_view(own: Array, at: Array) -> tuple[Array, Any]:
-    """A view of elements, and an index of it, for their places in C order."""
+    """A view of elements, and an index into it, for positions in C order."""
     return (own.reshape(-1), at) if own.flags.c_contiguous else (own, np.unravel_index(at, own.shape))
 
 
@@ -261,7 +262,7 @@ def _elements_at(own: Array, at: Array) -> Array:
 
 
 def _first_copies(layout: Layout) -> list[int]:
-    """For each rank the first one that has the same elements."""
+    """For each rank the first one that owns the same elements."""
     ranks = [0] * layout.grid.size
     shape = layout.grid.shape
     for coords in product(*map(range, shape)):
@@ -271,9 +272,9 @@ def _first_copies(layout: Layout) -> list[int]:
 
 
 def _by_owner(x: DistArray, places: Array, here: bool) -> tuple[Array, list[Array], list[int]]:
-    """Places in the order of the ranks that have them, what is each one's in its own elements, and how many.
+    """The order of positions by the ranks that own them, the positions within each owner, and their numbers.
 
-    Of ranks with the same elements it is the one nearest to this rank (`here`), or the first.
+    Of ranks with copies of an element it is the one nearest to this rank (`here`), or the first.
     """
     grid = x.layout.grid
     coords = grid.coords(x.comm.rank)

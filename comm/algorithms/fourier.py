@@ -1,6 +1,7 @@
-"""Fourier transforms of arrays over many ranks: each along whole axes, with transpositions in between.
+"""Fourier transforms of distributed arrays: each along whole axes, with transpositions in between.
 
-One line that is cut is written as a matrix (Bailey, "FFTs in external or hierarchical memory", 1990).
+A single line that is cut is transformed as a matrix (Bailey, "FFTs in external or hierarchical memory",
+1990).
 """
 
 from __future__ import annotations
@@ -55,19 +56,19 @@ def apply_along_axis(x: DistArray, axis: int, function: Callable[[Array], Any]) 
 
 
 def apply_along_axes(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> DistArray:
-    """Functions of lines along several axes, one after the other.
+    """Functions of whole lines along several axes, one after the other.
 
     Parameters
     ----------
     x : DistArray
         The array.
     steps : sequence of (int, callable)
-        For each its axis and what `apply_along_axis` takes.
+        For each step an axis and a function, as for `apply_along_axis`.
 
     Returns
     -------
     DistArray
-        As the last one leaves it: what was transposed for it is not brought back.
+        In the layout of the last step: transpositions are not undone.
     """
     for axis, function in steps:
         x = apply_along_axis(x, axis, function)
@@ -85,14 +86,14 @@ def transform_line(
     x : DistArray
         Of one axis.
     kind : {"fft", "ifft", "rfft", "irfft"}
-        Which of NumPy's.
+        The function of ``numpy.fft``.
     n, norm
         As for NumPy.
 
     Returns
     -------
     DistArray or None
-        None where the length is a prime, and where NumPy has to say what is wrong.
+        None where the length is a prime, and for arguments that NumPy rejects.
     """
     there = x.shape[0]
     length = (2 * (there - 1) if kind == "irfft" else there) if n is None else n
@@ -127,12 +128,12 @@ def transform_line(
 
 
 def _resized(x: DistArray, n: int) -> DistArray:
-    """So many elements, those that are missing zero."""
+    """The line cut or padded with zeros to `n` elements."""
     return pad_with_zeros(x, [(0, n - x.shape[0])]) if n > x.shape[0] else sliced(x, [slice(0, n)])
 
 
 def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
-    """The transform of a line, not scaled, by those of a matrix with so many rows."""
+    """The transform of a line, not scaled, by transforms of a matrix with `rows` rows."""
     n = x.shape[0]
     function, sign = (np.fft.ifft, 2j) if inverse else (np.fft.fft, -2j)
     table = apply_along_axis(
@@ -149,7 +150,7 @@ def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
     return DistArray(x.comm, flipped, np.ascontiguousarray(table.local.T)).ravelled()
 
 
-_UNSCALED: dict[bool, Any] = {False: "backward", True: "forward"}  # the norms that leave sums as they are
+_UNSCALED: dict[bool, Any] = {False: "backward", True: "forward"}  # the norms that do not scale
 
 
 def _interval(part: Any, place: int) -> slice:

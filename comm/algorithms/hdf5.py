@@ -1,4 +1,4 @@
-"""Datasets in HDF5 files written and read by all ranks: each its own elements.
+"""Datasets of HDF5 files written and read by all ranks: each its own elements.
 
 Files are opened through h5py without its parallel driver: ranks read at the same time, and write in turn.
 All ranks must see the file under the same name.
@@ -27,13 +27,13 @@ def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, A
     ----------
     file : path
     name : str
-        Of the dataset, which takes the place of one of this name.
+        The name of the dataset, which replaces one of this name.
     x : DistArray
-        The array; of several ranks with copies of an element one writes it.
+        The array; of several copies of an element one is written.
     mode : {"w", "a", "r+"}
-        How the first rank opens the file.
+        The mode in which the first rank opens the file.
     options : mapping
-        For ``h5py.Group.create_dataset``.
+        Arguments of ``h5py.Group.create_dataset``.
 
     Raises
     ------
@@ -82,16 +82,16 @@ def stored_shape(file: File, name: str, comm: Communicator) -> tuple[tuple[int, 
 def load(
     file: File, name: str, window: Sequence[range], layout: Layout, dtype: np.dtype[Any], comm: Communicator
 ) -> DistArray:
-    """Read part of a dataset: each rank what it is to have.
+    """Read a window of a dataset: each rank its own elements.
 
     Parameters
     ----------
     file, name
         The dataset.
     window : sequence of range
-        For each of its axes the places that are read, ascending.
+        For each of its axes the indices to read, ascending.
     layout : Layout
-        Who is to have what, of the window's shape.
+        The layout of the result, of the window's shape.
     dtype : dtype
         The dataset's.
     comm : Communicator

@@ -1,4 +1,5 @@
-"""Arrays over many ranks put together, shifted round, turned and repeated, as copies between windows."""
+"""Concatenation, rolling, flipping, padding, repetition and tiling of distributed arrays, as copies of
+windows."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def concatenate(
     parts : sequence of DistArray
         At least one, all on the same ranks.
     axis : int
-        Along which axis.
+        The axis.
     dtype, casting : optional
         As for NumPy.
 
@@ -72,21 +73,21 @@ def stack(
 
 
 def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> DistArray:
-    """The elements shifted round along some axes, like ``numpy.roll``.
+    """The elements shifted cyclically along some axes, like ``numpy.roll``.
 
     Parameters
     ----------
     x : DistArray
         The array.
     shift : int or sequence of int
-        By how much, for all axes or each; what is given several times for one axis adds up.
+        The distance, for all axes or each; distances for the same axis add up.
     axis : int, sequence of int or None
-        Along which axes; None shifts the elements in C order.
+        The axes; None shifts the elements in C order.
 
     Returns
     -------
     DistArray
-        Cut as `x`, in even blocks where it is dealt out in turn.
+        Distributed as `x`, with even blocks for cyclic axes.
     """
     if axis is None:
         flat = roll(x.ravelled(), shift, 0)
@@ -113,7 +114,7 @@ def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | N
 
 
 def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
-    """The elements in reverse order along some axes or all, like ``numpy.flip``; cut as `x`."""
+    """The elements in reverse order along some axes or all, like ``numpy.flip``; distributed as `x`."""
     axes = normalised_axes(axis, x.ndim)
     held = x.redistributed(without_cyclic(x.layout))
     result = empty_like(x, held.layout)
@@ -123,7 +124,7 @@ def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
 
 
 def pad_with_zeros(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray:
-    """The array with room around it, filled with zeros.
+    """The array with a border of zeros.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ def pad_with_zeros(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray
 
 
 def repeat(x: DistArray, times: int, axis: int) -> DistArray:
-    """Each element so many times after itself along an axis, like ``numpy.repeat``; nothing travels."""
+    """Each element `times` times in a row along an axis, like ``numpy.repeat``; nothing is sent."""
     if times < 0:
         raise ValueError("repeats may not contain negative values.")
     (a,) = normalised_axes(axis, x.ndim)
@@ -161,14 +162,14 @@ def repeat(x: DistArray, times: int, axis: int) -> DistArray:
 
 
 def tile(x: DistArray, times: Sequence[int]) -> DistArray:
-    """The array so many times beside itself along each axis, like ``numpy.tile``.
+    """The array repeated along each axis, like ``numpy.tile``.
 
     Parameters
     ----------
     x : DistArray
         The array.
     times : sequence of int
-        For the last axes; missing ones are taken as one, and more than there are axes make new ones.
+        The repetitions along the last axes; missing ones are one, and more than there are axes add axes.
 
     Returns
     -------
@@ -197,7 +198,7 @@ def _cut_axes(layout: Layout) -> int:
 
 
 def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    """The array in a dtype, in blocks."""
+    """The array in a dtype, without cyclic axes."""
     held = x.redistributed(without_cyclic(x.layout))
     if held.dtype == dtype:
         return held

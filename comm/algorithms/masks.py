@@ -1,4 +1,4 @@
-"""Elements that a mask chooses, of arrays over many ranks: ``x[mask]``, ``x[mask] = v`` and ``nonzero``."""
+"""Boolean indexing of distributed arrays: ``x[mask]``, ``x[mask] = v`` and ``nonzero``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def select(x: DistArray, mask: DistArray) -> DistArray:
     x : DistArray
         The array.
     mask : DistArray
-        Of dtype bool, and of the shape of the array's first axes, at least one.
+        An array of dtype bool, of the shape of the array's first axes, at least one.
 
     Returns
     -------
@@ -38,7 +38,8 @@ def select(x: DistArray, mask: DistArray) -> DistArray:
 
 
 def nonzero(x: DistArray) -> tuple[DistArray, ...]:
-    """Where the elements of an array of one axis or more are not zero, like ``numpy.nonzero``."""
+    """The indices of the elements that are not zero, like ``numpy.nonzero``, of an array of one axis at
+    least."""
     held = x.redistributed(row_layout(x.shape, x.comm.size))
     begin = held.layout.parts[0].to_global(x.comm.rank, 0)
     places = np.nonzero(held.local)
@@ -51,7 +52,7 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
     Parameters
     ----------
     x : DistArray
-        Written in place, unless it is dealt out in turn.
+        The array, which is written in place unless an axis is cyclic.
     mask : DistArray
         As for `select`.
     values : DistArray
@@ -60,7 +61,7 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
     Returns
     -------
     DistArray
-        `x`, or what it has become.
+        `x`, or the array that replaces it.
 
     Raises
     ------
@@ -83,14 +84,14 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
 
 
 def _both_by_rows(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
-    """Both cut along the first axis only, so that what is chosen lies in order."""
+    """Both cut along the first axis only, so that selected elements are in order."""
     return x.redistributed(row_layout(x.shape, x.comm.size)), mask.redistributed(
         row_layout(mask.shape, x.comm.size)
     )
 
 
 def rebalanced(comm: Communicator, some: Array) -> DistArray:
-    """Rows of which each rank has some, in the order of ranks, in even blocks."""
+    """An array in even blocks, of which each rank has some rows in the order of ranks."""
     sizes = tuple(int(n) for n in allgather(comm, np.int64(len(some))))
     goal = row_layout((sum(sizes), *some.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])

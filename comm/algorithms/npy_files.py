@@ -1,4 +1,5 @@
-"""Files of NumPy's format written and read by all ranks: each its own elements, at their places in the file.
+"""Files of NumPy's format written and read by all ranks: each its own elements, at their positions in the
+file.
 
 All ranks must see the file under the same name.
 """
@@ -30,7 +31,7 @@ def save(file: File, x: DistArray) -> None:
     file : path
         With its extension; overwritten if it exists.
     x : DistArray
-        The array; of several ranks with copies of an element one writes it.
+        The array; of several copies of an element one is written.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def _create(file: File, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
 
 
 def run_on_first_rank(comm: Communicator, action: Any) -> Any:
-    """Something that one rank does for all; what goes wrong goes wrong on all."""
+    """The result of an action that the first rank performs; its exception is raised on all ranks."""
     found: Any = None
     if comm.rank == 0:
         try:
@@ -87,13 +88,13 @@ def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dt
 
 
 def load(file: File, layout: Layout, comm: Communicator) -> DistArray:
-    """Read an array that ``numpy.save`` has written: each rank what it is to have.
+    """Read an array that ``numpy.save`` has written: each rank its own elements.
 
     Parameters
     ----------
     file : path
     layout : Layout
-        Who is to have what, of the shape of the array in the file.
+        The layout of the result, of the shape of the array in the file.
     comm : Communicator
     """
     a = np.load(file, mmap_mode="r")
@@ -105,7 +106,7 @@ def load(file: File, layout: Layout, comm: Communicator) -> DistArray:
 
 
 def local_boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """What a rank has, in boxes: their places in the array and among its own elements."""
+    """A rank's elements as boxes: slices of the array, and slices of the rank's own elements."""
     axes: list[Sequence[tuple[slice, slice]]] = []
     for runs in layout.runs(rank):
         pairs, at = [], 0

@@ -1,4 +1,5 @@
-"""What follows from the order of elements over many ranks: those that differ, places in sorted arrays."""
+"""Functions of the order of elements of distributed arrays: ``unique``, ``searchsorted``, sorted values with
+counts."""
 
 from __future__ import annotations
 
@@ -33,26 +34,26 @@ __all__ = [
 
 
 def map_local(x: DistArray, function: Callable[[Array], Any]) -> DistArray:
-    """A function of one element at a time; nothing travels."""
+    """A function applied element by element; nothing is sent."""
     return DistArray(x.comm, x.layout.without_halo(), np.asarray(function(x.local)))
 
 
 # ---- elements that differ ----------------------------------------------------------------------------
 def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, DistArray, DistArray]:
-    """The elements that differ, in ascending order, like ``numpy.unique``.
+    """The distinct elements in ascending order, like ``numpy.unique``.
 
     Parameters
     ----------
     x : DistArray
-        Of any shape, and of a dtype that NumPy compares, but not complex.
+        An array of any shape, of a dtype that NumPy compares, but not complex.
     equal_nan : bool
         Whether all NaNs are one element.
 
     Returns
     -------
     DistArray, DistArray, DistArray, DistArray
-        The elements, where in C order each comes first, which of them each element of `x` is, in the shape of
-        `x`, and how often each is there.
+        The elements, the first position of each in C order, the inverse indices in the shape of
+        `x`, and the counts.
     """
     comm, n = x.comm, math.prod(x.shape)
     flat = x.ravelled()
@@ -77,7 +78,7 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
 
 
 def unique_values(x: DistArray, equal_nan: bool = True) -> DistArray:
-    """The elements that differ alone: of each rank only those travel that differ there."""
+    """The distinct elements without indices and counts: each rank sends only its own distinct ones."""
     some = np.unique(x.local, equal_nan=equal_nan)
     sizes = tuple(int(n) for n in allgather(x.comm, np.int64(some.size)))
     layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
@@ -88,13 +89,13 @@ def unique_values(x: DistArray, equal_nan: bool = True) -> DistArray:
 
 
 def all_differ(values: DistArray) -> bool:
-    """Are there no two equal ones among sorted elements, nor two NaNs?"""
+    """Whether sorted elements contain no two equal ones, nor two NaNs."""
     first = _is_first(values, True)
     return not allgather(values.comm, np.bool_(not first.all())).any()
 
 
 def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArray]:
-    """The rows of a table that differ, as `unique`, in the order of their first elements that do."""
+    """The distinct rows of a table, as `unique`, in lexicographic order."""
     comm, columns = x.comm, x.shape[1]
     held = x.redistributed(row_layout(x.shape, comm.size))
     flat = Layout(x.shape[:1], held.layout.grid, held.layout.axes[:1])
@@ -108,7 +109,7 @@ def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArra
 
 
 def _is_first(x: DistArray, equal_nan: bool) -> Array:
-    """Which sorted elements of this rank are not what comes before them."""
+    """A mask of this rank's sorted elements that differ from the element before them."""
     own = x.local
     ends = allgather(x.comm, own[-1] if own.size else np.zeros((), x.dtype))
     some = allgather(x.comm, np.bool_(own.size > 0))[: x.comm.rank]
@@ -126,16 +127,16 @@ def _differ(a: Array, b: Array, equal_nan: bool) -> Any:
 
 # ---- places in sorted arrays -------------------------------------------------------------------------
 def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
-    """Where elements would be put into a sorted array, like ``numpy.searchsorted``.
+    """The positions at which elements would be inserted in a sorted array, like ``numpy.searchsorted``.
 
-    Each goes to the rank that has the elements around its place.
+    Each element is sent to the rank that has the elements around its position.
 
     Parameters
     ----------
     a : DistArray
         Of one axis, in ascending order.
     v : DistArray
-        The elements, laid out as the result is to be.
+        The elements, in the layout of the result.
     side : {"left", "right"}
     """
     comm = a.comm
@@ -149,7 +150,7 @@ def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
     heads = allgather(comm, own[0] if own.size else np.zeros((), a.dtype))
     there = np.flatnonzero([part.size(k) > 0 for k in range(comm.size)])
     flat = v.local.reshape(-1)
-    # the last rank that begins before the place
+    # the last rank that begins before the position
     owners = there[np.maximum(np.searchsorted(heads[there], flat, side) - 1, 0)]
     order = order_by_owner(owners, comm.size)
     counts = np.bincount(owners, minlength=comm.size)
@@ -167,7 +168,7 @@ def _axes(x: DistArray) -> Any:
 
 
 def sorted_with_count(x: DistArray, without_nan: bool) -> tuple[DistArray, int]:
-    """The elements in ascending order on one axis, and how many they are, those that are no NaN if asked."""
+    """The elements in ascending order on one axis, and their number, without NaNs if asked."""
     values = sorted_values(x.ravelled())
     count = math.prod(x.shape)
     if without_nan and x.dtype.kind == "f":
@@ -177,7 +178,7 @@ def sorted_with_count(x: DistArray, without_nan: bool) -> tuple[DistArray, int]:
 
 # ---- counts ------------------------------------------------------------------------------------------
 def sum_over_ranks(x: DistArray, counts: Array) -> DistArray:
-    """The sum of arrays of one shape and dtype, of which each rank of `x` has one."""
+    """The sum of arrays of one shape and dtype, of which each rank has one."""
     comm = x.comm
     layout = Layout(
         (comm.size, *counts.shape), ProcessGrid((comm.size,)), [Block(0), *[Whole()] * counts.ndim]

@@ -1,4 +1,4 @@
-"""Products of two arrays, summed over some of their axes: what each axis does, and the product on one rank.
+"""The axes of a product of two arrays summed over some axes, and its computation on one rank.
 
 Axes are named by letters as in ``einsum``: ``"mk,kn->mn"`` is a matrix product, ``"bmk,bkn->bmn"`` a stack of
 them, ``"mk,k->m"`` one with a vector, ``"k,k->"`` a scalar product, ``"m,n->mn"`` an outer one.
@@ -23,9 +23,9 @@ __all__ = ["Product", "multiply", "parse", "sum_dtype"]
 class Product:
     """The axes of two factors and of their product, each axis a letter.
 
-    What both factors and the product have is the batch; what the product has of one factor only are rows and
-    columns; what both factors have and the product does not is summed over.  There may be axes of one element
-    that nobody else has.
+    Axes of both factors and the product are the batch; axes of the product and one factor are rows and
+    columns; axes of both factors that the product lacks are inner, summed over.  An axis of one element may
+    be in one array alone.
     """
 
     a: str
@@ -62,7 +62,7 @@ def parse(subscripts: str, a: Sequence[int], b: Sequence[int], added: bool = Fal
     subscripts : str
     a, b : sequence of int
     added : bool
-        May the product have axes, of one element, that no factor has?
+        Whether the product may have axes, of one element, that no factor has.
 
     Raises
     ------
@@ -90,9 +90,9 @@ def parse(subscripts: str, a: Sequence[int], b: Sequence[int], added: bool = Fal
 
 
 def sum_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which `numpy.matmul` computes, and in which sums of parts are made.
+    """The dtype in which `numpy.matmul` computes, and in which parts are summed.
 
-    That is NumPy's own, but single precision for halves, as their sums are made by NumPy, too.
+    That is NumPy's result dtype, but single precision for half precision, whose sums NumPy makes so, too.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def sum_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def multiply(product: Product, a: Array, b: Array, out: Array, add: bool) -> None:
-    """Put the product of parts of two arrays into a part of the third, or add it there.
+    """Write the product of local blocks of two arrays into a block of the third, or add it there.
 
     The local product is NumPy's `matmul`, in the dtype of `out`, which shares no memory with the factors.
     """
@@ -137,5 +137,5 @@ def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Ar
 
 
 def _for_blas(x: Array) -> bool:
-    """Whether matrices lie by rows or by columns without gaps between neighbours, as BLAS takes them."""
+    """Whether matrices lie by rows or by columns without gaps between neighbours, as BLAS requires."""
     return x.itemsize in x.strides[-2:] or x.size < 2

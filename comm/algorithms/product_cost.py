@@ -1,7 +1,8 @@
-"""What ways to deal out a product cost the ranks by whom they are judged, worked out axis by axis.
+"""The cost of distributing a product in some way, for the ranks by which distributions are compared.
 
-How much a rank needs of an axis, and has of that, is the same in all ways that deal the axis out alike.  What
-travels of an array is a product of such numbers, so that many ways are weighed without a layout of any.
+A rank's share of an axis is the same in all distributions that cut the axis alike.  The elements of an array
+that a rank receives follow from products of such shares, so that many distributions are compared without
+making their layouts.
 """
 
 from __future__ import annotations
@@ -21,33 +22,33 @@ from .product_axes import Product
 
 __all__ = ["FLOPS_PER_BYTE", "Choices", "LowerBounds", "ProductCosts", "Sum"]
 
-# What a rank computes while it would receive one byte.  It decides where fewer bytes would mean more work: a
+# The operations of a rank while it receives one byte.  It decides where fewer bytes mean more work: a
 # product of copies made by every rank against one made in parts and sent round.
 FLOPS_PER_BYTE = 8
 
-#: Where parts of a product are added up: as it is wanted; as it is made but for some axes that are then cut
-#: like this; or, also where there are no parts, on every rank that has some.
+#: The layout in which parts of a product are summed: the wanted one; the one of the parts, with some axes cut
+#: in addition; or None: on every rank that has parts, also where there are none.
 Sum = Layout | Mapping[str, Spec] | None
 
-#: For each axis of a grid what it may deal out: axes of the product, or None.
+#: For each axis of a grid the axes of the product that it may distribute, or None.
 Choices = Sequence[Sequence[tuple[str, Spec] | None]]
 
 _WHOLE = Whole()
-_ROUNDED = 1 - 1e-9  # what is multiplied in another order may come out a little larger
+_ROUNDED = 1 - 1e-9  # products in another order may round to a larger number
 
 
 class ProductCosts:
-    """A few ranks that tell what a product costs them.
+    """The costs of a product for a few sample ranks.
 
     Parameters
     ----------
     product : Product
     a, b : Layout
-        Of the factors as they are, bare.
+        The layouts of the factors, without halo.
     out : Layout or None
-        Where the result is wanted, bare; None: wherever it is made.
+        The wanted layout of the result, without halo; None: any.
     itemsizes : tuple of int
-        Bytes of an element of the factors and of the result.
+        The item sizes of the factors and of the result.
     """
 
     def __init__(
@@ -57,13 +58,13 @@ class ProductCosts:
         self._arrays = ((product.a, a), (product.b, b), (product.out, out))
         self._had: dict[int, _Holdings] = {}
         self._known: dict[ProcessGrid, list[_RankCosts]] = {}
-        # Ranks in the middle mostly receive most: the others are asked only about what is cheap for these.
+        # Ranks in the middle mostly receive most: others are asked only if a distribution is cheap for them.
         size = a.grid.size
         self._ranks = sorted(sample_ranks(size), key=lambda rank: abs(2 * rank - size))
 
     @cached_property
     def first(self) -> _FirstRank:
-        """What rank 0 has, and what there is in all."""
+        """The elements of rank 0, and of all arrays."""
         of, had = self.product, self.holdings(0)
         held = [math.prod(part.size for part in parts.values()) for parts in (had.a, had.b)]
         extent = of.extent
@@ -72,7 +73,7 @@ class ProductCosts:
         return _FirstRank(held[0], held[1], had.wanted, whole[0], whole[1], whole[2], work)
 
     def rank_costs(self, grid: ProcessGrid, k: int) -> _RankCosts:
-        """One of the ranks in the order in which they are asked."""
+        """The costs for the `k`-th rank in the order in which they are asked."""
         judges = self._known.setdefault(grid, [])
         while k >= len(judges):
             judges.append(_RankCosts(self, grid, self._ranks[len(judges)]))
@@ -81,23 +82,24 @@ class ProductCosts:
     def best(
         self, grid: ProcessGrid, cut: Mapping[str, Spec], sums: Iterable[Sum], most: float = math.inf
     ) -> tuple[float, Sum] | None:
-        """The cheapest of some ends of a product: what the rank with most to receive and to compute
-        receives, and its work, in bytes.
+        """The cheapest of several layouts of the sums for one distribution of a product.
+
+        The cost is that of the rank with most to receive and to compute: bytes received, and work in bytes.
 
         Parameters
         ----------
         grid : ProcessGrid
         cut : mapping of str to Spec
-            How axes of the product are dealt out over it; the others are whole.
+            The distribution of axes of the product over the grid; the others are whole.
         sums : iterable of Sum
-            Where parts of the result may be added up.
+            The layouts in which parts of the result may be summed.
         most : float
-            It has to cost less.
+            An upper bound: costlier ones are skipped.
 
         Returns
         -------
         (float, Sum), or None
-            The first of the cheapest, with its cost; None when all of them cost too much.
+            The first of the cheapest, with its cost; None when all of them cost more than the bound.
         """
         ways, found = [self.rank_costs(grid, 0).local_product(cut)], None
         if ways[0].least >= most:
@@ -116,7 +118,7 @@ class ProductCosts:
         return found
 
     def holdings(self, rank: int) -> _Holdings:
-        """What a rank has before, and is to have in the end."""
+        """The parts that a rank has of the factors, and wants of the result."""
         found = self._had.get(rank)
         if found is None:
             a, b, out = (
@@ -131,7 +133,7 @@ class ProductCosts:
 
 
 class _Part(NamedTuple):
-    """A part of an axis: an interval, or of one that is dealt out in turn the axis and the part's number."""
+    """A part of an axis: an interval, or for a cyclic axis the axis and the number of the part."""
 
     low: int
     high: int
@@ -142,7 +144,7 @@ class _Part(NamedTuple):
         return self.high - self.low if self.turn is None else self.turn[0].size(self.turn[1])
 
     def overlap(self, other: _Part | None) -> int:
-        """How many indices both have; one if there is no other."""
+        """The number of indices that two parts share; one if there is no other part."""
         if other is None:
             return 1
         if self.turn is None and other.turn is None:
@@ -151,12 +153,12 @@ class _Part(NamedTuple):
 
     @property
     def axis(self) -> tuple[Axis, int]:
-        """An axis of which it is a part, and which."""
+        """An axis of which this is a part, and the number of the part."""
         return self.turn or (BlockAxis(self.high, 2, (self.low, self.high - self.low)), 1)
 
 
 def _even_part(extent: int, parts: int, part: int) -> _Part:
-    """One of as many parts of an axis, of sizes that differ by at most one, the larger ones first."""
+    """One of `parts` parts of an axis, of sizes that differ by at most one, the larger ones first."""
     small, larger = divmod(extent, parts)
     low = part * small + min(part, larger)
     return _Part(low, low + small + (part < larger))
@@ -169,7 +171,8 @@ def _part(axis: Axis, part: int) -> _Part:
 
 
 class _Holdings(NamedTuple):
-    """What a rank has of the factors, and is to have of the result: a part of each axis, and its elements."""
+    """The parts of each axis that a rank has of the factors and wants of the result, and the result's
+    elements."""
 
     a: dict[str, _Part]
     b: dict[str, _Part]
@@ -178,8 +181,8 @@ class _Holdings(NamedTuple):
 
 
 class _FirstRank(NamedTuple):
-    """What rank 0 has of the factors, and is to have of the result; the elements of these arrays; and all
-    work, in bytes."""
+    """The elements that rank 0 has of the factors and wants of the result, the elements of these arrays, and
+    all work in bytes."""
 
     of_a: int
     of_b: int
@@ -191,25 +194,25 @@ class _FirstRank(NamedTuple):
 
 
 class LowerBounds:
-    """What rank 0 pays at least, by the sizes alone of what it needs, makes and has.
+    """Lower bounds of the cost for rank 0, from the sizes of its parts alone.
 
-    Which elements these are is not looked at: of what it has, all may be what it needs.  So most ways to make
-    a product are left out for the price of a few products of numbers each.  No rank has larger parts of axes
-    in even blocks.
+    Which elements these are is ignored: all that it has may be among what it needs.  So most distributions
+    are excluded for the price of a few multiplications each.  No rank has larger parts of axes in even
+    blocks.
 
     Parameters
     ----------
     judges : Judges
     grid : ProcessGrid
     choices : sequence
-        For each axis of the grid, the letters of the axes of the product that it may deal out, and how.
+        For each axis of the grid, the axes of the product that it may distribute, and how.
     """
 
     def __init__(self, judges: ProductCosts, grid: ProcessGrid, choices: Choices) -> None:
         self.costs, self.grid = judges, grid
         extent = judges.product.extent
         self._needs: dict[tuple[str, int], int] = {}
-        # Along each axis of the grid, the smallest part of any axis that this rank may need.
+        # Along each axis of the grid, the smallest share of any axis that this rank may need.
         self._least: list[float] = []
         for g, (parts, given) in enumerate(zip(grid.shape, choices, strict=True)):
             least = 1.0
@@ -226,7 +229,7 @@ class LowerBounds:
             self._least.append(least)
 
     def least(self, cut: Mapping[str, Spec]) -> float:
-        """What a way costs at least, wherever parts are added up."""
+        """A lower bound of the cost of a distribution, for any layout of the sums."""
         of, sizes, first = self.costs.product, self.costs.sizes, self.costs.first
         extent, a, b, made, work = of.extent, first.a, first.b, first.out, first.work
         parts, smaller = 1, 1.0
@@ -252,14 +255,14 @@ class LowerBounds:
         return (come + add * sizes[2] + work) * _ROUNDED
 
     def least_with_idle_axis(self) -> float:
-        """What ways cost at least that leave out an axis of the grid of several ranks."""
+        """A lower bound of the cost of distributions that do not use a grid axis of several ranks."""
         share = math.prod(self._least)
         several = [least for least, n in zip(self._least, self.grid.shape, strict=True) if n > 1]
         return self.costs.first.work * share / max(several) * _ROUNDED if several and share else 0.0
 
 
 class _AxisShare(NamedTuple):
-    """How much a rank needs of an axis, and of that has in the factors and is to have in the result."""
+    """The size of the part of an axis that a rank needs, and its overlaps with the parts it has and wants."""
 
     needs: int
     of_a: int
@@ -268,19 +271,19 @@ class _AxisShare(NamedTuple):
 
 
 class _LocalProduct(NamedTuple):
-    """How a rank gets and makes its share of a product, before anything is added up.
+    """The part of one rank in a product before anything is summed.
 
     Attributes
     ----------
     cut : mapping of str to Spec
     come : int
-        The bytes of factors that it receives.
+        The bytes of factors that the rank receives.
     work : float
-        What it computes, in bytes.
+        Its work, in bytes.
     made, there : int
-        The elements of the result that it makes, or makes parts of, and those among them that it is to have.
+        The elements of the result of which it makes values or parts, and those among them that it wants.
     parts : int
-        How many ranks have parts of the same elements.
+        The number of ranks with parts of the same elements.
     """
 
     cut: Mapping[str, Spec]
@@ -292,12 +295,12 @@ class _LocalProduct(NamedTuple):
 
     @property
     def least(self) -> float:
-        """What it costs at least."""
+        """A lower bound of the cost."""
         return self.come + self.work
 
 
 class _RankCosts:
-    """One rank on one grid."""
+    """The costs of one rank on one grid."""
 
     def __init__(self, judges: ProductCosts, grid: ProcessGrid, rank: int) -> None:
         self.costs, self.grid, self.rank = judges, grid, rank
@@ -308,9 +311,9 @@ class _RankCosts:
         return self.grid.coords(self.rank)
 
     def share(self, x: str, spec: Spec) -> _AxisShare:
-        """Its share of an axis that is dealt out so."""
+        """The rank's share of an axis in a distribution."""
         known = self._shares[x]
-        # Hardly anything is dealt out but in even blocks: to find that takes no look at the sizes of blocks.
+        # Nearly all axes are in even blocks: their key needs no hash of block sizes.
         key: Any = spec.grid_axis if isinstance(spec, Block) and spec.sizes is None else spec
         found = known.get(key)
         if found is None:
@@ -331,7 +334,7 @@ class _RankCosts:
         return found
 
     def local_product(self, cut: Mapping[str, Spec]) -> _LocalProduct:
-        """Its part when axes of the product are dealt out so."""
+        """The rank's part in a distribution of the axes of the product."""
         of, sizes = self.costs.product, self.costs.sizes
         of_a, of_b, of_out, inner = of.a, of.b, of.out, of.inner
         need_a = stay_a = need_b = stay_b = made = there = points = parts = 1
@@ -355,7 +358,7 @@ class _RankCosts:
         return _LocalProduct(cut, come, 2 * made * points / FLOPS_PER_BYTE, made, there, parts)
 
     def cost(self, way: _LocalProduct, summed: Sum) -> float:
-        """What it costs to add up parts there, all in all."""
+        """The cost of a distribution with parts summed in some layout."""
         wanted = self.costs.holdings(self.rank).wanted
         if summed is None:
             more, there = 2 * (way.parts - 1) / way.parts * way.made, way.there

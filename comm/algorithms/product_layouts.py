@@ -1,10 +1,11 @@
-"""Which rank computes what of a product of two distributed arrays: chosen by what would have to travel.
+"""The distribution of a product of two distributed arrays over ranks, chosen by the bytes that have to be
+sent.
 
-Each axis of the grid deals out one axis of the product's iteration space, or none.  Where both axes of the
-grid deal out axes of the result, the result stays where it is and the factors travel (SUMMA with a stationary
-C, van de Geijn and Watts 1997); where one deals out an axis that is summed over, a factor stays and parts of
-the result are added up (stationary A or B).  Products with vectors, stacks of products and scalar products
-are other choices of the same kind.
+Each axis of the grid distributes one axis of the product's iteration space, or none.  Where both axes of the
+grid distribute axes of the result, the result stays and the factors are sent (SUMMA with a stationary C, van
+de Geijn and Watts 1997); where one distributes an axis that is summed over, a factor stays and parts of the
+result are added up (stationary A or B).  Products with vectors, stacks of products and scalar products are
+other choices of the same kind.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["Arrangement", "Scheme", "choose", "cost", "summand_layouts"]
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How the axes of a product are dealt out over a grid; axes that are not named are whole."""
+    """The distribution of the axes of a product over a grid; axes that are not named are whole."""
 
     grid: ProcessGrid
     cuts: tuple[tuple[str, Spec], ...]
@@ -39,29 +40,29 @@ class Arrangement:
         return dict(self.cuts)
 
     def layout(self, letters: str, extent: dict[str, int]) -> Layout:
-        """Where an array with some axes of the product is needed, or made."""
+        """The layout in which an array with some axes of the product is needed, or made."""
         return Layout([extent[x] for x in letters], self.grid, [self.cut.get(x, Whole()) for x in letters])
 
     def grid_axes_of(self, letters: str) -> tuple[int, ...]:
-        """The axes of the grid that deal out some axes of the product."""
+        """The axes of the grid that distribute some axes of the product."""
         return tuple(spec.grid_axis for x, spec in self.cuts if x in letters and not isinstance(spec, Whole))
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """How a product is computed, the same on all ranks.
+    """The computation of a product, the same on all ranks.
 
     Attributes
     ----------
     product : Product
     a, b : Layout
-        Of the factors as they are, bare.
+        The layouts of the factors, without halo.
     arrangement : Arrangement
     sum_layout : Layout or None
-        Where parts of the result are added up, if there are any: each rank receives all parts of its own
+        The layout in which parts of the result are summed, if any: each rank receives all parts of its own
         elements.  None: every rank of those that have parts gets the sum, by one `Allreduce`.
     out : Layout
-        Of the result.
+        The layout of the result.
     """
 
     product: Product
@@ -73,26 +74,26 @@ class Scheme:
 
     @cached_property
     def need_a(self) -> Layout:
-        """Where the first factor is needed."""
+        """The layout in which the first factor is needed."""
         return self.arrangement.layout(self.product.a, self.product.extent)
 
     @cached_property
     def need_b(self) -> Layout:
-        """Where the second factor is needed."""
+        """The layout in which the second factor is needed."""
         return self.arrangement.layout(self.product.b, self.product.extent)
 
     @cached_property
     def out_parts(self) -> Layout:
-        """Where the result, or parts of it, is made."""
+        """The layout in which the result, or parts of it, is made."""
         return self.arrangement.layout(self.product.out, self.product.extent)
 
     @cached_property
     def sum_axes(self) -> tuple[int, ...]:
-        """The axes of the grid along which there are parts to be added up."""
+        """The axes of the grid along which there are parts to be summed."""
         return self.arrangement.grid_axes_of(self.product.inner)
 
     def __str__(self) -> str:
-        """What stays and what travels."""
+        """The product, and the factors that are sent, in words."""
         both = ((self.a, self.need_a), (self.b, self.need_b))
         first, second = ("stays" if nothing_moves(have, need) else "travels" for have, need in both)
         of = (
@@ -109,19 +110,19 @@ def choose(
     out: Layout | None = None,
     itemsizes: tuple[int, int, int] = (8, 8, 8),
 ) -> Scheme:
-    """The scheme with the least to receive, and to compute, for the rank that has most of it.
+    """The cheapest scheme: with the least to receive and to compute for the rank that has most of it.
 
-    Bytes are worked out for a few ranks instead of for all.
+    Bytes are computed for a few ranks instead of for all.
 
     Parameters
     ----------
     product : Product
     a, b : Layout
-        Of the factors.
+        The layouts of the factors.
     out : Layout, optional
-        Where the result is wanted; by default where it is made with the least to send.
+        The layout of the result; by default the one with the least to send.
     itemsizes : tuple of int
-        Bytes of an element of the factors and of the result.
+        The item sizes of the factors and of the result.
 
     Returns
     -------
@@ -142,7 +143,7 @@ def cost(
     out: Layout | None = None,
     itemsizes: tuple[int, int, int] = (8, 8, 8),
 ) -> float:
-    """What the scheme of `choose` costs a rank: the bytes that it receives, and its work in bytes."""
+    """The cost of the scheme of `choose` for a rank: the bytes that it receives, and its work in bytes."""
     return _best(product, a, b, out, itemsizes)[0]
 
 
@@ -160,7 +161,7 @@ def _best(
     a, b = simplified(a), simplified(b)
     wanted = None if out is None else simplified(out)
     judges = ProductCosts(product, a, b, wanted, itemsizes)
-    # The first of the cheapest is found by looking at those first that cost little at least.
+    # Best-first search by lower bounds.
     least, best, first = math.inf, None, (-1, 0)
     heap: list[tuple[float, tuple[int, int], LowerBounds, Mapping[str, Spec] | None]] = []
     grids = list(_grids(product, a, b, wanted))
@@ -201,24 +202,24 @@ def _scheme(
 
 @dataclass(frozen=True)
 class _Assignments:
-    """What the axes of a grid may deal out of a product.
+    """The possible assignments of axes of a product to the axes of a grid.
 
     Attributes
     ----------
     choices : sequence
-        For each axis of the grid, axes of the product; and last None, which is all for an axis of one rank.
+        For each axis of the grid, axes of the product, and last None: all there is for an axis of one rank.
     """
 
     choices: Choices
 
     @cached_property
     def full(self) -> list[tuple[int, dict[str, Spec]]]:
-        """The ways in which each axis of several ranks deals something out, numbered among all."""
+        """The assignments in which each axis of several ranks distributes an axis, numbered among all."""
         return [way for way in self._all if len(way[1]) == self._several]
 
     @cached_property
     def others(self) -> list[tuple[int, dict[str, Spec]]]:
-        """The other ways."""
+        """The other assignments."""
         return [way for way in self._all if len(way[1]) < self._several]
 
     @cached_property
@@ -238,7 +239,7 @@ class _Assignments:
 def _grids(
     product_: Product, a: Layout, b: Layout, out: Layout | None
 ) -> Iterator[tuple[ProcessGrid, _Assignments]]:
-    """The grids over which a product may be made, and the ways to do it."""
+    """The grids over which a product may be made, and the assignments of axes to each."""
     terms = [(product_.a, a), (product_.b, b)]
     terms.sort(key=lambda term: -math.prod(term[1].shape))
     if out is not None:
@@ -247,7 +248,7 @@ def _grids(
     if out is None and product_.out:
         grids[choose_grid([product_.extent[x] for x in product_.out], a.grid.size)] = None
     letters = [x for x, n in product_.extents if n > 1 and (x in product_.out or x in product_.inner)]
-    # Where all is cut in even blocks, or will be, grids with as many axes deal out the same.
+    # Where all blocks are even, grids with several ranks along the same axes have the same assignments.
     even = all(
         isinstance(spec, Whole) or (isinstance(spec, Block) and spec.sizes is None)
         for _, layout in terms
@@ -268,7 +269,7 @@ def _grids(
 
 
 def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
-    """How an axis is dealt out over an axis of a grid: as an array has it already, if one does."""
+    """The distribution of an axis over an axis of a grid: that of an array which has it already, if any."""
     near: Spec | None = None
     for letters, layout in terms:
         if letter not in letters:
@@ -286,14 +287,14 @@ def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Lay
 def _sum_layouts(
     of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None
 ) -> Iterator[Sum]:
-    """Where parts of the result may be added up."""
+    """The layouts in which parts of the result may be summed."""
     yield None
     over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
     if not over:
         return
     if wanted is not None and not any(wanted.grid.shape[g] > 1 for g in wanted.copy_axes):
         yield wanted
-    # The parts' copies are cut along axes of the result that nothing is dealt out over.
+    # Copies of the parts are cut along axes of the result that are whole.
     further: dict[str, Spec] = {}
     whole = {x: of.extent[x] for x in of.out if x not in cut}
     for g in over:
@@ -307,7 +308,7 @@ def _sum_layouts(
 
 
 def summand_layouts(scheme: Scheme) -> tuple[Layout, Layout]:
-    """Parts that are to be added up as one array with axes for the parts: as made, and all together."""
+    """The parts to be summed as one array with leading axes for the parts: as made, and all together."""
     summed, parts = scheme.sum_layout, with_summand_axes(scheme.out_parts, scheme.sum_axes)
     assert summed is not None
     rest = parts.shape[: len(scheme.sum_axes)]

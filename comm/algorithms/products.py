@@ -1,4 +1,4 @@
-"""Products and transposes of distributed arrays, as NumPy's ``einsum``, ``matmul`` and ``transpose``."""
+"""Products and transposes of distributed arrays: ``einsum`` of two operands, ``matmul`` and ``transpose``."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def einsum(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = 
     Parameters
     ----------
     subscripts : str
-        As ``"mk,kn->mn"``; each letter at most once in each array.
+        Of the form ``"mk,kn->mn"``; each letter at most once in each array.
     a, b : DistArray
         Arrays over the same ranks.
     layout : Layout, optional
-        Where the result is wanted; by default where it is made with the least to send.
+        The layout of the result; by default the one with the least to send.
 
     Returns
     -------
     DistArray
-        Of the dtype that `numpy.matmul` gives.
+        The result, of the dtype that `numpy.matmul` gives.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def einsum(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = 
 
 
 def matmul(a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
-    """``a @ b`` with the meaning that `numpy.matmul` gives it: vectors, matrices, stacks of matrices.
+    """``a @ b`` like `numpy.matmul`: vectors, matrices, stacks of matrices.
 
     Parameters and errors are those of `einsum`.
     """
@@ -92,13 +92,13 @@ def transpose(x: DistArray, axes: Sequence[int] | None = None, layout: Layout | 
     axes : sequence of int, optional
         As for `numpy.transpose`; by default the reverse order.
     layout : Layout, optional
-        Where the result is wanted: with the layout of `x` on a square grid, ranks exchange blocks in pairs.
-        By default nothing travels, and the result is cut over the grid as `x` is.
+        The layout of the result: with the layout of `x` on a square grid, ranks exchange blocks in pairs.
+        By default nothing is sent, and the result is distributed over the grid as `x` is.
 
     Returns
     -------
     DistArray
-        A view where nothing travels.
+        A view where nothing is sent.
     """
     order = tuple(reversed(range(x.ndim))) if axes is None else tuple(int(a) % max(x.ndim, 1) for a in axes)
     source = permuted(x.layout, order)

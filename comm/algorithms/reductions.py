@@ -1,8 +1,8 @@
-"""Folds of arrays over many ranks: sums, products, extrema and their places, along some axes or all.
+"""Reductions of distributed arrays: sums, products, extrema and their indices, along some axes or all.
 
-Each rank folds its own part, then the ranks along a grid axis combine theirs in the order of ranks, pairwise,
-so that the result is the same every time and on every rank, and its error grows with the logarithm of their
-number, as that of NumPy's pairwise sums.
+Each rank reduces its own part, then the ranks along a grid axis combine theirs in the order of ranks,
+pairwise, so that the result is the same every time and on every rank, and its error grows with the logarithm
+of their number, as that of NumPy's pairwise sums.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .axis_reductions import combine_along_line, grid_line
 
 __all__ = ["arg_extreme", "mean", "normalised_axes", "reduction", "without_axes"]
 
-REPLICATE_BELOW = 1 << 14  # bytes up to which every rank gets all parts, rather than a share of the positions
+REPLICATE_BELOW = 1 << 14  # bytes up to which every rank gets the whole result instead of a block of it
 
 
 def normalised_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ def reduction(
     dtype: Any = None,
     keepdims: bool = False,
 ) -> DistArray:
-    """A ufunc's reduction, like ``ufunc.reduce``.
+    """A reduction by a ufunc, like ``ufunc.reduce``.
 
     Parameters
     ----------
@@ -50,17 +50,17 @@ def reduction(
     ufunc : numpy.ufunc
         Associative and commutative: ``numpy.add``, ``maximum``, ``logical_and``, ...
     axis : int, sequence of int or None
-        What is folded; by default all axes.
+        The reduced axes; by default all.
     dtype : dtype, optional
-        As for NumPy: of the result and of what is computed.
+        As for NumPy: of the result and of the computation.
     keepdims : bool
-        Whether folded axes stay, of length one.
+        Whether reduced axes stay, of length one.
 
     Returns
     -------
     DistArray
-        Cut as `x` along the axes that are left.  Where the folded axis was cut, a large result is dealt out
-        over the same ranks along another axis, and a small one is the same on all of them.
+        Distributed as `x` along the other axes.  Where a reduced axis was cut, a large result is distributed
+        over the same ranks along another axis, and a small one is replicated on them.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def mean(
 
 
 def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: bool = False) -> DistArray:
-    """Where the largest or smallest element is, like ``numpy.argmax`` and ``argmin``.
+    """The index of the largest or smallest element, like ``numpy.argmax`` and ``argmin``.
 
     Of equal ones the first, and the first NaN or NaT before all else.
 
@@ -110,16 +110,16 @@ def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: 
     x : DistArray
         The array.
     largest : bool
-        The largest rather than the smallest.
+        Whether to find the largest rather than the smallest.
     axis : int or None
-        Along which axis; None for the place in C order of all.
+        The axis; None for the position in C order among all elements.
     keepdims : bool
         Whether the axis stays, of length one.
 
     Returns
     -------
     DistArray
-        Of dtype intp, cut as `reduction`'s.
+        Of dtype intp, distributed as by `reduction`.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def _reduce_along(
     partial: Callable[[Array], list[Array]],
     combine: Callable[[list[Array]], list[Array]],
 ) -> tuple[Layout, list[Array]]:
-    """This rank's fold, combined with those along each grid axis that cuts a folded axis."""
+    """This rank's reduction, combined with those along each grid axis that cuts a reduced axis."""
     held = partial(x.local)
     specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
@@ -197,14 +197,14 @@ def _reduce_along(
 
 
 def _is_large(held: Sequence[Array], shape: Sequence[int], x: DistArray) -> bool:
-    """Is a result worth sharing out?  The same answer on all ranks."""
+    """Whether a result is worth distributing; the same answer on all ranks."""
     return math.prod(shape) // x.layout.grid.size * held[0].itemsize > REPLICATE_BELOW
 
 
 def _distributed_axis(
     shape: Sequence[int], specs: Sequence[Spec], axes: tuple[int, ...], parts: int
 ) -> int | None:
-    """The axis over which a result is dealt out: the longest whole one that is long enough."""
+    """The axis along which a result is distributed: the longest whole one that is long enough."""
     free = [a for a, spec in enumerate(specs) if isinstance(spec, Whole) and a not in axes]
     found = max(free, key=lambda a: shape[a], default=None)
     return found if found is not None and shape[found] >= parts else None
@@ -221,7 +221,7 @@ def _pairwise(ufunc: np.ufunc, stack: Array) -> Array:
 
 
 def without_axes(x: DistArray, axes: tuple[int, ...], keepdims: bool) -> DistArray:
-    """With or without the axes of length one that were folded."""
+    """The array without its reduced axes of length one, unless `keepdims`."""
     if keepdims:
         return x
     left = [a for a in range(x.ndim) if a not in axes]

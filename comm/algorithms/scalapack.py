@@ -1,7 +1,7 @@
-"""ScaLAPACK of Intel's MKL, where its libraries are installed beside MPICH or Intel MPI: found at run time.
+"""Calls of ScaLAPACK in Intel's MKL, where its libraries are installed beside MPICH or Intel MPI.
 
-``pip install mkl`` brings them.  Matrices are brought to blocks dealt out over both axes of a grid, in
-column-major memory, as the library wants them.
+``pip install mkl`` brings them; they are found at run time.  Matrices are brought to cyclic blocks over both
+axes of a grid, in column-major memory, as the library requires.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dcarray.comm.transport.world import world
 
 __all__ = ["cholesky", "is_available", "multiply", "solve"]
 
-# In the order in which they need each other; with Intel MPI's interface, which MPICH has as well.
+# In the order of their dependencies; with Intel MPI's interface, which MPICH has as well.
 _NAMES = (
     "libmkl_core.so", "libmkl_sequential.so", "libmkl_intel_lp64.so", "libmkl_blacs_intelmpi_lp64.so",
     "libmkl_scalapack_lp64.so",
@@ -35,7 +35,7 @@ _BLOCK = 64
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    """All of ScaLAPACK's symbols, if it can be loaded into this process."""
+    """The symbols of ScaLAPACK, if it can be loaded into this process."""
     try:
         # MPI itself is there if mpi4py runs over an MPI with this interface, and no other would do.
         ctypes.CDLL("libmpi.so.12", mode=ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
@@ -58,7 +58,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def is_available(comm: Communicator) -> bool:
-    """Can ScaLAPACK be used for arrays over these ranks?  Only over all processes of an MPI job."""
+    """Whether ScaLAPACK can be used for arrays over these ranks: only over all processes of an MPI job."""
     if comm.size == 1 or isinstance(comm, ThreadCommunicator) or comm is not world():
         return False
     there = np.array([_library() is not None], np.int64)
@@ -68,7 +68,7 @@ def is_available(comm: Communicator) -> bool:
 
 @cache
 def _context(shape: tuple[int, int]) -> int:
-    """The library's number for a grid of all processes, in row-major order."""
+    """The BLACS context of a grid of all processes, in row-major order."""
     library = _library()
     assert library is not None
     context = ctypes.c_int(0)
@@ -82,7 +82,7 @@ def _int(value: int) -> Any:
 
 
 class _Matrix:
-    """A matrix in blocks dealt out over a grid."""
+    """A matrix in cyclic blocks over a grid."""
 
     def __init__(self, x: DistArray, grid: Any, dtype: np.dtype[Any], block: int) -> None:
         self.comm = x.comm
@@ -94,11 +94,11 @@ class _Matrix:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """As subroutines take a matrix: memory, the first row and column, the descriptor."""
+        """The arguments of a subroutine for the matrix: memory, first row and column, descriptor."""
         return ctypes.c_void_p(self.memory.ctypes.data), _int(1), _int(1), self._described
 
     def indices(self) -> tuple[Array, Array]:
-        """The rows and the columns that this rank has."""
+        """The rows and the columns that this rank owns."""
         parts = zip(self.layout.parts, self.layout.part_indices(self.comm.rank), strict=True)
         rows, columns = (
             np.array([part.to_global(c, place) for place in range(part.size(c))], np.int64)
@@ -107,7 +107,7 @@ class _Matrix:
         return rows, columns
 
     def diagonal(self) -> Array:
-        """The elements of the diagonal that this rank has."""
+        """The elements of the diagonal that this rank owns."""
         rows, columns = self.indices()
         found: Array = self.memory[rows[:, None] == columns]
         return found
@@ -140,7 +140,7 @@ def solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
     info = ctypes.c_int(0)
     there = ctypes.c_void_p(pivots.ctypes.data)
     _call("gesv", dtype, _int(n), _int(sides), *matrix.arguments, there, *right.arguments, ctypes.byref(info))
-    # The library does not always say so.
+    # The library does not always report it.
     _raise_on_all(a.comm, not matrix.diagonal().all(), "Singular matrix")
     return right.to_array()
 
@@ -166,7 +166,7 @@ def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def multiply(a: DistArray, b: DistArray) -> DistArray:
-    """``a @ b`` of two matrices, by ``gemm``, in blocks that are dealt out over the squarest grid."""
+    """``a @ b`` of two matrices, by ``gemm``, in cyclic blocks over the squarest grid."""
     dtype = np.result_type(a.dtype, b.dtype)
     (m, k), n = a.shape, b.shape[1]
     grid = choose_grid((m, n), a.comm.size)
@@ -185,7 +185,7 @@ def multiply(a: DistArray, b: DistArray) -> DistArray:
 
 
 def _raise_on_all(comm: Communicator, wrong: bool, what: str) -> None:
-    """Raise on all ranks what is wrong on one."""
+    """Raise `LinAlgError` on all ranks if it holds on one."""
     found = np.array([wrong], np.int64)
     comm.allreduce(found, found, "max")
     if found[0]:

@@ -1,4 +1,4 @@
-"""Running sums, products and the like along an axis of an array over many ranks."""
+"""Running sums, products and the like along an axis of a distributed array."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["scan"]
 
 
 def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArray:
-    """A ufunc's running fold, like ``ufunc.accumulate``.
+    """The scan of a ufunc along an axis, like ``ufunc.accumulate``.
 
-    Each rank scans its own part; what the ranks before it have in all is combined with that.  Floating-point
-    sums therefore are not NumPy's bit for bit along an axis that is cut: their errors are smaller.
+    Each rank scans its own part and combines it with the total of the ranks before it.  Floating-point sums
+    therefore are not NumPy's bit for bit along an axis that is cut: their errors are smaller.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
     ufunc : numpy.ufunc
         Associative: ``numpy.add``, ``multiply``, ``maximum``, ...
     axis : int
-        Along which axis.
+        The axis.
     dtype : dtype, optional
-        As for NumPy: of the result and of what is computed.
+        As for NumPy: of the result and of the computation.
 
     Returns
     -------
     DistArray
-        Cut as `x`, in even blocks where `x` is dealt out in turn.
+        Distributed as `x`, with even blocks for cyclic axes.
 
     Raises
     ------

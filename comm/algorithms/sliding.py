@@ -1,4 +1,4 @@
-"""What slides or goes by segments along a line that is cut over many ranks: products and folds."""
+"""Convolutions and segmented reductions of a line that is cut over many ranks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ __all__ = ["convolve", "reduceat"]
 
 
 def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, str], Any]) -> DistArray:
-    """``numpy.convolve`` or ``correlate`` with a shorter line; each rank asks for what lies before its part.
+    """``numpy.convolve`` or ``correlate`` with a shorter line; each rank requests the elements before its
+    part.
 
     Parameters
     ----------
     x : DistArray
         Of one axis.
     v : ndarray
-        The same on all ranks, not empty and not longer.
+        The other line, the same on all ranks, not empty and not longer.
     mode : {"full", "same", "valid"}
         As for NumPy.
     function : callable
@@ -36,7 +37,7 @@ def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array
     Returns
     -------
     DistArray
-        In blocks, nearly as `x` in even ones.
+        In blocks, nearly even ones.
     """
     comm, n, m = x.comm, x.shape[0], v.size
     held = x.redistributed(row_layout(x.shape, comm.size))
@@ -57,7 +58,8 @@ def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array
 
 
 def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:
-    """Folds of segments of a line, like ``ufunc.reduceat``; each is folded by the rank where it begins.
+    """Reductions of segments of a line, like ``ufunc.reduceat``; each is computed by the rank where it
+    begins.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) ->
     ufunc : numpy.ufunc
         Of two operands.
     starts : ndarray
-        Where segments begin, in ascending order, none twice, within the array; the same on all ranks.
+        The beginnings of segments, strictly ascending, within the array; the same on all ranks.
     dtype : dtype, optional
         As for NumPy.
 

@@ -1,8 +1,8 @@
-"""Sorting over many ranks: lines that are whole by NumPy, one cut axis by samples.
+"""Sample sort of a distributed array of one axis.
 
-Sample sort (Shi and Schaeffer, "Parallel sorting by regular sampling", 1992): each rank sorts its own
-elements, regular samples of all of them give the bounds between ranks, and each rank merges what comes to it.
-Equal elements are told apart by their places, so that many of them do not fall to one rank and the order is
+Shi and Schaeffer, "Parallel sorting by regular sampling" (1992): each rank sorts its own elements, regular
+samples of all of them give the bounds between ranks, and each rank merges the elements that it receives.
+Equal elements are ordered by their positions, so that many of them do not fall to one rank and the order is
 stable.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["sort_1d", "sorted_values"]
 
 
 def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
-    """The elements of an array of one axis in ascending order, NaNs last, and the places that they had.
+    """The elements of an array of one axis in ascending order, NaNs last, and their positions before.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
     got = sparse_alltoall(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
     values = np.concatenate([parts[0] for parts in got])
     places = np.concatenate([parts[1] for parts in got])
-    # what comes from lower ranks lay before: a stable sort keeps equal elements in their order
+    # elements from lower ranks lay before: a stable sort keeps equal elements in their order
     order = np.argsort(values, kind="stable")
     sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
     merged = Layout(x.shape, even.grid, [Block(0, sizes)])
@@ -54,7 +54,7 @@ def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
 
 
 def sorted_values(x: DistArray) -> DistArray:
-    """The elements of an array of one axis in ascending order, NaNs last, without where they were.
+    """The elements of an array of one axis in ascending order, NaNs last, without their positions.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def sorted_values(x: DistArray) -> DistArray:
     comm, even = x.comm, row_layout(x.shape, x.comm.size)
     held = x.redistributed(even)
     values = np.sort(held.local)
-    # equal elements are told apart by where they are among those of their rank
+    # equal elements are ordered by their positions after the local sort
     places = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
     got = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cut_points(values, places, x))])
     values = np.sort(np.concatenate([part for (part,) in got]))
@@ -78,14 +78,14 @@ def sorted_values(x: DistArray) -> DistArray:
 
 
 def _cut_points(values: Array, places: Array, x: DistArray) -> list[int]:
-    """Where sorted elements are cut for the ranks."""
+    """The positions at which this rank's sorted elements are cut for the ranks."""
     splitters = _splitters(values, places, x.comm.size, x)
     cuts = [0, *(_count_before(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
     return cuts + [values.size] * (x.comm.size + 1 - len(cuts))
 
 
 def _splitters(values: Array, places: Array, ranks: int, x: DistArray) -> tuple[Array, Array]:
-    """The first element of each rank but the first, with its place, from regular samples of all ranks."""
+    """The first element of each rank but the first, with its position, from regular samples of all ranks."""
     at = (np.arange(ranks) * values.size) // ranks if values.size else np.zeros(ranks, int)
     sample: Array = np.zeros(ranks, values.dtype)
     where = np.full(ranks, -1)
@@ -102,6 +102,6 @@ def _splitters(values: Array, places: Array, ranks: int, x: DistArray) -> tuple[
 
 
 def _count_before(values: Array, places: Array, value: Array, place: Array) -> int:
-    """How many sorted elements come before one."""
+    """The number of sorted elements before a value at a position."""
     low, high = np.searchsorted(values, value, "left"), np.searchsorted(values, value, "right")
     return int(low + np.searchsorted(places[low:high], place, "left"))

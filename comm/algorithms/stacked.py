@@ -1,4 +1,5 @@
-"""Functions of the last axes of arrays over many ranks: each rank does its own of a stack."""
+"""Functions of matrices in stacks that are distributed: each rank computes those of its own part of the
+stack."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ __all__ = ["apply_to_stacks", "call_on_all"]
 
 
 def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: Callable[..., Any]) -> Any:
-    """A function of matrices or the like, on stacks of them that are broadcast together.
+    """A function of matrices or vectors applied to stacks of them that are broadcast together.
 
     Parameters
     ----------
     parts : sequence of DistArray
         The stacks, on the same ranks.
     inner : sequence of int
-        For each, how many of its axes, the last ones, the function is about.  One of them has others too.
+        For each, the number of its last axes that the function works on.  One of them has other axes too.
     function : callable
         From arrays, which may be empty stacks, to one array or a tuple of them, whose first axes are those of
         the stack.
@@ -35,12 +36,12 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
     Returns
     -------
     DistArray or tuple of DistArray
-        As the function gives them; cut along the axes of the stack.
+        The results of the function, distributed along the axes of the stack.
 
     Raises
     ------
     Exception
-        What the function raises on a rank, on all of them.
+        The exception of the function on a rank, on all of them.
     """
     depths = [x.ndim - n for x, n in zip(parts, inner, strict=True)]
     lead, depth = max(zip(parts, depths, strict=True), key=lambda one: (one[1], one[0].layout.grid.ndim))
@@ -49,7 +50,7 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
     specs: list[Spec] = list(laid.axes[:depth])
     given = []
     for x, n in zip(parts, depths, strict=True):
-        behind = depth - n  # a vector for all stays one
+        behind = depth - n  # an operand without stack axes stays so
         over = Layout(
             (*outer[behind:], *x.shape[n:]), laid.grid, [*specs[behind:], *[Whole()] * (x.ndim - n)]
         )
@@ -73,7 +74,7 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
 
 
 def call_on_all(comm: Communicator, call: Callable[[], Any]) -> Any:
-    """What a call gives that waits for nobody; what it raises on one rank is raised on all."""
+    """The result of a local function; an exception on one rank is raised on all."""
     error: Exception | None = None
     try:
         found = call()

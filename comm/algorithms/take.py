@@ -1,7 +1,7 @@
-"""Elements at given places along an axis of an array over many ranks: ``take``, and writing them.
+"""Reading and writing elements at given indices along one axis of a distributed array.
 
-Who wants elements asks their owners: counts first, then one message with the places to each, one with the
-elements back.
+Ranks request elements from their owners: counts first, then one message with the indices to each owner, one
+with the elements back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["put", "take"]
 
 
 def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
-    """The elements at some places along an axis, like ``x[..., index, ...]``.
+    """The elements at some indices along an axis, like ``x[..., index, ...]``.
 
     Parameters
     ----------
@@ -70,21 +70,21 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
 
 
 def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArray:
-    """Write ``x[..., index, ...] = values``: of several values for a place the last one.
+    """Write ``x[..., index, ...] = values``: of several values for an index the last one.
 
     Parameters
     ----------
     x : DistArray
-        Written in place, unless it is dealt out in turn.
+        The array, which is written in place unless an axis is cyclic.
     index, axis
         As for `take`.
     values : DistArray
-        Of a shape that can be broadcast to that of what `take` gives.
+        An array that can be broadcast to the shape of the result of `take`.
 
     Returns
     -------
     DistArray
-        `x`, or what it has become.
+        `x`, or the array that replaces it.
     """
     held, here, layout = _align(x, index, axis)
     places = _checked_index(here.local, x, axis, here)
@@ -109,7 +109,7 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
 
 
 def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
-    """The array in blocks, this rank's share of the index, and the layout of what it chooses."""
+    """The array without cyclic axes, this rank's share of the index, and the layout of the result."""
     dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     held = x.redistributed(without_cyclic(x.layout)) if dealt else x
     spec, grid = held.layout.axes[axis], x.layout.grid
@@ -121,7 +121,7 @@ def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistAr
 
 
 def _checked_index(own: Array, x: DistArray, axis: int, index: DistArray) -> Array:
-    """The places, not negative; an error on all ranks where one lies outside."""
+    """The indices without negative ones; an error on all ranks where one is out of bounds."""
     n, own = x.shape[axis], as_int64(own)
     wrong = own[(own < -n) | (own >= n)].reshape(-1)
     first = allgather(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
@@ -132,7 +132,7 @@ def _checked_index(own: Array, x: DistArray, axis: int, index: DistArray) -> Arr
 
 
 def _by_owner(places: Array, x: DistArray, axis: int) -> tuple[Array, list[Array], list[int]]:
-    """Places in the order of the ranks that have them, what is each one's in its own memory, and how many."""
+    """The order of indices by the ranks that own them, the indices within each owner, and their numbers."""
     part = x.layout.parts[axis]
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
     flat = places.reshape(-1)

@@ -1,4 +1,5 @@
-"""Factors of tall matrices over many ranks: each factors its rows, and all factor what that leaves.
+"""Tall-skinny factorisations (TSQR) and functions of them: each rank factors its rows, then all factor the
+stacked triangles.
 
 Demmel, Grigori, Hoemmen and Langou, "Communication-optimal parallel and sequential QR and LU factorizations"
 (2012).
@@ -19,24 +20,25 @@ from dcarray.comm.transport.sparse_alltoall import allgather
 
 __all__ = ["is_tall_skinny", "least_squares", "pseudo_inverse", "qr", "singular_values"]
 
-_ROWS = 2  # times the columns on every rank: else what is left is as large as the matrix
+_ROWS = 2  # rows per column on every rank: with fewer the stacked triangles are as large as the matrix
 
 
 def is_tall_skinny(x: DistArray) -> bool:
-    """Is a matrix so tall that this is worth while?"""
+    """Whether a matrix is tall enough for these algorithms to pay."""
     return x.ndim == 2 and bool(x.shape[1]) and x.shape[0] >= _ROWS * x.comm.size * x.shape[1]
 
 
 @dataclass(frozen=True)
 class _LocalFactors:
-    """A matrix by rows, the orthogonal factor of this rank's, and what is left of all, below each other."""
+    """A matrix by rows, the orthogonal factor of this rank's rows, and the stacked triangular factors of all
+    ranks."""
 
     held: DistArray
     orthogonal: Array
     stacked_factors: Array
 
     def own_rows(self, values: Array) -> Array:
-        """This rank's of rows beside what is left."""
+        """The rows that belong to this rank, of an array with the rows of the stacked factors."""
         n = self.held.shape[1]
         return values[self.held.comm.rank * n :][: self.orthogonal.shape[1]]
 
@@ -48,7 +50,7 @@ def _factor(x: DistArray, dtype: np.dtype[Any]) -> _LocalFactors:
 
 
 def _gather_rows(x: DistArray, some: Array) -> Array:
-    """Some rows of each rank, no more than there are columns, one below the other."""
+    """Some rows of each rank, at most as many as there are columns, stacked on all ranks."""
     padded: Array = np.zeros((x.shape[1], *some.shape[1:]), some.dtype)
     padded[: len(some)] = some
     return allgather(x.comm, padded).reshape(-1, *some.shape[1:])
@@ -67,7 +69,7 @@ def singular_values(x: DistArray) -> Array:
 def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
     """The pseudo-inverse of a tall matrix, by columns.
 
-    Singular values of at most the part `rcond` of the largest count as none.
+    Singular values of at most `rcond` times the largest count as zero.
     """
     found = _factor(x, _dtype(x))
     inner = found.own_rows(np.linalg.pinv(found.stacked_factors, rcond).T).T
@@ -76,13 +78,13 @@ def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
 
 
 def qr(x: DistArray) -> tuple[DistArray, Array] | None:
-    """The reduced factors of a tall real matrix, with the signs that reflections give, as LAPACK's do.
+    """The reduced QR factors of a tall real matrix, with the signs of Householder reflections, as LAPACK's.
 
     Returns
     -------
     (DistArray, ndarray) or None
-        The orthogonal one by rows, the triangular one on every rank; None where columns depend on each other,
-        so that no factors are better than others.
+        The orthogonal factor by rows, the triangular one on every rank; None where columns are dependent,
+        so that the factors are not unique.
     """
     found = _factor(x, _dtype(x))
     inner, upper = np.linalg.qr(found.stacked_factors)
@@ -101,13 +103,13 @@ def qr(x: DistArray) -> tuple[DistArray, Array] | None:
 
 
 def _top(x: DistArray, own: Array, found: _LocalFactors) -> Array:
-    """The first rows of a matrix by rows, as many as it has columns, on every rank."""
+    """The first rows of a matrix that is distributed by rows, as many as it has columns, on every rank."""
     first = found.held.layout.parts[0].to_global(x.comm.rank, 0)
     return _gather_rows(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
 
 
 def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[DistArray, ...]:
-    """Solve ``a @ x = b`` for a tall matrix as nearly as may be, like `numpy.linalg.lstsq`.
+    """The least-squares solution of ``a @ x = b`` for a tall matrix, like `numpy.linalg.lstsq`.
 
     Parameters
     ----------

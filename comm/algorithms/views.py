@@ -1,6 +1,6 @@
-"""Views of arrays over many ranks as arrays of their own, and back.
+"""Views of distributed arrays, materialised as arrays of their own, and written back.
 
-They are windows whose axes come in any order, seen as another dtype, in another shape.
+A view is a window with axes in any order, seen as another dtype, in another shape.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ def read_view(
     dtype: np.dtype[np.generic],
     wanted: Sequence[int],
 ) -> DistArray:
-    """The elements of a window in C order, as an array of its own.
+    """The elements of a view of an array in C order, as an array of its own.
 
     Parameters
     ----------
     x : DistArray
         The array.
     shape : sequence of int
-        Of the window, no axis of which is empty.
+        The shape of the window, no axis of which is empty.
     index : sequence of (int, int, int or None), optional
         For each axis of `x` offset, stride and axis of the window, no axis twice; None for all of `x`.
     dtype : dtype
-        As what the bytes are taken; as large as that of `x`, or it goes into that several times.
+        The dtype of the view; its size divides that of `x`.
     wanted : sequence of int
         The shape of the result.
 
     Returns
     -------
     DistArray
-        It may share the memory of `x`.
+        The elements; they may share the memory of `x`.
     """
     if index is not None:
         held = x.redistributed(without_cyclic(x.layout))
@@ -59,16 +59,16 @@ def read_view(
 
 
 def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, values: DistArray) -> DistArray:
-    """An array with other elements in a window: those that `read_view` gives are to be `values`.
+    """An array with the elements of a view replaced: the converse of `read_view`.
 
     Parameters
     ----------
     x : DistArray
-        It is changed, unless it is replaced.
+        The array; it is changed in place or replaced.
     shape, index
         As for `read_view`.
     values : DistArray
-        As `read_view` gives them.
+        The elements, as `read_view` returns them.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, value
     points = tuple(x.shape if index is None else _points(shape, index))
     several = x.dtype.itemsize // values.dtype.itemsize
     given = _in_shape(values, points if several == 1 else (*points, several))
-    if several > 1:  # no element is to be torn
+    if several > 1:  # the parts of an element must lie together
         axes = [*without_cyclic(given.layout).axes[:-1], Whole()]
         given = given.redistributed(Layout(given.shape, given.layout.grid, axes))
         layout = Layout(points, given.layout.grid, axes[:-1])
@@ -98,7 +98,7 @@ def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
 
 
 def _viewed_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
-    """The same bytes as elements of another dtype: along an axis more, if these are smaller."""
+    """The same bytes as elements of another dtype; smaller ones get an axis of their own."""
     several = x.dtype.itemsize // dtype.itemsize
     block = np.ascontiguousarray(x.block)
     if several == 1:
@@ -109,12 +109,12 @@ def _viewed_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
 
 
 def _points(shape: Sequence[int], index: Windowed) -> tuple[int, ...]:
-    """The shape of a window with an axis more for each at whose places it has but one."""
+    """The shape of a window, with an axis of length one for each index that has none."""
     return (*shape, *(1 for _, _, axis in index if axis is None))
 
 
 def _side(x: DistArray, shape: Sequence[int], index: Windowed) -> Side:
-    """A window as one end of a move."""
+    """A window as the source or target of a move."""
     points, more, places = _points(shape, index), len(shape), []
     for offset, stride, axis in index:
         if axis is None:
@@ -138,6 +138,6 @@ def _copy(comm: Communicator, source: tuple[DistArray, Side], target: tuple[Dist
 
 
 def _transposed_memory(x: DistArray, side: Side) -> Array:
-    """This rank's memory with the axes of what is moved."""
+    """This rank's memory with the axes of the moved window."""
     turned = x.block.transpose([k for k in side.view if k is not None])
     return turned[tuple(None if k is None else slice(None) for k in side.view)]

@@ -1,8 +1,8 @@
-"""How long a program takes, from what is counted of it: latency and bandwidth, bytes and operations.
+"""A model of the time that a program takes, from counts: latency and bandwidth, bytes and operations.
 
 A message of n bytes takes ``latency + n / bandwidth`` (Hockney, 1994); of several that are under way together
 each further one takes a ``gap`` (as in LogGP, Alexandrov et al., 1995), and their bytes share the bandwidth.
-Collective operations take what their algorithms take in that model (Thakur, Rabenseifner and Gropp, 2005),
+Collective operations take the time of their algorithms in that model (Thakur, Rabenseifner and Gropp, 2005),
 the faster of two where libraries choose by size.  Local work takes as long as its operations or the bytes
 that it moves, whichever is longer (the roofline of Williams, Waterman and Patterson, 2009).
 """
@@ -33,20 +33,20 @@ class Line:
 
 @dataclass(frozen=True)
 class Link:
-    """A way from one rank to another: lines for messages of ascending size, the last for all above.
+    """The connection of two ranks: lines for messages of ascending size, the last for all above.
 
-    Libraries send short messages at once and long ones after asking, which is another line.
+    Libraries send short messages eagerly and long ones after a handshake, which is another line.
     """
 
     lines: tuple[Line, ...]
     gap: float = 0.0
 
     def line(self, nbytes: float) -> Line:
-        """The line that a message of so many bytes is on."""
+        """The line for messages of a size."""
         return next((line for line in self.lines if nbytes <= line.limit), self.lines[-1])
 
     def time(self, nbytes: float, messages: int = 1) -> float:
-        """Seconds until messages, of so many bytes together, have arrived that are sent together."""
+        """Seconds until all of some messages, of `nbytes` together, have arrived that are sent together."""
         if messages < 1:
             return 0.0
         line = self.line(nbytes / messages)
@@ -55,25 +55,25 @@ class Link:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a rank can do.
+    """The speed of a rank and its links.
 
     Parameters
     ----------
     name : str
     link : Link
-        Between two ranks, when all ranks send.
+        The link between two ranks, when all ranks send.
     flops : float
         Operations a second in a matrix product.
     memory : float
         Bytes a second to and from memory, when all ranks of a node do so.
     cache : float, optional
-        The same for what lies in a cache; `memory` if it is 0.
+        Bytes a second for data in a cache; `memory` if it is 0.
     cached : float, optional
-        Bytes that lie in a cache.
+        The size of the cache in bytes.
     step : float, optional
-        Seconds that a statement takes besides its work.
+        Seconds of overhead for each statement.
     source : str, optional
-        Where the figures are from.
+        The source of the figures.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Machine:
     source: str = ""
 
     def work(self, flops: float, moved: float, held: float = math.inf) -> float:
-        """Seconds of operations on so many bytes moved, of ``held`` different ones."""
+        """Seconds of local work: operations, and bytes moved of ``held`` different ones."""
         rate = self.cache if self.cache and held <= self.cached else self.memory
         return max(flops / self.flops, moved / rate)
 
@@ -102,7 +102,7 @@ class Collective:
 
 @dataclass(frozen=True)
 class Phase:
-    """What a rank does between two points at which it waits, so many ``times``.
+    """The work and communication of a rank between two points at which it waits.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ class Phase:
     steps : int
         Statements run.
     messages, nbytes : int
-        Sent, or received if that is more, all at once.
+        Messages and bytes sent, or received if that is more, all together.
     collectives : tuple of Collective
     overlapped : bool
         Whether the messages travel while the work is done.
     times : float
-        How often that is; also a part of a time.
+        How often the phase is run; need not be a whole number.
     """
 
     flops: float = 0.0
@@ -136,7 +136,7 @@ def predict(phases: Iterable[Phase], machine: Machine) -> float:
     Parameters
     ----------
     phases : iterable of Phase
-        One rank's, the one with most to do.
+        The phases of one rank, the one with most to do.
     machine : Machine
 
     Returns
@@ -159,8 +159,8 @@ def collective(operation: Collective, link: Link) -> float:
     Parameters
     ----------
     operation : Collective
-        Its kind is ``bcast``, ``reduce``, ``allreduce``, ``allgather`` (the operand: what each rank gets) or
-        ``alltoall`` (the operand: what each rank sends).
+        Its kind is ``bcast``, ``reduce``, ``allreduce``, ``allgather`` (operand: what each rank gets) or
+        ``alltoall`` (the operand: the elements that each rank sends).
     link : Link
 
     Returns
@@ -189,7 +189,7 @@ def collective(operation: Collective, link: Link) -> float:
 
 
 def fit(points: Sequence[tuple[float, float]], gap: float = 0.0) -> Link:
-    """Two lines through measured messages, with the least relative errors.
+    """Two lines fitted to measured messages, with the least relative errors.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def fit(points: Sequence[tuple[float, float]], gap: float = 0.0) -> Link:
 
 
 def _line(points: Sequence[tuple[float, float]]) -> Line:
-    """The line with the least squares of relative errors; neither part of it is negative."""
+    """The line with the least squares of relative errors, whose latency and slope are not negative."""
     n, t = np.array(points, dtype=float).T
     matrix = np.stack([1 / t, n / t], axis=1)
     (latency, each), *_ = np.linalg.lstsq(matrix, np.ones(len(t)), rcond=None)

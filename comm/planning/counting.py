@@ -1,4 +1,4 @@
-"""What a region makes one rank of many send and receive: planned without data."""
+"""The messages and bytes of one rank for a region, counted without data."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["Counted", "count", "suited"]
 
 @dataclass(frozen=True)
 class Counted:
-    """One rank's part in a region.
+    """The counts of one rank for a region.
 
     Parameters
     ----------
     counts : Counts
         Messages and bytes.
     phases : tuple of Phase
-        The same as the model takes them, without local work: one for each point at which the rank waits.
+        The same as phases of the cost model, without local work: one for each wait of the rank.
     statements : int
-        Steps of local work.
+        The number of steps of local work.
     whole : tuple of str
-        Why something is computed from gathered arrays, if anything is.
+        Reasons why statements are computed from gathered arrays, if any are.
     planning : float
-        Seconds that the plan took; messages are listed when it is first run, or counted.
+        Seconds of planning; messages are listed later, when the plan is first run or counted.
     """
 
     counts: Counts
@@ -45,14 +45,14 @@ class Counted:
 
 
 def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout]:
-    """Layouts that suit the statements of a region, where arrays may lie as they like.
+    """Layouts that suit the statements of a region, for arrays whose layouts are free.
 
     Parameters
     ----------
     region : str
-        In the text form of regions, with sizes that are known.
+        The region in text form, with known sizes.
     spread : collection of str
-        The arrays that are to lie in blocks, unless copies on all ranks serve better.
+        The arrays to distribute, unless copies on all ranks serve better.
     ranks : int
 
     Returns
@@ -62,7 +62,7 @@ def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout
     Raises
     ------
     ParseError
-        When the text is none of a region.
+        When the text is not that of a region.
     """
     what = parse(region)
     rows = not has_matrix_products(what)
@@ -76,18 +76,18 @@ def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout
 def count(
     region: str, layouts: Mapping[str, Layout | None], ranks: int, rank: int, *, again: bool = False
 ) -> Counted:
-    """Count what one rank sends and receives when all run a region.
+    """Count the messages and bytes of one rank when all ranks run a region.
 
     Parameters
     ----------
     region : str
-        In the text form of regions, with sizes that are known.
+        The region in text form, with known sizes.
     layouts : mapping of str to (Layout or None)
-        How its ``in`` and ``inout`` arrays lie; None, or no entry: whole on every rank.
+        The layouts of its ``in`` and ``inout`` arrays; None, or no entry: whole on every rank.
     ranks, rank : int
-        How many there are, and which one is looked at.
+        The number of ranks, and the rank that is counted.
     again : bool, optional
-        Count the second of two runs one after the other: what a time step takes.
+        Count the second of two successive runs: a time step.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def count(
     Raises
     ------
     ParseError
-        When the text is none of a region.
+        When the text is not that of a region.
     PlanError
         When the region cannot be planned.
     """
@@ -117,7 +117,7 @@ def count(
 
 
 def _phases(made: Program) -> Iterator[Phase]:
-    """The steps of a rank at which it waits for others."""
+    """The phases of a rank, one for each step at which it waits for others."""
     for step in made.steps:
         counts = step.counts()
         messages = max(counts.messages_sent, counts.messages_received)

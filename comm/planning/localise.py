@@ -1,4 +1,4 @@
-"""A placed region as one rank's steps: its share of the statements over its own memory, and its messages."""
+"""Localisation: from a placed region to the steps of one rank, over its own memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["localise"]
 
 
 def localise(placed: PlacedRegion, ranks: int, rank: int, valid: Mapping[str, ValidHalos]) -> Program:
-    """One rank's program of a placed region; `valid` are the halos that are up to date at its end."""
+    """The program of one rank for a placed region; `valid` are the halos that are up to date at its end."""
     return _Localiser(placed, ranks, rank).program(valid)
 
 
@@ -54,12 +54,12 @@ class _Localiser:
             layout, partial = read(array.layout, array.shape)
             self.layouts[array.name], self.partial[array.name] = layout, partial
             shape = array.shape if layout is None else layout.local_shape(rank)
-            said = placed.given.get(array.name, layout)  # as it was said: the same memory
+            said = placed.given.get(array.name, layout)  # as given: the same memory
             self.memory[array.name] = Memory(array.name, array.dtype, shape, said)
         self.steps: list[Step | list[Stmt]] = []
-        #: How far beyond this rank's own elements the next statement is computed.
+        #: The widths of the ghost zone in which the next statement is computed, too.
         self.beyond: Widths | None = None
-        self.group: ExchangeGroup | None = None  # of the last step, if others may join it
+        self.group: ExchangeGroup | None = None  # the exchanges of the last step, if others may join them
 
     def program(self, valid: Mapping[str, ValidHalos]) -> Program:
         for stmt in self.placed.region.body:
@@ -104,9 +104,9 @@ class _Localiser:
 
     # ---- steps -----------------------------------------------------------------------------------
     def add_local(self, stmt: Stmt | None) -> None:
-        """A statement on local arrays, in one region with those before it.
+        """Add a statement on local arrays to the region of the last step, if that is local.
 
-        None comes between exchanges, too: all ranks have the same ones.
+        None starts a local step, too, so that all ranks have the same exchanges.
         """
         if not (self.steps and isinstance(self.steps[-1], list)):
             self.steps.append([])
@@ -117,7 +117,7 @@ class _Localiser:
             group.append(stmt)
 
     def add_exchange(self, call: Call, item: ArrayExchange) -> None:
-        """An exchange, together with those before it where neither needs the other."""
+        """Add an exchange to the last step, if that is an exchange and neither needs the other."""
         last = self.steps[-1] if self.steps else None
         if self.group is not None and isinstance(last, Exchanges) and self.group.try_add(call):
             self.steps[-1] = Exchanges((*last.items, item))
@@ -127,7 +127,7 @@ class _Localiser:
         self.steps.append(Exchanges((item,)))
 
     def with_temporaries(self) -> tuple[Step, ...]:
-        """The steps, in which what only one of them knows is its own temporary."""
+        """The steps, in which arrays that only one step uses are its temporaries."""
         uses: dict[str, int] = {}
         for step in self.steps:
             names = _names(step) if isinstance(step, list) else {*step.reads, *step.writes}
@@ -191,7 +191,7 @@ class _Localiser:
         return Frame(name, target, tuple(boxes))
 
     def redistribution(self, call: Call) -> ArrayExchange:
-        """A window moved to another: they see the same points, and single places have an axis each."""
+        """The move of one window to another: both get an axis for each index without one."""
         (read_,), (written,) = call.reads, call.writes
         shape = list(read_.shape)
         grid = next(lay.grid for w in (read_, written) if (lay := self.layouts[w.array]) is not None)
@@ -236,7 +236,7 @@ class _Localiser:
 
     # ---- statements ------------------------------------------------------------------------------
     def compute(self, stmt: Compute) -> Compute | None:
-        """The points of a statement that this rank computes, on its own memory; None if there are none."""
+        """The points of a statement that this rank computes, over its own memory; None if there are none."""
         layout = self.layouts[stmt.target.array]
         domain = domain_of(stmt.target, layout, self.partial[stmt.target.array])
         if domain is None:
@@ -258,7 +258,7 @@ class _Localiser:
         kept = kept_axes(stmt)
         if any(shape[a] == 0 for a in kept):
             return None
-        if 0 in shape:  # a share of no values
+        if 0 in shape:  # a reduction over no values
             first = start_values(stmt)
             if first is None:
                 return None
@@ -269,7 +269,7 @@ class _Localiser:
         return made
 
     def to_local(self, window: Window) -> Window:
-        """A window on this rank's memory."""
+        """A window in coordinates of this rank's memory."""
         layout = self.layouts[window.array]
         if layout is None or not window.index:
             return window

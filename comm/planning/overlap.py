@@ -1,5 +1,5 @@
-"""What a rank can compute while its messages are under way: statements that need none of them, and the inner
-points of one that does."""
+"""Overlap of communication and computation: statements that need no message, or inner points of one, run
+meanwhile."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .cost_model import Link
 
 __all__ = ["overlap_communication"]
 
-# Seconds that each further piece of a statement takes: it is a kernel of its own.
+# Seconds of each further kernel into which a statement is split.
 KERNEL_TIME = 10e-6
 
 
 @dataclass(frozen=True)
 class _Split:
-    """Statements before and after the end of an exchange; the first `kernels` of these are a rim."""
+    """The statements before and after the end of an exchange; the first `kernels` of the latter are a rim."""
 
     early: tuple[Stmt, ...]
     late: tuple[Stmt, ...]
@@ -32,18 +32,18 @@ class _Split:
 
 
 def overlap_communication(program: Program, link: Link | None) -> Program:
-    """A program in which exchanges are waited for as late as can be, where that is worth it.
+    """A program in which the end of each exchange is as late as possible, where that pays.
 
     Parameters
     ----------
     program : Program
     link : Link or None
-        What messages take; None: whatever it costs.
+        The cost of messages; None: overlap at any cost.
 
     Returns
     -------
     Program
-        The same one when there is nothing to do.  Ranks may decide differently: their messages are the same.
+        The same program when nothing overlaps.  Ranks may decide differently: their messages are the same.
     """
     steps: list[Step] = []
     todo = list(program.steps)
@@ -81,14 +81,14 @@ def overlap_communication(program: Program, link: Link | None) -> Program:
 
 
 def _may_begin_before(step: Step, exchange: Exchanges) -> bool:
-    """Whether an exchange may begin before a step that comes before it."""
+    """Whether an exchange may begin before a step that precedes it."""
     return isinstance(step, Local) and not (
         {*step.reads, *step.writes} & {*exchange.writes} or {*step.writes} & {*exchange.reads}
     )
 
 
 def _independent_of_frames(early: Sequence[Stmt], frames: Sequence[Frame]) -> bool:
-    """Whether statements read and write nothing that is copied."""
+    """Whether statements read and write no element that is copied."""
     return not any(
         window.array == frame.target and any(_boxes_intersect(box, bounds(window)) for box in frame.boxes)
         for frame in frames
@@ -98,7 +98,7 @@ def _independent_of_frames(early: Sequence[Stmt], frames: Sequence[Frame]) -> bo
 
 
 def _boxes_intersect(one: Box, other: Box) -> bool:
-    """Whether two boxes have an element in common; of one without axes it is not known where it is."""
+    """Whether two boxes share an element; a box without axes may be anywhere."""
     return all(max(a, c) < min(b, d) for (a, b), (c, d) in zip(one, other, strict=False))
 
 
@@ -109,7 +109,7 @@ def _is_worthwhile(step: Exchanges, parts: _Split, link: Link | None) -> bool:
         both = parts.early, parts.late[parts.kernels :]
         early, rest = ({window.array for stmt in body for window in _windows(stmt)} for body in both)
         if early & rest:
-            return False  # one pass over what both touch may serve them together
+            return False  # one pass over shared arrays may serve both
     counts = step.counts()
     messages = max(counts.messages_sent, counts.messages_received)
     nbytes = max(counts.bytes_sent, counts.bytes_received)
@@ -119,7 +119,7 @@ def _is_worthwhile(step: Exchanges, parts: _Split, link: Link | None) -> bool:
 
 
 def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
-    """The statements that need not wait for an exchange, as far as they come first, and the others."""
+    """The leading statements that need not wait for an exchange, and the others."""
     sent, filled = set(step.reads), set(step.writes)
     early: list[Stmt] = []
     body = local.region.body
@@ -139,7 +139,7 @@ def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
 
 
 def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | None:
-    """The points of a statement that need nothing of what an exchange brings; None if that are too few."""
+    """The points of a statement that need no element of an exchange; None if these are too few."""
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.init is not None:
         return None
     halos = {item.source for item in step.items if item.source == item.target}
@@ -151,7 +151,7 @@ def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | Non
     for load in loads(stmt.body):
         name = load.window.array
         if name == stmt.target.array and load.window != stmt.target:
-            return None  # pieces would see what others have written
+            return None  # a piece would see elements that another has written
         if name not in filled:
             continue
         layout = program.memory[name].layout
@@ -173,7 +173,7 @@ def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | Non
 
 
 def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
-    """The points whose places along an axis lie in an interval."""
+    """The points whose indices along an axis lie in an interval."""
     if ix.stride > 0:
         return -((ix.offset - start) // ix.stride), -((ix.offset - stop) // ix.stride)
     ahead = -ix.stride
@@ -181,13 +181,13 @@ def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
 
 
 def _restricted(stmt: Compute, box: Box) -> Compute:
-    """A statement for some of its points."""
+    """A statement restricted to a box of its points."""
     amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(box))
     return remap_points(stmt, amap, tuple(high - low for low, high in box))
 
 
 def _local_step(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...], program: Program) -> Local:
-    """Some of the statements of a step; what others need, too, is no temporary of theirs."""
+    """Some of the statements of a step; arrays that others need, too, are no temporaries of it."""
     named, elsewhere = ({w.array for stmt in some for w in _windows(stmt)} for some in (body, other))
     written = {w.array for stmt in body for w in writes(stmt)}
     bases = {a.base for a in local.region.arrays}

@@ -1,4 +1,4 @@
-"""From a region and the layouts of its arrays to one rank's program."""
+"""The planner: from a region and the layouts of its arrays to the program of one rank."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["arrays_to_gather", "place_region", "plan"]
 
 
 def arrays_to_gather(region: Region, layouts: Mapping[str, Layout | None]) -> dict[str, str]:
-    """The arrays that have to be made whole before a region can be planned, each with the reason.
+    """The arrays that have to be gathered before a region can be planned, each with the reason.
 
-    They are those of which the region has several geometries of one memory.
+    They are those whose memory the region uses under several shapes.
     """
     root = families(region)
     kin: dict[str, list[str]] = {}
@@ -58,35 +58,35 @@ def plan(
     few: int = 0,
     preserved: Collection[str] = (),
 ) -> Program:
-    """One rank's program for a region.
+    """The program of one rank for a region.
 
-    Pure: it needs neither data nor the other ranks, which are told the same and plan alike.
+    Pure: it needs neither data nor the other ranks, which get the same arguments and plan alike.
 
     Parameters
     ----------
     region : Region
-        Over whole arrays, with sizes that are known.
+        A region over whole arrays, with known sizes.
     layouts : mapping of str to (Layout or None)
-        How each ``in`` and ``inout`` array lies; None, or no entry: whole on every rank.  An ``out`` or
-        ``temp`` array gets the layout said here; without an entry one is chosen.
+        The layout of each ``in`` and ``inout`` array; None, or no entry: whole on every rank.  An ``out`` or
+        ``temp`` array gets the layout given here; without an entry one is chosen.
     ranks, rank : int
-        How many there are, and whose program is wanted.
+        The number of ranks, and the rank that the program is for.
     valid : mapping of str to Valid, optional
-        The parts of halos that hold what the neighbours have, as `Program.valid` of a run before.
+        The halos that are up to date, as `Program.valid` of an earlier run.
     above : int
-        New arrays of at most so many elements are whole on every rank.
+        New arrays of at most this many elements are whole on every rank.
     library : mapping, optional
         The distributed forms of calls; by default `placement.library_calls.planners`.
     costs : Costs, optional
-        What messages cost against points that are computed twice, and against statements cut in pieces so
-        that work goes on meanwhile; None: neither is done.
+        Costs of messages, redundantly computed points and split statements, by which ghost zones are expanded
+        and messages overlapped with work; None: neither is done.
     finite : collection of str, optional
-        The scalar arguments that are finite numbers.
+        The scalar arguments that are known to be finite.
     few : int, optional
-        So many floating-point numbers are added or multiplied on every rank in the order of one process, so
-        that the result is the same, instead of in parts.
+        Up to this many floating-point numbers are added or multiplied on every rank in the serial order, so
+        that the result has the same bits, instead of in parts.
     preserved : collection of str, optional
-        Arrays whose elements are, in the memory that was given, afterwards still what they were.
+        Arrays whose given memory must keep its elements.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def plan(
     now = valid_after(placed.region, valid or {})
     kept = {name: now[there] for name, there in placed.after.items() if there in now}
     program = localise(placed, ranks, rank, kept)
-    # which steps touch one memory under several names is not told, so these wait for each other
+    # aliased arrays hide dependences between steps, so such programs are not overlapped
     several = any(array.base is not None for array in placed.region.arrays)
     return program if costs is None or several else overlap_communication(program, costs.link)
 
@@ -123,7 +123,7 @@ def place_region(
     few: int = 0,
     preserved: Collection[str] = (),
 ) -> PlacedRegion:
-    """What all ranks plan alike: the region with its communication; parameters and errors as `plan`'s."""
+    """The region with its communication, which all ranks plan alike; parameters and errors as of `plan`."""
     if region.symbols:
         raise PlanError("a region whose sizes are not known cannot be planned for many ranks")
     if wrong := arrays_to_gather(region, layouts):

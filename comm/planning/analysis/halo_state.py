@@ -1,4 +1,4 @@
-"""How much of the halo of an array is read, or holds what the neighbours have."""
+"""The state of halos: the parts that a statement reads, and those that are up to date."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ __all__ = ["Box", "Halo", "ValidHalos", "bounds", "boxes_around", "is_dense_box"
 
 Box = tuple[tuple[int, int], ...]
 
-_MAX_HALOS = 8  # halos of one array that are remembered
+_MAX_HALOS = 8  # halos of one array that are recorded
 
 
 @dataclass(frozen=True)
 class Halo:
-    """How much of the halo of an array a statement reads, or holds what the neighbours have.
+    """A part of the halo of an array: one that a statement reads, or that is up to date.
 
     Parameters
     ----------
     widths : tuple of (int, int)
-        Elements before and after a rank's own along each axis.
+        The widths before and after a rank's own elements along each axis.
     corners : bool
-        Also those before or after along several axes.
+        Whether the corners belong to it.
     rim : float, optional
-        Only of elements so near to one of the array's own ends.
+        Only elements within this distance of one of the array's ends belong to it.
     """
 
     widths: tuple[tuple[int, int], ...]
@@ -41,12 +41,12 @@ class Halo:
 
     @property
     def attrs(self) -> tuple[tuple[str, Any], ...]:
-        """What a ``comm.halo`` call says of it."""
+        """The attributes of a ``comm.halo`` call for this halo."""
         found = (("widths", self.widths), ("corners", self.corners))
         return found if self.rim == math.inf else (*found, ("rim", self.rim))
 
     def within(self, other: Halo) -> bool:
-        """Has another halo all that this one has?"""
+        """Whether another halo includes this one."""
         return other | self == other
 
     def __bool__(self) -> bool:
@@ -55,26 +55,27 @@ class Halo:
 
 @dataclass(frozen=True)
 class ValidHalos:
-    """What of the halo of an array holds what the neighbours have: halos, none of which is within another.
+    """The halos of an array that are up to date, none of which is within another.
 
-    A wide one may be left of which only the rim holds, beside a narrow one that holds all.
+    For example a wide one of which only the rim is up to date, and a narrow one that is so completely.
     """
 
     halos: tuple[Halo, ...] = ()
 
     def has(self, halo: Halo) -> bool:
-        """Is all of a halo valid?"""
+        """Whether all of a halo is up to date."""
         return any(halo.within(one) for one in self.halos)
 
     def exchanged(self, halo: Halo) -> ValidHalos:
-        """What is valid after an exchange."""
-        for one in self.halos:  # of two without corners all sides are there
+        """The halos that are up to date after an exchange."""
+        for one in self.halos:  # two halos without corners make one
             if not (one.corners or halo.corners) and one.rim == halo.rim:
                 halo = halo | one
         return self if self.has(halo) else _without_covered((*self.halos, halo))
 
     def written(self, margin: float) -> ValidHalos:
-        """What is valid after a statement that writes nothing nearer to the array's own ends."""
+        """The halos that are up to date after a statement that writes no element within `margin` of the
+        array's ends."""
         if not margin:
             return ValidHalos()
         return _without_covered([replace(one, rim=min(one.rim, margin)) for one in self.halos])
@@ -84,7 +85,7 @@ class ValidHalos:
 
 
 def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
-    """Halos without those that are within others; the oldest are forgotten."""
+    """Halos without those that are within others; the oldest are dropped."""
     found: list[Halo] = []
     for halo in halos:
         if not any(halo.within(one) for one in found):
@@ -93,12 +94,12 @@ def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
 
 
 def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """How many elements of an array of such extents a window leaves out at both ends of each axis."""
+    """The numbers of elements that a window leaves out at both ends of each axis of an array."""
     return tuple((low, extent - high) for (low, high), extent in zip(bounds(target), extents, strict=True))
 
 
 def bounds(window: Window) -> Box:
-    """The smallest box that the elements of a window are in, if it has any."""
+    """The smallest box that contains the elements of a window, if it has any."""
     found = []
     for ix in window.index:
         last = ix.offset + (0 if ix.axis is None else ix.stride * (window.shape[ix.axis] - 1))
@@ -107,7 +108,7 @@ def bounds(window: Window) -> Box:
 
 
 def is_dense_box(window: Window) -> bool:
-    """Whether a window is all of that box, and each element once."""
+    """Whether a window has each element of its smallest box exactly once."""
     axes = sorted(ix.axis for ix in window.index if ix.axis is not None)
     return axes == [*range(len(window.shape))] and all(
         n == 1 or (n > 1 and abs(ix.stride) == 1)
@@ -117,7 +118,7 @@ def is_dense_box(window: Window) -> bool:
 
 
 def boxes_around(shape: Sequence[int], inner: Box) -> list[Box]:
-    """Boxes that make up what is around one."""
+    """Disjoint boxes that make up the complement of a box."""
     found: list[Box] = []
     for axis, (low, high) in enumerate(inner):
         rest = [(0, n) for n in shape[axis + 1 :]]

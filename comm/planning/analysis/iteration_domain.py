@@ -1,4 +1,4 @@
-"""Where the points of a statement are computed, and what of other arrays they need.
+"""Iteration domains: the layout of a statement's points over ranks, and the halo widths that its reads need.
 
 The points of a statement are laid out like an array: by a `Layout` of its iteration domain.
 """
@@ -20,22 +20,22 @@ __all__ = [
     "layout_from_domain", "layout_of_points", "max_widths", "preferred_domain",
 ]  # fmt: skip
 
-# A halo that is wider than this is exchanged for up to so many times fewer elements that a rank reads: it may
-# serve several statements, each of which would else have its elements brought.
+# A halo wider than WIDE is exchanged if it has at most TIMES as many elements as a rank reads: it may
+# serve several statements, each of which would otherwise need a redistribution.
 WIDE, TIMES = 64, 8
 
 
 def spec_of_points(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
-    """How points lie that are an index of an axis which is dealt out; None where no layout says that.
+    """The distribution of points that index a distributed axis; None where no `Spec` expresses it.
 
     Parameters
     ----------
     spec, part
-        How the array's axis is dealt out.
+        The distribution of the array's axis.
     ix : Index
-        Where the points lie on it.
+        The positions of the points on the axis.
     length : int
-        How many there are.
+        The number of points.
     """
     if isinstance(spec, Whole) or part.parts == 1:
         return Whole()
@@ -51,7 +51,7 @@ def spec_of_points(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | Non
 
 
 def spec_of_array(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
-    """How an axis of a new array best lies of which some points, at an index of it, lie as is said.
+    """The distribution of an axis of a new array that puts some of its elements where points are.
 
     The converse of `spec_of_points`, as far as there is one.
     """
@@ -70,14 +70,14 @@ def spec_of_array(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
 
 
 def _base_axis(part: BlockAxis) -> tuple[BlockAxis, int, int]:
-    """The axis that an axis follows, and where on it the first element and the next ones lie."""
+    """The axis that a window axis follows, with the offset and stride of the window."""
     if isinstance(part, WindowAxis):
         return part.base, part.offset, part.stride
     return part, 0, 1
 
 
 def layout_of_points(window: Window, layout: Layout) -> Layout | None:
-    """How the points of a window lie whose array has a layout; None when no layout says that."""
+    """The layout of the points of a window of an array with a layout; None where no layout expresses it."""
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
         if isinstance(spec, Whole) or part.parts == 1:
@@ -92,7 +92,7 @@ def layout_of_points(window: Window, layout: Layout) -> Layout | None:
 
 
 def domain_of(target: Window, layout: Layout | None, partial: Partial | None) -> Layout | None:
-    """How the points of a placed statement lie, by what it writes; None: every rank computes all of them."""
+    """The layout of a placed statement's points, from its target; None: every rank computes all points."""
     if layout is None:
         return None
     found = layout_of_points(target, layout)
@@ -107,12 +107,12 @@ def domain_of(target: Window, layout: Layout | None, partial: Partial | None) ->
 
 
 def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, int], ...] | str:
-    """The widths of halo through which points of a domain see a window of an array.
+    """The halo widths through which the points of a domain can read a window of an array.
 
     Returns
     -------
     tuple of (int, int), or str
-        For each axis of the array; or why its memory on each rank does not do.
+        The widths for each axis of the array; or the reason why a halo does not serve.
     """
     if layout.grid != domain.grid and any(part.parts > 1 for part in layout.parts):
         return "the array lies over another grid of ranks"
@@ -136,7 +136,7 @@ def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[i
         width = _axis_halo(into, part, ix.offset, ix.stride)
         if max(width) > part.smallest():
             return f"a halo of {max(width)} elements would be wider than a block of {part.smallest()}"
-        if max(width) > WIDE:  # of a short slice of a long array, far from its points?
+        if max(width) > WIDE:  # perhaps a short slice of a long array, far from its points
             read = abs(ix.stride) * _largest_part(into)
             if max(width) > TIMES * read:
                 return f"a halo of {max(width)} elements would be wide where {read} are read"
@@ -146,7 +146,7 @@ def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[i
 
 @lru_cache(maxsize=4096)
 def _axis_halo(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
-    """The elements before and after its own that a rank needs of an axis for its points of another."""
+    """The elements before and after its own part that a rank needs of an axis for its points of another."""
     (a, first, pace), (b, begin, step) = _base_axis(into), _base_axis(part)
     if a == b and pace == step * stride:
         shift = begin + step * offset - first
@@ -162,19 +162,19 @@ def _axis_halo(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tu
 
 
 def _decisive_parts(into: BlockAxis, bends: Iterable[int]) -> list[int]:
-    """The parts that tell of all: in between, what is before and after grows evenly but for some bends."""
+    """The parts at which the needs of all are largest: in between they change linearly."""
     near = {c + d for c in {0, into.parts - 1, *bends} for d in (-1, 0, 1)}
     return [c for c in near if 0 <= c < into.parts]
 
 
 @lru_cache(maxsize=4096)
 def _largest_part(into: BlockAxis) -> int:
-    """The points of the rank that has most of an axis."""
+    """The points of the part with most."""
     return max(into.high(c) - into.low(c) for c in _decisive_parts(into, into.size_changes()))
 
 
 def _domain_from(window: Window, layout: Layout) -> Layout | None:
-    """How points best lie that see a window of an array; None: no axis of theirs is dealt out."""
+    """The layout that suits points which read a window of an array; None: no axis is distributed."""
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
         if isinstance(spec, Whole) or part.parts == 1 or ix.axis is None:
@@ -200,7 +200,7 @@ def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Lay
 
 
 def layout_from_domain(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
-    """The layout of a new array of some shape whose elements lie where the points do that write them."""
+    """The layout of a new array whose elements lie with the points that write them."""
     specs: list[Spec] = []
     used: set[int | None] = {None}
     for ix, extent in zip(target.index, shape, strict=True):
@@ -217,7 +217,7 @@ def canonical_without_halo(layout: Layout | None) -> Layout | None:
 
 
 def is_movable(window: Window, layout: Layout) -> bool:
-    """Whether a window is all of the axes that are dealt out in turn."""
+    """Whether a window covers all of each cyclic axis of its array."""
     return all(
         not isinstance(part, CyclicAxis)
         or part.parts == 1
@@ -227,7 +227,7 @@ def is_movable(window: Window, layout: Layout) -> bool:
 
 
 def follows_cyclic_axis(window: Window, domain: Layout | None) -> bool:
-    """Whether a window moves along an axis of the points that is dealt out in turn."""
+    """Whether a window moves along a cyclic axis of the points."""
     if domain is None:
         return False
     axes = {ix.axis for ix in window.index}

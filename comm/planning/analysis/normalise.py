@@ -1,4 +1,4 @@
-"""Statements in other words: with the same meaning, in the form in which they are placed."""
+"""Normal forms of statements, which placement and localisation require."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def flatten_nests(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Statements one after the other that may have been run as one loop nest."""
+    """The statements of loop nests, one after the other."""
     for stmt in body:
         if isinstance(stmt, Nest | Rows | Bands):
             yield from flatten_nests(stmt.body)
@@ -30,7 +30,7 @@ def flatten_nests(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def without_negative_strides(stmt: Compute) -> Compute:
-    """The same statement with its points counted so that no target is written backwards."""
+    """The same statement with axes reversed so that no target has a negative stride."""
     shape = stmt.target.shape
     back = {ix.axis for ix in stmt.target.index if ix.axis is not None and ix.stride < 0} - {stmt.scan}
     if not back:
@@ -40,6 +40,7 @@ def without_negative_strides(stmt: Compute) -> Compute:
 
 
 def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...]) -> Compute:
+    """A statement over other points, which an affine map relates to its own."""
     init = None if stmt.init is None else remap(stmt.init, amap, shape)
     return replace(
         stmt, target=compose(stmt.target, amap, shape), body=remap(stmt.body, amap, shape), init=init
@@ -47,7 +48,8 @@ def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...])
 
 
 def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
-    """The same statement with an axis of one point for each single place of a dealt-out axis it writes."""
+    """The same statement with a point axis of length one for each fixed index of a distributed axis that it
+    writes."""
     target = stmt.target
     fixed = [
         k
@@ -66,7 +68,7 @@ def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
 
 
 def name_single_points(window: Window, layout: Layout, domain: Layout) -> Window:
-    """A window that names the axes of one point along which it reads a single place."""
+    """A window in which fixed indices name the axes of one point that are distributed alike."""
     ones = {
         spec.grid_axis: a
         for a, spec in enumerate(domain.axes)
@@ -82,20 +84,21 @@ def name_single_points(window: Window, layout: Layout, domain: Layout) -> Window
 
 
 def kept_axes(stmt: Compute) -> list[int]:
-    """The axes of the points that are not folded."""
+    """The axes of a statement's points that are not reduced."""
     used = {ix.axis for ix in stmt.target.index}
     return [a for a in range(len(stmt.target.shape)) if a in used]
 
 
 def _result_points(stmt: Compute) -> tuple[tuple[Index, ...], tuple[int, ...]]:
-    """The points of a fold as seen from those of its results."""
+    """The map from the points of a reduction's results to those of the reduction, and their shape."""
     kept, axes = kept_axes(stmt), range(len(stmt.target.shape))
     amap = tuple(Index(0, 1, kept.index(a)) if a in kept else Index(0) for a in axes)
     return amap, tuple(stmt.target.shape[a] for a in kept)
 
 
 def start_values(stmt: Compute) -> Compute | None:
-    """What is left of a fold over no values: the start value; None if the target keeps what it holds."""
+    """The statement that is left of a reduction over no values: the start values; None if the target is
+    unchanged."""
     if stmt.init is None:
         return None
     amap, shape = _result_points(stmt)
@@ -103,8 +106,8 @@ def start_values(stmt: Compute) -> Compute | None:
 
 
 def combine_with_start(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
-    """What is left of a fold when the values are folded, which have to be combined with the start value, or
-    with what the target holds; unless that is neutral."""
+    """The statement that combines a finished reduction with the start values or the target, unless they are
+    neutral."""
     amap, shape = _result_points(stmt)
     target = compose(stmt.target, amap, shape)
     if neutral:
@@ -115,7 +118,7 @@ def combine_with_start(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
 
 
 def reduction_identity(op: str, dtype: Any) -> Const | None:
-    """What a rank's share of a fold begins with; None where nothing leaves all values as they are."""
+    """The value with which a rank's share of a reduction begins; None where the operation has no identity."""
     identity_ = OPS[op].identity
     if identity_ is None:
         return None if dtype.kind == "c" else const(extreme(op, dtype), dtype)

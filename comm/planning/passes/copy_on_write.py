@@ -1,8 +1,8 @@
-"""Arrays that a run leaves as they were: what is written to them goes to other memory.
+"""Copy on write for arrays whose given memory must keep its elements.
 
-A run that may have to be made again needs what it overwrites.  Instead of copying that before, the first
-statement that writes such an array writes to a new one, which gets besides what this statement leaves out
-(``comm.frame``), of a stencil the elements at the ends.
+A run that may have to be repeated needs the elements that it overwrites.  Instead of copying them before, the
+first statement that writes such an array writes to a new one, to which the elements that the statement leaves
+out are copied (``comm.frame``): of a stencil those at the ends.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["copy_on_write"]
 
 
 def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
-    """A region that leaves some of its arrays as they were; others exist afterwards in their stead.
+    """A region that keeps the elements of some arrays; new arrays take their place afterwards.
 
     Parameters
     ----------
     placed : Placed
     names : collection of str
-        Arrays that exist before.
+        The arrays to keep, which exist before.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
     Raises
     ------
     PlanError
-        When the region has several geometries of the memory of one of them.
+        When the region uses the memory of one of them under several shapes.
     """
     for name in names:
         placed = _redirect(placed, name)
@@ -55,7 +55,7 @@ def _redirect(placed: PlacedRegion, name: str) -> PlacedRegion:
     old = next(array for array in region.arrays if array.name == name)
     made = replace(old, name=numbered(name, root), role="out", strides=None)
     hole, writer = _written_box(body[first]), body[first]
-    if hole is None:  # all of it is copied
+    if hole is None:  # copy all of it
         writer = rename(writer, name, made.name)
     else:
         assert isinstance(writer, Compute)
@@ -85,8 +85,11 @@ def _is_beyond(stmt: Stmt) -> bool:
 
 
 def _frame_position(body: Sequence[Stmt], name: str) -> int:
-    """Where an array that these statements do not write is copied: early, so that nothing comes between
-    statements that are one kernel, but after the last exchange of its halo, and of what goes with that."""
+    """The position at which an array that these statements do not write is copied.
+
+    Early, so that nothing comes between statements that are one kernel, but after the last exchange of its
+    halo, and of arrays in the same messages.
+    """
     last = max((k + 1 for k, stmt in enumerate(body) if _exchanges(stmt, name)), default=0)
     while last < len(body) and isinstance(body[last], Call) and not _is_beyond(body[last]):
         last += 1
@@ -98,7 +101,7 @@ def _exchanges(stmt: Stmt, name: str) -> bool:
 
 
 def _written_box(stmt: Stmt) -> Box | None:
-    """The elements that a statement gives new values, if they are a box; None: others, or it needs them."""
+    """The elements that a statement overwrites without reading them, if they are a box; None otherwise."""
     if not isinstance(stmt, Compute) or (stmt.combine is not None and stmt.init is None):
         return None
     return bounds(stmt.target) if stmt.scan is None and is_dense_box(stmt.target) else None

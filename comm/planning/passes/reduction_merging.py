@@ -1,4 +1,5 @@
-"""A pass over placed regions: sums of parts that are only added to each other are added up once, together."""
+"""A pass that merges reductions over ranks: sums that are only combined linearly are combined first, then
+summed once."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _NAME = "summed"
 
 
 def merge_reductions(finite: Collection[str]) -> Pass:
-    """The pass that takes ``y = a * s + b * t``, where `s` and `t` are sums of what ranks have, for the sum
-    of what ``a * s + b * t`` is on each rank: half as much travels.
+    """The pass that replaces ``y = a * s + b * t``, where `s` and `t` are sums over ranks, by the sum over
+    ranks of ``a * s + b * t`` of each rank's parts: half as many bytes are sent.
 
     Parameters
     ----------
     finite : collection of str
-        The scalars that are finite; with others, zeros would make NaN that the sums do not have.
+        The scalars that are finite; others would make NaN of zeros in the parts that the sums do not have.
     """
 
     def fn(region: Region, log: Log) -> Region:
@@ -83,8 +84,10 @@ def _merge_one(region: Region, finite: Collection[str], log: Log) -> Region:
 
 
 def _mergeable_sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, str]:
-    """Temporaries that are written once, as a sum over ranks, and read once: the parts of each, which are
-    written once and read for nothing else."""
+    """The parts of each temporary that is written once, as a sum over ranks, and read once.
+
+    The parts are written once and not read elsewhere.
+    """
     written: dict[str, int] = {}
     used: dict[str, int] = {}
     for stmt in region.body:
@@ -116,7 +119,7 @@ def _written(stmt: Stmt) -> set[str]:
 
 
 def _is_linear(expr: Expr, names: set[str], arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
-    """Is it made of some arrays, each where the target is, by sums, differences and factors?"""
+    """Whether an expression is a linear combination of some arrays, each at the target's points."""
     if isinstance(expr, Load):
         name = expr.window.array
         return name in names and expr.window == identity(arrays[name])
@@ -135,7 +138,7 @@ def _is_linear(expr: Expr, names: set[str], arrays: Mapping[str, Array], finite:
 
 
 def _is_finite_factor(expr: Expr, arrays: Mapping[str, Array], finite: Collection[str]) -> bool:
-    """Is it one finite number, the same on all ranks?"""
+    """Whether an expression is one finite number, the same on all ranks."""
     if isinstance(expr, Const):
         return bool(np.isfinite(const_value(expr)))
     return (

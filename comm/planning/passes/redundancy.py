@@ -1,6 +1,6 @@
-"""Passes over placed regions that take out communication, each with its reasons in the log.
+"""Passes over placed regions that remove communication, each with its reasons in the log.
 
-They change neither what a region means nor where its arrays lie.
+They change neither the meaning of a region nor the layouts of its arrays.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _exchange(array: Array, halo: Halo, loc: Any) -> Call:
 
 
 def _redistribution(stmt: Stmt) -> tuple[Window, Window] | None:
-    """What a redistribution reads and writes."""
+    """The source and target of a redistribution."""
     if not (isinstance(stmt, Call) and stmt.op == "comm.redistribute"):
         return None
     return stmt.reads[0], stmt.writes[0]
@@ -54,7 +54,7 @@ def _loc(stmt: Stmt) -> Any:
 def _flow(
     region: Region, valid: Mapping[str, ValidHalos]
 ) -> tuple[list[Stmt], dict[str, ValidHalos], list[Stmt]]:
-    """The statements without needless exchanges, the halos valid at the end, and what is left out."""
+    """The statements without needless exchanges, the halos valid at the end, and the removed statements."""
     now, body, gone = dict(valid), [], []
     shapes = {array.name: array.shape for array in region.arrays}
     for stmt in region.body:
@@ -67,26 +67,26 @@ def _flow(
                 continue
             now[name] = there.exchanged(halo)
         elif isinstance(stmt, Call) and stmt.op == "comm.frame":
-            # but for the hole, of which nothing is read before it is written
+            # the hole is written before it is read
             now[stmt.writes[0].array] = now.get(stmt.reads[0].array, ValidHalos())
         else:
             for name in _written(stmt) & now.keys():
-                # near the ends nothing is written, here or by the neighbours
+                # no rank writes near the ends
                 now[name] = now[name].written(_untouched(stmt, shapes[name]))
         body.append(stmt)
     return body, {name: there for name, there in now.items() if there}, gone
 
 
 def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
-    """How near to the ends of the array that it writes a statement writes nothing."""
+    """The distance from the ends of its target array within which a statement writes nothing."""
     if not isinstance(stmt, Compute) or 0 in stmt.target.shape:
         return 0
     return min((n for pair in margins(stmt.target, extents) for n in pair), default=0)
 
 
 def still_valid(valid: Mapping[str, ValidHalos]) -> Pass:
-    """The pass that leaves out exchanges of halos that hold what the neighbours have, from the start or since
-    an earlier exchange."""
+    """The pass that removes exchanges of halos that are up to date, from the start or since an earlier
+    exchange."""
 
     def fn(region: Region, log: Log) -> Region:
         body, _, gone = _flow(region, valid)
@@ -99,13 +99,13 @@ def still_valid(valid: Mapping[str, ValidHalos]) -> Pass:
 
 
 def valid_after(region: Region, valid: Mapping[str, ValidHalos]) -> dict[str, ValidHalos]:
-    """The halos that hold what the neighbours have when a region has run."""
+    """The halos that are up to date after a region has run."""
     return _flow(region, valid)[1]
 
 
 # ---- fewer messages ----------------------------------------------------------------------------------
 def _wider(region: Region, log: Log) -> Region:
-    """Several exchanges of one halo, of which nothing is written in between, as one."""
+    """Merge exchanges of one halo between which nothing is written."""
     body, arrays = list(region.body), {a.name: a for a in region.arrays}
     last: dict[str, int] = {}
     gone: set[int] = set()
@@ -131,7 +131,7 @@ WIDER = Pass("wider", _wider)
 
 
 class ExchangeGroup:
-    """Exchanges that travel together; halos lie beside what redistributions read."""
+    """Exchanges that can travel in the same messages."""
 
     def __init__(self) -> None:
         self.halos: set[str] = set()
@@ -139,7 +139,7 @@ class ExchangeGroup:
         self.targets: set[str] = set()
 
     def try_add(self, stmt: Stmt) -> bool:
-        """Take in one more exchange, if it needs none of the others and they do not need it."""
+        """Add an exchange if it is independent of the others; whether it was added."""
         exchanged, moved = _halo(stmt), _redistribution(stmt)
         if exchanged is not None:
             name, _ = exchanged
@@ -158,8 +158,10 @@ class ExchangeGroup:
 
 
 def _aside(region: Region, log: Log) -> Region:
-    """Redistributions moved up and reductions down, so that nothing comes between statements that go over
-    the same arrays: they are one kernel then, and communication has longer."""
+    """Move redistributions up and reductions down, out of the way of statements over the same arrays.
+
+    These become one kernel then, and communication has more time.
+    """
     root = families(region)
 
     def names(windows: Iterable[Window]) -> set[str]:
@@ -168,7 +170,7 @@ def _aside(region: Region, log: Log) -> Region:
     units: list[tuple[Stmt, ...]] = []
     for stmt in region.body:
         if units and isinstance(last := units[-1][-1], Call) and last.op == "comm.beyond":
-            units[-1] += (stmt,)  # which is about the next statement
+            units[-1] += (stmt,)  # it belongs to the next statement
         else:
             units.append((stmt,))
     found = _moved_up(units, "comm.redistribute", names)
@@ -183,7 +185,7 @@ def _aside(region: Region, log: Log) -> Region:
 def _moved_up(
     units: Sequence[tuple[Stmt, ...]], op: str, names: Callable[[Iterable[Window]], set[str]]
 ) -> list[tuple[Stmt, ...]]:
-    """Calls moved before all statements that neither touch what they write nor write what they read."""
+    """Calls moved before all statements that neither touch their targets nor write their sources."""
     found: list[tuple[Stmt, ...]] = []
     effects: list[tuple[set[str], set[str]]] = []
     for unit in units:
@@ -203,7 +205,7 @@ ASIDE = Pass("aside", _aside)
 
 
 def _together(region: Region, log: Log) -> Region:
-    """Exchanges moved up to others, so that they travel in the same messages."""
+    """Move exchanges up to others, so that they travel in the same messages."""
     body = list(region.body)
     root = families(region)
     changed = False
@@ -214,7 +216,7 @@ def _together(region: Region, log: Log) -> Region:
             k += 1
             continue
         k += 1
-        read: set[str] = set()  # by statements that a later exchange would be moved past
+        read: set[str] = set()  # by statements past which a later exchange would move
         written: set[str] = set()
         for j in range(k, len(body)):
             stmt = body[j]
@@ -240,7 +242,7 @@ TOGETHER = Pass("together", _together)
 
 # ---- redistributions ---------------------------------------------------------------------------------
 def _again(region: Region, log: Log) -> Region:
-    """What has been brought somewhere and not changed since is not brought there again."""
+    """Remove redistributions of arrays that have been redistributed alike and not changed since."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
     once = _written_once(region)
@@ -286,11 +288,11 @@ AGAIN = Pass("again", _again)
 
 
 def _through(region: Region, log: Log) -> Region:
-    """A whole array that is brought to one layout and on to another one goes there straight, or stays."""
+    """Shorten chains of redistributions of a whole array to one from its origin, or none."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
     once = _written_once(region)
-    origin: dict[str, str] = {}  # of copies that are what another array still is
+    origin: dict[str, str] = {}  # the array whose elements a copy still has
     body: list[Stmt] = []
     changed = False
     for stmt in region.body:
@@ -314,7 +316,7 @@ def _through(region: Region, log: Log) -> Region:
 
 
 def _can_move(window: Window, array: Array) -> bool:
-    """Whether a window can be moved wherever its array lies."""
+    """Whether a window can be redistributed from the layout of its array."""
     return window == identity(array) or "cyclic" not in (array.layout or "")
 
 
@@ -322,7 +324,7 @@ THROUGH = Pass("through", _through)
 
 
 def _unused(region: Region, log: Log) -> Region:
-    """Redistributions of what nobody reads."""
+    """Remove redistributions to arrays that are not read."""
     wanted = {a.name for a in region.arrays if a.role != "temp" or a.base is not None}
     wanted |= {str(a.base) for a in region.arrays if a.base is not None}
     body: list[Stmt] = []
@@ -343,5 +345,5 @@ def _unused(region: Region, log: Log) -> Region:
 
 UNUSED = Pass("unused", _unused)
 
-#: In the order in which they run, after the one that knows which halos are valid.
+#: In the order in which they run, after `still_valid`.
 PASSES: tuple[Pass, ...] = (AGAIN, THROUGH, UNUSED, WIDER, ASIDE, TOGETHER)

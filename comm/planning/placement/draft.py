@@ -1,4 +1,4 @@
-"""A region with communication in the making: its arrays, where they lie, and its statements so far."""
+"""A placed region, and its construction statement by statement."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class PlacedRegion:
     Parameters
     ----------
     region : Region
-        Every array has its layout as text, None where it is whole on every rank.
+        The region; every array has its layout as text, None where it is whole on every rank.
     given : mapping of str to (Layout or None)
-        The arrays that exist before, and how they lie.
+        The arrays that exist before, with their layouts.
     after : mapping of str to str
-        For each array that exists afterwards the array of the region that then holds it.
+        For each array that exists afterwards the array of the region that holds it then.
     forms : mapping of str to Form
-        How library calls are computed, by the name of the first array that they write.
+        The distributed forms of library calls, by the name of the first array that they write.
     notes : tuple of Note
     """
 
@@ -46,7 +46,7 @@ class PlacedRegion:
 
 
 class RegionBuilder:
-    """What is known while statements are placed.
+    """The arrays, layouts and statements of a region during placement.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class RegionBuilder:
         root = families(region)
         shared = {root[a.name] for a in region.arrays if a.base is not None}
         said = {*self.given, *layouts}
-        #: New arrays whose layout is still to be chosen.
+        #: New arrays whose layout is not decided yet.
         self.undecided = {n for n in self.arrays if n not in said and root[n] not in shared}
         self.partial: dict[str, Partial] = {}
         self.written = set(self.given)
@@ -74,7 +74,7 @@ class RegionBuilder:
         self.notes: list[Note] = []
 
     def finished(self, costs: Costs | None) -> PlacedRegion:
-        """The region, in which arrays have room for what is read of their halos."""
+        """The placed region, in which arrays have room for the halos that are read."""
         if costs is not None:
             wide = expand_ghost_zones(self.body, self.layouts, self.partial, costs)
             self.body, self.halo_rooms = list(wide.body), dict(wide.halo_rooms)
@@ -113,7 +113,7 @@ class RegionBuilder:
         )
         if wide == layout.halo:
             return
-        if name in self.given:  # the next recording may want a little more
+        if name in self.given:  # the next recording may need slightly more
             parts = zip(wide, layout.parts, strict=True)
             wide = tuple(
                 (_rounded_up(a, part.smallest()), _rounded_up(b, part.smallest())) for (a, b), part in parts
@@ -132,7 +132,7 @@ class RegionBuilder:
         after[name] = made.name
 
     def without_halo_operands(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
-        """A statement; a library call gets its operands in memory without halos."""
+        """A statement; a library call gets its operands copied to memory without halos."""
         if not (isinstance(stmt, Call) and stmt.writes and stmt.writes[0].array in self.forms) or (
             name not in touched(stmt)
         ):
@@ -160,5 +160,5 @@ class RegionBuilder:
 
 
 def _rounded_up(width: int, most: int) -> int:
-    """Room for a halo that is that wide, where several statements share it for some more."""
+    """The width of a halo rounded up, so that statements of other recordings can share it."""
     return max(width, min(-(-width // 8) * 8, most)) if width > 2 else width

@@ -1,5 +1,5 @@
-"""What groups of statements cost that halos are exchanged once for: messages, points that are computed twice,
-and ways through memory."""
+"""The cost of exchanging halos once for a group of statements: messages, redundant points, and passes through
+memory."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Widths = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Costs:
-    """What exchanges and local work take, in seconds.
+    """The costs of exchanges and local work, in seconds.
 
     Parameters
     ----------
     link : Link
-        Messages.
+        The cost of messages.
     point : float
-        For each point and array that a statement computes twice.
+        The cost of each redundant point and array of a statement.
     processor : float, optional
-        What an exchange takes of a rank's own time, which nothing else can be done in.
+        The processor time of an exchange, which cannot overlap with other work.
     memory_pass : float, optional
-        For each byte of arrays that statements between two exchanges go through, if these are more than
-        ``cached``; once for at most ``chain`` statements, which then share it.
+        The cost of each byte of arrays that statements between two exchanges read, if these are more than
+        ``cached``; once for at most ``chain`` statements, which share a pass.
     """
 
     link: Link
@@ -44,13 +44,13 @@ class Costs:
     chain: int = 16
 
 
-# Between processes of one machine, and those of a fast network: most is the sender's and receiver's own work.
+# For processes of one machine or a fast network: most of the time is the sender's and receiver's own work.
 COSTS = Costs(Link((Line(20e-6, 5e9),), gap=5e-6), 0.3e-9, 40e-6, 2e-10)
 
 
 @dataclass(frozen=True)
 class HaloRead:
-    """An array that a statement reads: how far through its halo, and the target's axes it follows."""
+    """The read of an array through its halo: the widths, and the target's axes that its axes follow."""
 
     name: str
     widths: Widths
@@ -59,7 +59,7 @@ class HaloRead:
 
 @dataclass(frozen=True)
 class ExpandableStatement:
-    """A statement that can be computed beyond a rank's own elements."""
+    """A statement that can be computed in the ghost zone as well as on a rank's own elements."""
 
     stmt: Compute
     reads: tuple[HaloRead, ...]
@@ -68,17 +68,17 @@ class ExpandableStatement:
 
 @dataclass(frozen=True)
 class StatementGroup:
-    """Statements before which halos are exchanged once.
+    """Statements that share one exchange of halos before them.
 
     Parameters
     ----------
     items : tuple of Item
     beyond : tuple of Widths
-        How far beyond a rank's own elements each is computed.
+        The widths of the ghost zone in which each is computed.
     needs : mapping of str to Widths
-        The halos that are read.
+        The halos that are exchanged.
     edges : mapping of str to (Widths, int)
-        Halos of which only those elements are read that no statement writes, so many at the array's ends.
+        Halos of which only elements that no statement writes are read, within a margin of the array's ends.
     """
 
     items: tuple[ExpandableStatement, ...]
@@ -88,13 +88,13 @@ class StatementGroup:
 
 
 class GroupCosts:
-    """Seconds and bytes by a layout of each array."""
+    """The costs of statement groups, for given layouts of the arrays."""
 
     def __init__(self, layouts: Mapping[str, Layout | None], costs: Costs) -> None:
         self.layouts, self.costs = layouts, costs
 
     def cost(self, groups: Sequence[StatementGroup]) -> float:
-        """Seconds of a segment's exchanges, of what is computed twice and of going through memory."""
+        """Seconds of the exchanges, redundant points and passes through memory of a sequence of groups."""
         total = 0.0
         for group in groups:
             total += self.exchange_time(group.needs)
@@ -121,11 +121,11 @@ class GroupCosts:
         )
 
     def nbytes(self, needs: Mapping[str, Widths]) -> int:
-        """About how many bytes of halos there are."""
+        """The approximate bytes of halos."""
         return sum(8 * self.halo_elements(name, widths) for name, widths in needs.items())
 
     def bytes_without_corners(self, needs: Mapping[str, Widths]) -> int:
-        """The same without corners."""
+        """The approximate bytes of halos without corners."""
         found = 0
         for name, widths in needs.items():
             own = self.extents(name)
@@ -133,21 +133,21 @@ class GroupCosts:
         return found
 
     def halo_elements(self, name: str, widths: Widths) -> int:
-        """About how many elements a halo has."""
+        """The approximate number of elements of a halo."""
         own = self.extents(name)
         return math.prod(n + sum(w) for n, w in zip(own, widths, strict=True)) - math.prod(own)
 
     def block_size(self, name: str) -> int:
-        """About how many elements of an array a rank has."""
+        """The approximate number of elements of an array that a rank owns."""
         return math.prod(self.extents(name))
 
     def extents(self, name: str) -> list[int]:
-        """The extents of a block."""
+        """The approximate extents of a block."""
         layout = self.layouts[name]
         assert layout is not None
         return [max(1, part.extent // part.parts) for part in layout.parts]
 
 
 def any_width(widths: Widths) -> bool:
-    """Is there a halo at all?"""
+    """Whether any width of a halo is positive."""
     return any(map(any, widths))

@@ -1,9 +1,10 @@
-"""Halos exchanged once for several statements: each rank computes some of its neighbours' points itself.
+"""Ghost-zone expansion: halos exchanged once for several statements, for which ranks compute some of their
+neighbours' points redundantly.
 
 A statement whose values the next one reads through a halo is computed that much beyond the rank's own
 elements, for which it needs its own arguments that much further, and so on backwards: one exchange of a wider
-halo serves all of them, time steps of a stencil for example.  How many are taken together is what costs least
-by the model, which weighs messages against points that are computed twice.
+halo serves all of them, for example several time steps of a stencil.  The number of statements in a group is
+the one with the least cost by the model, which weighs messages against redundant points.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ from .ghost_zone_cost import (
 
 __all__ = ["ExpandedBody", "expand_ghost_zones"]
 
-_SLACK = 1.01  # times the bytes of exchanges before each statement
+_SLACK = 1.01  # limit of bytes sent, relative to an exchange before each statement
 
 
 @dataclass(frozen=True)
 class ExpandedBody:
-    """A body in which fewer halos are exchanged.
+    """Statements with fewer halo exchanges.
 
     Parameters
     ----------
     body : tuple of statements
-        ``comm.beyond`` before a statement says how far beyond its own elements a rank computes it.
+        ``comm.beyond`` before a statement gives the widths of the ghost zone that it is computed in, too.
     halo_rooms : mapping of str to Widths
-        The halos that arrays need room for.
+        The halos for which arrays need room.
     group_size : int
-        The most statements that are served by one exchange.
+        The largest number of statements that share an exchange.
     loc
         The user's line of the first of them.
     """
@@ -62,15 +63,15 @@ class ExpandedBody:
 def expand_ghost_zones(
     body: Sequence[Stmt], layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs = COSTS
 ) -> ExpandedBody:
-    """Take the halo exchanges of statements together where that costs less.
+    """Group statements that share a halo exchange, where that costs less.
 
     Parameters
     ----------
     body : sequence of statements
-        Placed ones, with ``comm.halo`` calls wherever a halo is read that may not be valid.
+        Placed statements, with ``comm.halo`` calls wherever a halo is read that may not be valid.
     layouts : mapping of str to (Layout or None)
     partial : collection of str
-        Arrays whose elements are parts of sums.
+        Arrays of partial results.
     costs : Costs, optional
 
     Returns
@@ -97,7 +98,7 @@ class _Expansion:
             if _is_halo(stmt) or (isinstance(stmt, Compute) and self.expandable(stmt) is not None):
                 segment.append(stmt)
                 continue
-            # the halos behind the last statement are what this one reads
+            # the halo exchanges after the last statement belong to this one
             last = max((k for k, s in enumerate(segment, 1) if not _is_halo(s)), default=0)
             self.segment(segment[:last])
             for one in (*segment[last:], stmt):
@@ -114,7 +115,7 @@ class _Expansion:
             self.valid[window.array] = self.valid.get(window.array, ValidHalos()).exchanged(halo)
         elif isinstance(stmt, Compute) and (item := self.expandable(stmt)) is not None:
             name = stmt.target.array
-            if name in self.valid:  # what is not written stays valid
+            if name in self.valid:  # elements that are not written stay valid
                 self.valid[name] = self.valid[name].written(min(map(min, item.margins)))
         else:
             for window in writes(stmt):
@@ -131,7 +132,7 @@ class _Expansion:
         return self.known[stmt]
 
     def analyse(self, stmt: Compute) -> ExpandableStatement | None:
-        """A statement, element by element of blocks, as it is seen here; None for all others."""
+        """The expandable form of a statement, if it is element-wise over blocks; None otherwise."""
         target = stmt.target
         layout = self.layouts.get(target.array)
         if layout is None or target.array in self.partial or stmt.combine is not None:
@@ -175,7 +176,7 @@ class _Expansion:
 
     # ---- segments --------------------------------------------------------------------------------
     def segment(self, stmts: Sequence[Stmt]) -> None:
-        """Statements and the halos they read, in groups of the number that costs least."""
+        """Emit statements and the halos that they read, in groups of the size with the least cost."""
         items = [item for stmt in stmts if isinstance(stmt, Compute) and (item := self.expandable(stmt))]
         groups = self.best_groups(items)
         if groups is None:
@@ -198,8 +199,10 @@ class _Expansion:
                 self.emit(item.stmt)
 
     def best_groups(self, items: Sequence[ExpandableStatement]) -> list[StatementGroup] | None:
-        """The groups that cost least, with hardly more bytes where these are what takes the time; None: an
-        exchange before each statement does."""
+        """The groups with the least cost; None: an exchange before each statement.
+
+        Where bytes take the time, groups with hardly more bytes are allowed only.
+        """
         each = self.groups(items, 1)
         if each is None:
             return None
@@ -207,7 +210,9 @@ class _Expansion:
         most = _SLACK * sum(self.group_costs.bytes_without_corners(group.needs) for group in each)
         short = self.costs.link.lines[0].latency * self.costs.link.lines[0].bandwidth
         lead = next((k for k, group in enumerate(each) if group.needs), 0)
-        for first in dict.fromkeys((0, lead)):  # those that read no halo may come before the first exchange
+        for first in dict.fromkeys(
+            (0, lead)
+        ):  # leading statements that read no halo may precede the first exchange
             for together in _group_sizes(len(items) - first):
                 if (rest := self.groups(items[first:], together)) is None:
                     continue
@@ -220,25 +225,25 @@ class _Expansion:
         return groups
 
     def exchange(self, name: str, widths: Widths, margin: float) -> None:
-        """Exchange a halo unless it holds already what is needed of it."""
+        """Emit the exchange of a halo unless it is valid already."""
         halo = Halo(widths, sum(map(any, widths)) > 1, margin)
         if not self.valid.get(name, ValidHalos()).has(halo):
             self.emit(self.call("comm.halo", name, halo.attrs))
 
     def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
-        """A call about an array."""
+        """A communication call about a whole array."""
         layout = self.layouts[name]
         assert layout is not None
         index = tuple(Index(0, 1, a) for a in range(layout.ndim))
         return Call(op, (Window(name, layout.shape, index),), (), attrs)
 
     def groups(self, items: Sequence[ExpandableStatement], together: int) -> list[StatementGroup] | None:
-        """Statements in groups of so many; None when a halo would be wider than a block."""
+        """Statements in groups of `together`; None when a halo would be wider than a block."""
         found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
         return None if None in found else found  # type: ignore[return-value]
 
     def group(self, items: Sequence[ExpandableStatement]) -> StatementGroup | None:
-        key = tuple(map(id, items))  # those of a loop come again and again
+        key = tuple(map(id, items))  # unrolled loops repeat the same statements
         if key not in self.groups_by_items:
             self.groups_by_items[key] = self.make_group(items)
         return self.groups_by_items[key]
@@ -253,7 +258,7 @@ class _Expansion:
             assert layout is not None
             here = need.pop(name, ((0, 0),) * layout.ndim)
             if name in edges and min(map(min, item.margins)) < edges[name][1]:
-                here = _max_widths(here, edges.pop(name)[0])  # it writes some of what the others do not
+                here = _max_widths(here, edges.pop(name)[0])  # it writes elements that the others do not
             beyond.append(here)
             if any_width(here) and not self.writes_halo(item, here, layout):
                 widths, margin = edges.get(name, (here, 0))
@@ -273,7 +278,7 @@ class _Expansion:
         return StatementGroup(tuple(items), tuple(reversed(beyond)), needs, edges)
 
     def fits(self, name: str, widths: Widths) -> bool:
-        """Can an array have a halo that wide?"""
+        """Whether an array can have a halo of some widths."""
         layout = self.layouts[name]
         assert layout is not None
         return all(
@@ -282,7 +287,7 @@ class _Expansion:
         )
 
     def writes_halo(self, item: ExpandableStatement, widths: Widths, layout: Layout) -> bool:
-        """Whether a statement writes all of a halo that wide, on every rank that has one."""
+        """Whether a statement writes all of a halo of some widths, on every rank that has one."""
         wide = {axis for axis, pair in enumerate(widths) if any(pair)}
         for axis, (part, margin) in enumerate(zip(layout.parts, item.margins, strict=True)):
             if any(margin) and wide != {axis}:
@@ -294,7 +299,7 @@ class _Expansion:
 
 
 def _group_sizes(count: int) -> list[int]:
-    """Some sizes of groups of about as many statements each, out of so many, the largest first."""
+    """Candidate sizes of groups of nearly equal numbers of statements, the largest first."""
     parts, found = 1, list[int]()
     while parts < count:
         for number in (parts, parts * 3 // 2):

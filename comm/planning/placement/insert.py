@@ -1,7 +1,7 @@
-"""Statements placed where their targets lie, and what has to travel for them: a pass over global regions.
+"""Placement: each statement is computed where its target lies, and its communication is inserted before it.
 
-The result is a region again, over whole arrays that know their layouts (as text), in which calls of
-``comm.*`` say what is exchanged.  Read as if it were for one process it means the same as before.
+The result is a region again, over whole arrays with layouts (as text), in which calls of ``comm.*`` denote
+communication.  Interpreted in one process it has the same meaning as before.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["insert"]
 
 
 class NotDistributable(Exception):
-    """A statement has no distributed form; the text says why."""
+    """A statement has no distributed form; the text is the reason."""
 
 
 def insert(
@@ -96,11 +96,11 @@ class _Inserter(RegionBuilder):
             self.place_replicated(stmt, "loops and conditions have no distributed form")
 
     def is_replicated(self, stmt: Stmt) -> bool:
-        """Whether all that a statement touches is whole on every rank."""
+        """Whether all arrays of a statement are whole on every rank."""
         return all(self.layouts[name] is None for name in touched(stmt))
 
     def place_replicated(self, stmt: Stmt, why: str | None) -> None:
-        """What has no distributed form, or adds few numbers: what it touches is made whole, and cut again."""
+        """Compute a statement on every rank, from gathered arrays, which are distributed again after it."""
         self.undecided -= touched(stmt)
         if self.is_replicated(stmt):
             self.emit(stmt)
@@ -123,7 +123,7 @@ class _Inserter(RegionBuilder):
             self.emit_redistribution(identity(copy), identity(array), loc)
 
     def place_call(self, stmt: Call) -> None:
-        """A library call in its distributed form."""
+        """Place a library call in its distributed form."""
         planner = self.library.get(stmt.op)
         one = all(math.prod(w.shape) == 1 and self.arrays[w.array].dtype.kind in "fc" for w in stmt.writes)
         if planner is None or (one and all(math.prod(w.shape) <= self.few for w in stmt.reads)):
@@ -140,7 +140,7 @@ class _Inserter(RegionBuilder):
         for new in results:
             end = self.destined.get(new.array)
             if len(new.shape) < 2 or end is None or end in self.undecided or new.array not in self.undecided:
-                continue  # parts of vectors are better added up by one reduction than by many messages
+                continue  # partial vectors are better summed by one reduction than by many messages
             self.undecided.discard(new.array)
             self.layouts[new.array] = canonical_without_halo(self.layouts[end])
         placed = replace(stmt, reads=reads, writes=results)
@@ -155,7 +155,7 @@ class _Inserter(RegionBuilder):
                 self.place_copy(old, new, stmt.loc)
 
     def place_form(self, stmt: Call, form: DistributedForm) -> None:
-        """A call of arrays, each of which is brought into the layout that the form wants."""
+        """Place a call of whole arrays, each of which is brought to the layout that the form requires."""
         self.add_note(form.reason, stmt.loc)
         for name, layout in ((w.array, lay) for w, lay in zip(stmt.reads, form.reads, strict=True)):
             if self.layouts[name] != canonical(layout):
@@ -181,7 +181,7 @@ class _Inserter(RegionBuilder):
             self.emit_redistribution(identity(copy), identity(array), stmt.loc)
 
     def place_partial(self, stmt: Call, form: DistributedForm, layout: Layout, over: tuple[int, ...]) -> None:
-        """A call that makes parts of its result, and their sum."""
+        """Place a call that makes partial results, and their sum."""
         result = stmt.writes[0]
         array = self.arrays[result.array]
         part = self.new_array(array.name, array.dtype, array.shape, layout)
@@ -191,7 +191,7 @@ class _Inserter(RegionBuilder):
         self.emit(Call("comm.reduce", (identity(part),), (result,), (("op", "add"),), stmt.loc))
 
     def is_whole(self, window: Window) -> bool:
-        """Whether a window is all of its array, with its axes in any order."""
+        """Whether a window covers all of its array, with its axes in any order."""
         axes = [ix.axis for ix in window.index if ix.axis is not None]
         return len(set(axes)) == len(axes) and all(
             n == 1 if ix.axis is None else (ix.offset, ix.stride, window.shape[ix.axis]) == (0, 1, n)
@@ -199,7 +199,7 @@ class _Inserter(RegionBuilder):
         )
 
     def is_matrix(self, window: Window) -> bool:
-        """Whether a window is all of its array, of which no element stands for several of a matrix."""
+        """Whether a window covers all of its array, and no element is broadcast along a matrix axis."""
         axes = {ix.axis for ix in window.index}
         last = range(len(window.shape))[-2:]
         return self.is_whole(window) and all(a in axes or window.shape[a] == 1 for a in last)
@@ -214,7 +214,7 @@ class _Inserter(RegionBuilder):
         )
 
     def copy_of_window(self, window: Window, loc: Any) -> Window:
-        """A window as an array of its own, which lies where it does."""
+        """A window copied to an array of its own, of the same distribution."""
         array = self.arrays[window.array]
         made = self.new_array(array.name, array.dtype, window.shape, None)
         self.undecided.add(made.name)
@@ -222,7 +222,7 @@ class _Inserter(RegionBuilder):
         return identity(made)
 
     def place_copy(self, target: Window, source: Window, loc: Any) -> None:
-        """Copy one window to another, wherever they lie."""
+        """Place the copy of one window to another."""
         dtype = self.arrays[source.array].dtype
         self.place(Compute(target, Load(source, dtype), loc=loc))
 
@@ -252,7 +252,7 @@ class _Inserter(RegionBuilder):
         self.emit(self.with_operands(stmt, domain))
 
     def place_in_blocks(self, stmt: Compute, layout: Layout) -> None:
-        """A statement that writes part of an axis dealt out in turn: in an array cut in blocks instead."""
+        """Place a statement that writes part of a cyclic axis: in a copy of the array in blocks."""
         if not any(isinstance(part, CyclicAxis) for part in layout.parts):
             raise NotDistributable("what is written lies along two axes that are dealt out")
         array = self.arrays[stmt.target.array]
@@ -261,7 +261,7 @@ class _Inserter(RegionBuilder):
         self.emit_redistribution(identity(copy), identity(array), stmt.loc)
 
     def check_placeable(self, stmt: Compute, domain: Layout) -> None:
-        """Refuse what points cannot be told that lie so."""
+        """Raise `NotDistributable` for statements that a layout of their points does not allow."""
         if stmt.scan is not None and domain.parts[stmt.scan].parts > 1:
             raise NotDistributable("a scan goes along an axis that is dealt out")
         roots = [stmt.body] if stmt.init is None else [stmt.body, stmt.init]
@@ -270,7 +270,7 @@ class _Inserter(RegionBuilder):
                 raise NotDistributable("coordinates are used along an axis that is dealt out in turn")
 
     def choose_layout(self, stmt: Compute) -> None:
-        """The layout of what is new: that of the largest of what it is made from."""
+        """Choose the layout of a new target: that of the largest array that it is computed from."""
         name = stmt.target.array
         if name not in self.undecided:
             return
@@ -286,7 +286,7 @@ class _Inserter(RegionBuilder):
 
     # ---- folds -----------------------------------------------------------------------------------
     def place_reduction(self, stmt: Compute) -> None:
-        """A fold: of each rank's share of the points, and then of what the ranks have."""
+        """Place a reduction: of each rank's share of the points, and then of the ranks' results."""
         target, op = stmt.target, str(stmt.combine)
         domain = preferred_domain(stmt, self.layouts)
         array = self.arrays[target.array]
@@ -331,7 +331,7 @@ class _Inserter(RegionBuilder):
             self.place_compute(combine_with_start(stmt, Load(identity(result), array.dtype), neutral))
 
     def place_local_reduction(self, stmt: Compute, domain: Layout | None) -> None:
-        """A fold along axes that every rank has all of."""
+        """Place a reduction along axes that are not distributed."""
         target = stmt.target
         array = self.arrays[target.array]
         if target.array in self.undecided:
@@ -347,9 +347,9 @@ class _Inserter(RegionBuilder):
             self.check_placeable(stmt, found)
         self.emit(self.with_operands(stmt, found))
 
-    # ---- what is read ----------------------------------------------------------------------------
+    # ---- operands --------------------------------------------------------------------------------
     def with_operands(self, stmt: Compute, domain: Layout | None) -> Compute:
-        """A statement that finds in each rank's memory what its points read, and what is exchanged before."""
+        """A statement whose reads are in each rank's memory, after the communication emitted for them."""
         halos: dict[str, list[tuple[tuple[int, int], ...]]] = {}
         fetched: dict[Any, Window] = {}
 
@@ -382,7 +382,7 @@ class _Inserter(RegionBuilder):
         return replace(stmt, body=body, init=init)
 
     def emit_halo(self, name: str, found: Sequence[tuple[tuple[int, int], ...]], loc: Any) -> None:
-        """An exchange of as much of an array's halo as some reads see."""
+        """Emit the exchange of the part of an array's halo that some reads need."""
         widths = tuple(max_widths(pairs) for pairs in zip(*found, strict=True))
         corners = any(sum(map(any, one)) > 1 for one in found)
         room = self.halo_rooms.get(name, widths)
@@ -391,7 +391,7 @@ class _Inserter(RegionBuilder):
         self.emit(Call("comm.halo", (identity(self.arrays[name]),), (), attrs, loc))
 
     def fetch(self, window: Window, domain: Layout | None, loc: Any, fetched: dict[Any, Window]) -> Window:
-        """A window of an array as an array that lies where the points of a domain do."""
+        """A window of an array copied to an array that lies with the points of a domain."""
         key = window, domain
         if key in fetched:
             return fetched[key]

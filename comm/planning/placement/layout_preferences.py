@@ -1,4 +1,4 @@
-"""How arrays that may lie anyhow are best laid out for the products that they are factors of."""
+"""Layouts of arrays for the products that they are factors of, where the layouts are free."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from .matmul_call import letters
 
 __all__ = ["final_arrays", "has_matrix_products", "preferred_layouts"]
 
-# A layout is changed when that saves a rank at least so much of what it has of the array.
+# The least saving for which a layout is changed, as a fraction of a rank's share of the array.
 MIN_SAVING = 1 / 8
 
 
 def preferred_layouts(
     region: Region, layouts: Mapping[str, Layout | None], free: Set[str], ranks: int
 ) -> dict[str, Layout | None]:
-    """Layouts for arrays that every rank has whole and that are cut for nothing.
+    """Layouts for arrays that every rank has whole, so that distributing them costs nothing.
 
-    A factor is not cut along what is summed over when the rest of the product then stays where it is, as that
-    of a stack of vectors with one matrix, and it is cut over the grid of the other factor, or of the result,
-    when fewer bytes travel then.  A factor that is only read stays whole when all ranks' copies together are
-    no larger than the other factor; so does what a product that is written out as a sum reads.
+    A factor is not cut along an axis that is summed over when the rest of the product then stays where it is,
+    as that of a stack of vectors with one matrix, and it is cut over the grid of the other factor, or of the
+    result, when fewer bytes are sent then.  A factor that is only read stays whole when all ranks' copies
+    together are no larger than the other factor; so do arrays that a product written out as a sum reads.
 
     Parameters
     ----------
     region : Region
-        With sizes that are known.
+        A region with known sizes.
     layouts : mapping of str to (Layout or None)
-        How its arrays lie, and usual layouts for those of `free`; None, or no entry: whole on every rank, or
-        any layout for what is made in it.
+        The layouts of its arrays, and defaults for `free`; None, or no entry: whole on every rank, or
+        any layout for arrays that it makes.
     free : set of str
-        The arrays whose layouts may be changed.
+        The arrays whose layouts are free.
     ranks : int
 
     Returns
@@ -90,14 +90,17 @@ def preferred_layouts(
 
 
 def has_matrix_products(region: Region) -> bool:
-    """Are there products of matrices?  Their factors travel, whole rows or not."""
+    """Whether a region has products of matrices, whose factors are sent whether rows are whole or not."""
     calls = [stmt for stmt in region.body if isinstance(stmt, Call) and stmt.op == "blas.matmul"]
     return any(all(len(window.shape) > 1 for window in call.reads) for call in calls)
 
 
 def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[str]:
-    """The arrays that a statement only reads, each element at several points, as products written out do, and
-    of which the copies of all ranks together are no larger than the largest array beside."""
+    """The arrays that a statement only reads, each element at several points, and whose copies on all ranks
+    together are no larger than the largest array of the statement.
+
+    Products that are written out as sums read their small factors so.
+    """
     read = [load.window for load in loads(stmt.body)]
     largest = max(math.prod(arrays[name].shape) for name in {stmt.target.array, *(w.array for w in read)})
     return {
@@ -112,7 +115,8 @@ def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) ->
 def _element_wise_chains(
     region: Region, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """For temporaries the arrays that they are made of, and what is made of them, element by element."""
+    """For temporaries the array that they are computed from element by element, and the one computed from
+    them."""
     of_which: dict[str, str] = {}
     into_which: dict[str, str] = {}
     for stmt in region.body:
@@ -132,8 +136,11 @@ def _element_wise_chains(
 
 
 def final_arrays(region: Region) -> dict[str, str]:
-    """For temporaries the array that is made of them in the end, element by element, if that outlives the
-    region: their elements are best made where that lies."""
+    """For temporaries the array that is computed from them element by element in the end, if it outlives the
+    region.
+
+    Their elements are best made in its layout.
+    """
     arrays = {array.name: array for array in region.arrays}
     into = _element_wise_chains(region, arrays)[1]
     found = {}
@@ -150,7 +157,7 @@ def final_arrays(region: Region) -> dict[str, str]:
 def _cost(
     of: Product, arrays: tuple[Array, Array, Array], layouts: Mapping[str, Layout | None], ranks: int
 ) -> float:
-    """What a product costs a rank when its arrays lie so."""
+    """The cost of a product for a rank, in bytes, when its arrays have given layouts."""
     grid = ProcessGrid((ranks,))
     a, b, out = (layouts.get(array.name) for array in arrays)
     first, second, result = (array.dtype.itemsize for array in arrays)

@@ -1,6 +1,6 @@
-"""Which library calls have a distributed form, and what that takes.
+"""The distributed forms of library calls.
 
-A form is chosen without data and for all ranks alike; it is asked for one rank's steps later.
+A form is chosen without data and for all ranks alike; the steps of a rank are made from it later.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["DistributedForm", "Operand", "Planner", "planners"]
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand of a call: a whole array (never a part of one).
+    """An operand of a call: a whole array, never a window of one.
 
-    `layout` is the one that it has, or for a result the one that is wanted; None: every rank has all of it.
-    Of a result that is new it is None, and `free` is true: any layout will do.
+    `layout` is that of the array, or for a result the wanted one; None: every rank has all of it.  For a new
+    result, whose layout is free, it is None and `free` is true.
     """
 
     shape: tuple[int, ...]
@@ -34,20 +34,20 @@ class Operand:
 
 @dataclass(frozen=True)
 class DistributedForm:
-    """How a call is computed on many ranks.
+    """The distributed computation of a library call.
 
     Parameters
     ----------
     reads : tuple of (Layout or None)
-        The layout in which each operand is needed, without halo; None: whole on every rank.
+        The layouts in which operands are needed, without halo; None: whole on every rank.
     writes : tuple of (Layout or None)
-        Those in which results are made.
+        The layouts in which results are made.
     steps : callable
-        ``steps(rank, reads, writes, make)`` gives one rank's steps, where ``reads`` and ``writes`` are
-        the local arrays (`Memory`) in those layouts and ``make(dtype, shape)`` is another local array for the
-        use of the steps.  What is read must not be written.
+        ``steps(rank, reads, writes, make)`` returns one rank's steps, where ``reads`` and ``writes`` are
+        the local arrays (`Memory`) in those layouts and ``make(dtype, shape)`` makes a local array for the
+        use of the steps.  Arrays that are read must not be written.
     reason : str
-        What was chosen and why, in words.
+        The chosen algorithm and the reason, in words.
     parts : (Layout, tuple of int), optional
         The steps make parts of the only result, in this layout; those of the ranks along these axes of its
         grid have still to be added up, and `writes` says where the sum lies.
@@ -68,12 +68,12 @@ class DistributedForm:
     parts: tuple[Layout, tuple[int, ...]] | None = None
 
 
-#: ``planner(call, reads, writes, ranks)``: the form, or why there is none.
+#: ``planner(call, reads, writes, ranks)``: the form, or the reason why there is none.
 Planner = Callable[[Call, tuple[Operand, ...], tuple[Operand, ...], int], "DistributedForm | str"]
 
 
 def planners() -> Mapping[str, Planner]:
-    """The planner of each operation that has one, by the names of `dcarray.ir.ops.CALLS`."""
-    from .matmul_call import plan_matmul  # which is about the classes above
+    """The planners of operations that have a distributed form, by the names of `dcarray.ir.ops.CALLS`."""
+    from .matmul_call import plan_matmul  # imports the classes above
 
     return {"blas.matmul": plan_matmul}

@@ -24,17 +24,17 @@ __all__ = ["Multiply", "letters", "plan_matmul"]
 
 @dataclass(frozen=True)
 class Multiply:
-    """A product of two arrays, a step of a program.
+    """The step of a program that multiplies two arrays.
 
     Parameters
     ----------
     plan : Contraction
     first, second, result : Memory
-        This rank's parts, without halos.
+        The local arrays of this rank, without halos.
     parts : bool
-        Leave it at summands of the result; `result` is laid out as they are made.
+        Whether to leave parts of the result unsummed; `result` has the layout of the parts.
     loc : object
-        Where it comes from.
+        The location of the statement.
     """
 
     plan: Contraction
@@ -66,7 +66,7 @@ class Multiply:
 
 
 def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
-    """The axes of the arrays of a ``blas.matmul`` as letters, in each array's order; None if they have none.
+    """The letters of the axes of a ``blas.matmul``, in the order of each array; None if the axes have none.
 
     The arrays, whose shapes are those of the factors and of the product, must be taken whole, in any order of
     their axes; axes of one element may be left out or stretched.
@@ -85,7 +85,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
     for (window, last), shape in zip(ends, shapes, strict=True):
         names = domain(window, last)
         if window is not out:
-            # One matrix for a whole stack: its axis along the stack is nobody else's.
+            # One matrix for a whole stack: its axis along the stack is in no other array.
             wide = dict(zip(domain(out, ends[2][1]), out.shape, strict=True))
             stretched = {x for x, n in zip(names, window.shape, strict=True) if wide.get(x, n) != n}
             names = [next(lone) if x in stretched else x for x in names]

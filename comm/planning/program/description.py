@@ -1,4 +1,4 @@
-"""What one rank does for a region, in words: for ``dc.explain``."""
+"""The program of one rank in words, for ``dc.explain``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .steps import Exchanges, Frame, Local, Note, Program, Reduce, Step
 
 __all__ = ["program_lines"]
 
-# What the calls mean that stand in a region over ranks.
+# The meaning of the communication calls of a placed region.
 _CALLS = {
     "comm.redistribute": "x -> y: the elements of x are brought to where y's layout has them",
     "comm.halo": "x: each rank receives that part of its neighbours' blocks which lies around its own",
@@ -22,13 +22,13 @@ _CALLS = {
 
 
 def program_lines(program: Program, note_text: Callable[[Note], str]) -> Iterator[str]:
-    """Lines with the region and its communication, the reasons, and this rank's steps.
+    """Lines with the placed region, the reasons, and the steps of this rank.
 
     Parameters
     ----------
     program : Program
     note_text : callable
-        A reason in words, with the line of the user's that it is about.
+        Returns a reason in words, with the user's line.
     """
     called = {stmt.op for stmt in program.region.body if isinstance(stmt, Call)}
     for op, meaning in _CALLS.items():
@@ -58,7 +58,7 @@ def _step_text(step: Step) -> str:
 
 
 def _traffic_text(step: Step) -> str:
-    """What this rank sends and receives in a step."""
+    """The messages and bytes of this rank in a step."""
     counts, said = step.counts(), []
     for verb, messages, nbytes in (
         ("sends", counts.messages_sent, counts.bytes_sent),

@@ -1,4 +1,4 @@
-"""Running one rank's program."""
+"""Execution of the program of one rank."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ def execute(
     empty: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
     around: Callable[[Any], AbstractContextManager[object]] = no_context,
 ) -> dict[str, Array]:
-    """Run a rank's program.
+    """Run the program of one rank.
 
     Parameters
     ----------
     program : Program
     comm : Communicator
-        All ranks, each of which runs its program.
+        All ranks; each of them runs its program.
     given : mapping of str to ndarray
-        By the names of the region: this rank's memory of each of its ``in`` and ``inout`` arrays.
+        This rank's memory of each ``in`` and ``inout`` array of the region, by name.
     local : callable
-        Runs a region on local arrays, in place; by default the interpreter does.
+        Runs a region on local arrays, in place; by default the interpreter.
     empty : callable
-        Makes memory.
+        Allocates an array of a shape and dtype.
     around : callable
-        Given where a statement comes from, in what it is run that is in no region.
+        Returns the context manager for a statement outside of regions, given its location.
 
     Returns
     -------
     dict of str to ndarray
-        This rank's memory of each array that exists afterwards, by the names of the region.
+        This rank's memory of each array that exists afterwards, by its name in the region.
 
     Notes
     -----
-    What ``local`` raises is raised when the messages under way are through: all ranks are to fail alike.
+    An exception of ``local`` is raised when the messages under way are complete: all ranks fail alike.
     """
     there = program.given
     at = Execution(comm, {there[name]: array for name, array in given.items()}, local, empty, around)

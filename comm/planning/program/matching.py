@@ -1,4 +1,4 @@
-"""The programs of all ranks checked against each other before they run: ``DCARRAY_DEBUG=1``."""
+"""The check of all ranks' programs against each other before they run, with ``DCARRAY_DEBUG=1``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["check", "matched_steps"]
 
 
 def check(program: Program, comm: Communicator) -> None:
-    """Check this rank's program with those of the others.
+    """Check this rank's program against those of the others.
 
     Parameters
     ----------
     program : Program
     comm : Communicator
-        All ranks; all of them call this.
+        All ranks; each of them makes this call.
 
     Raises
     ------
@@ -40,13 +40,13 @@ def check(program: Program, comm: Communicator) -> None:
 
 
 def matched_steps(program: Program) -> list[plan_matching.Step]:
-    """A program's messages and collective steps."""
+    """The messages and collective steps of a program."""
     return [one for step in program.steps for one in _steps(step, program)]
 
 
 @singledispatch
 def _steps(step: Step, program: Program) -> list[plan_matching.Step]:
-    # A library's step: all ranks come to it, what is sent within is its own affair.
+    # A library's step: all ranks run it, its messages are its own affair.
     return [plan_matching.CollectiveStep(type(step).__name__, tuple(range(program.size)))]
 
 
@@ -61,16 +61,6 @@ def _(step: Reduce, program: Program) -> list[plan_matching.Step]:
 
 
 @_steps.register
-def _(step: Begin, program: Program) -> list[plan_matching.Step]:
-    return _steps(step.what, program)[:-1]
-
-
-@_steps.register
-def _(step: Finish, program: Program) -> list[plan_matching.Step]:
-    return [plan_matching.Wait()]
-
-
-@_steps.register
 def _(step: Exchanges, program: Program) -> list[plan_matching.Step]:
     return [*_message_steps(step), plan_matching.Wait()]
 
@@ -82,7 +72,7 @@ def _(step: Begin, program: Program) -> list[plan_matching.Step]:
 
 @_steps.register
 def _(step: Finish, program: Program) -> list[plan_matching.Step]:
-    # All that has begun is waited for: all ranks have their steps in the same order.
+    # All messages under way are waited for: all ranks have their steps in the same order.
     return [plan_matching.Wait()]
 
 

@@ -1,4 +1,4 @@
-"""One rank's part of a region whose arrays lie over many ranks: steps over local arrays, counted and run.
+"""The program of one rank for a region: steps over local arrays, counted and run.
 
 `dcarray.comm.planning.planner.plan` makes programs, without data and without the other ranks.
 """
@@ -33,11 +33,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Note:
-    """Why something was planned as it is: a line of ``dc.explain``."""
+    """A reason for a decision of the planner: a line of ``dc.explain``."""
 
     text: str
     loc: Any = None
-    whole: bool = False  # said of what has no distributed form and is computed from whole arrays
+    whole: bool = False  # whether a statement without a distributed form is computed from whole arrays
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Memory:
     Parameters
     ----------
     name : str
-        What steps call it.
+        The name by which steps refer to it.
     dtype : numpy.dtype
     shape : tuple of int
-        Of this rank's memory, room for halos included.
+        The shape of this rank's memory, halos included.
     layout : Layout or None
-        Which array it is part of; None: every rank has the same whole array.
+        The layout of the array that it is part of; None: every rank has the same whole array.
     """
 
     name: str
@@ -66,13 +66,13 @@ class Memory:
 
 
 def no_context(loc: Any) -> AbstractContextManager[object]:
-    """Nothing is done before and after a statement."""
+    """An empty context manager, entered around statements by default."""
     return nullcontext()
 
 
 @dataclass
 class Execution:
-    """A program under way on one rank.
+    """The state of a program under way on one rank.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class Execution:
     local : callable
         Runs a region on local arrays, in place.
     empty : callable
-        Makes memory of a shape and dtype.
+        Allocates an array of a shape and dtype.
     around : callable
-        Given where a statement comes from, in what it is run that is in no region.
+        Returns the context manager for a statement outside of regions, given its location.
     pending : dict of int to Pending
         The exchanges under way, by the identity of their steps.
     """
@@ -97,11 +97,13 @@ class Execution:
     pending: dict[int, PendingExchange] = field(default_factory=dict)
 
     def drain(self) -> None:
-        """Wait for the exchanges under way: what they bring would be written to dropped memory, or be taken
-        for what a later exchange brings."""
+        """Wait for the exchanges under way.
+
+        Their elements would be written to freed memory otherwise, or be taken for those of a later exchange.
+        """
         while self.pending:
             _, one = self.pending.popitem()
-            with suppress(CommError):  # which would say no more than what has failed
+            with suppress(CommError):  # it would add nothing to the failure
                 one.comm.waitall(one.requests)
 
 
@@ -114,19 +116,18 @@ class Step(Protocol):
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The local arrays of which it writes some elements."""
+        """The local arrays that it writes to."""
 
     def counts(self) -> Counts:
-        """What this rank sends and receives in it."""
+        """The messages and bytes of this rank."""
 
     def run(self, at: Execution) -> None:
-        """Do it."""
+        """Run the step."""
 
 
 @dataclass(frozen=True)
 class ArrayExchange:
-    """The exchange of one array: how this rank's messages are listed, and the local arrays that it reads and
-    writes.
+    """The exchange of one array: a function that lists this rank's messages, and the local arrays.
 
     Where there are views, the plan's axes are those of the arrays in this order; None is an axis that an
     array does not have.
@@ -141,14 +142,16 @@ class ArrayExchange:
 
     @cached_property
     def plan(self) -> Exchange:
-        """The messages, listed when they are first asked for: there may be many ranks at their other ends,
-        and what a region is planned to do depends on none of them."""
+        """The messages, which are listed when they are first needed.
+
+        There may be many ranks at their other ends, and planning depends on none of them.
+        """
         return self.listing()
 
 
 @dataclass(frozen=True)
 class Exchanges:
-    """Exchanges of several arrays together: what goes from one rank to another is one message."""
+    """Exchanges of several arrays together: one message from each rank to each other."""
 
     items: tuple[ArrayExchange, ...]
     persistent: PersistentExchanges = field(default_factory=PersistentExchanges, compare=False, repr=False)
@@ -174,7 +177,7 @@ class Exchanges:
         self.start(at).finish()
 
     def start(self, at: Execution) -> PendingExchange:
-        """Begin them."""
+        """Begin the exchanges."""
         memory = at.memory
         arrays = [
             (
@@ -189,8 +192,7 @@ class Exchanges:
 
 @dataclass(frozen=True)
 class Begin:
-    """The beginning of an exchange; until its `Finish` nothing that it touches is written, and nothing that
-    it brings is read."""
+    """The beginning of an exchange; until its `Finish`, its arrays are not written nor its targets read."""
 
     what: Exchanges
 
@@ -239,7 +241,7 @@ def _transposed(array: Array, axes: tuple[int | None, ...] | None) -> Array:
 
 @dataclass(frozen=True)
 class Local:
-    """Statements on this rank's memory: a region whose arrays are local ones.
+    """Statements on this rank's memory: a region of local arrays.
 
     Its ``in`` and ``inout`` arrays are given, and written in place; ``temp`` ones are its own.
     """
@@ -263,7 +265,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Frame:
-    """Some boxes of a local array copied to one of the same shape."""
+    """The copy of some boxes of a local array to one of the same shape."""
 
     source: str
     target: str
@@ -289,14 +291,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Reduce:
-    """What the ranks along some axes of a grid have of the same elements, folded for all of them.
+    """The reduction of the values of ranks along some axes of a grid, for all of them.
 
     Parameters
     ----------
     source, target : Memory
-        The local arrays, which lie alike: all of one, which has no halo, is folded into the other.
+        The local arrays, of the same distribution; the source has no halo.
     op : str
-        One of `dcarray.ir.ops.OPS` that folds.
+        A reduction of `dcarray.ir.ops.OPS`.
     grid : ProcessGrid
     keep : tuple of bool
         For each axis of the grid, whether the ranks along it take part.
@@ -320,7 +322,7 @@ class Reduce:
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that this one meets."""
+        """The ranks of this reduction."""
         return self.grid.sub(self.rank, self.keep)[1]
 
     def counts(self) -> Counts:
@@ -345,29 +347,29 @@ _MPI_NAMES = {ufunc.__name__: name for name, ufunc in OPERATORS.items()}
 
 @dataclass(frozen=True)
 class Program:
-    """What one rank does for a region.
+    """The program of one rank for a region.
 
     Parameters
     ----------
     rank, size : int
     steps : tuple of Step
-        In order; all ranks run theirs together.
+        The steps in order; all ranks run theirs together.
     memory : mapping of str to Memory
-        All local arrays, by local name.  Who runs the program gives those of `given` and makes the others
+        All local arrays, by local name.  The executor passes those of `given` and allocates the others
         when they are first needed, without values.
     given : mapping of str to str
         For each array of the region that exists before (``in`` and ``inout``), the local array that holds
-        this rank's part, in the layout that was said.
+        this rank's part, in the given layout.
     after : mapping of str to str
         For each array that exists afterwards (all but ``temp``), the local array that then holds this rank's
         part: ``memory[after[name]].layout`` is its layout then, None if it is whole on every rank.  Arrays
         that were only read may have been laid out anew, too: the old memory is not needed any more then.
     valid : mapping of str to Valid
-        Of those arrays, the parts of the halo that hold what the neighbours have.
+        The halos of these arrays that are up to date.
     notes : tuple of Note
-        Why it is so.
+        The reasons for the planner's decisions.
     region : Region
-        What was planned, over whole arrays, with its ``comm`` calls.
+        The placed region over whole arrays, with its ``comm`` calls.
     """
 
     rank: int
@@ -382,12 +384,12 @@ class Program:
 
     @property
     def counts(self) -> Counts:
-        """Messages and bytes of this rank."""
+        """The messages and bytes of this rank."""
         return fold(lambda a, b: a + b, (step.counts() for step in self.steps), Counts())
 
     @cached_property
     def schedule(self) -> tuple[tuple[Step, tuple[Memory, ...], tuple[str, ...]], ...]:
-        """The steps, each with the memory that is made for it and with what nobody needs after it."""
+        """The steps, each with the arrays that are allocated before it and those that are freed after it."""
         touched = [tuple(dict.fromkeys((*step.reads, *step.writes))) for step in self.steps]
         there, kept = {*self.given.values()}, {*self.after.values()}
         last = {name: k for k, names in enumerate(touched) for name in names}
@@ -400,5 +402,5 @@ class Program:
         return tuple(found)
 
     def layout(self, array: str) -> Layout | None:
-        """How an array of the region lies after the run; None: whole on every rank."""
+        """The layout of an array of the region after the run; None: whole on every rank."""
         return self.memory[self.after[array]].layout

@@ -224,7 +224,7 @@ def test_a_branch_that_only_some_ranks_take() -> None:
 MISMATCHES: list[tuple[Program, str]] = [
     (
         lambda c: c.isend([np.zeros(3)], 1, 0).wait() if c.rank == 0 else c.irecv([np.zeros(2)], 0, 0).wait(),
-        "rank 0 sends 24 bytes of float64 .*test_local.* where rank 1 receives 16 bytes of float64",
+        "rank 0 sends 24 bytes of float64 .*test_threads.* where rank 1 receives 16 bytes of float64",
     ),
     (
         lambda c: (
