@@ -343,7 +343,7 @@ def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written(SCAN)
     x = np.linspace(0, 1, 200)
     agree(f, x, 200, served=1)
-    go = run_loop.LoopPlan._go
+    go = run_loop.LoopPlan._execute
 
     def fails(self: Any, made: Any, addresses: Any, options: Any) -> bool:
         run = self._parcel.run
@@ -354,14 +354,14 @@ def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
                 run(*args)
                 raise RuntimeError("for this test")
 
-        self._arrays, self._keeps = True, [k for k, part in enumerate(self._parts) if part[0] == "inout"]
+        self._arrays, self._undone = True, [k for k, p in enumerate(self._parameters) if p[0] == "inout"]
         self._parcel, kept = Parcel, self._parcel
         try:
             return go(self, made, addresses, options)
         finally:
             self._parcel = kept
 
-    monkeypatch.setattr(run_loop.LoopPlan, "_go", fails)
+    monkeypatch.setattr(run_loop.LoopPlan, "_execute", fails)
     with dc.options(debug=False):
         agree(f, x, 200, served=0)
 
@@ -383,7 +383,7 @@ def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyP
     x = np.linspace(0, 1, 200)
     before, want = x.copy(), f(x.copy(), 200)[0]
     dc.accelerate(f)(x.copy(), 200)
-    go = run_loop.LoopPlan._go
+    go = run_loop.LoopPlan._execute
 
     def interrupted(self: Any, *args: Any) -> bool:
         class Parcel:
@@ -397,7 +397,7 @@ def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyP
         parcel, self._parcel = self._parcel, Parcel()
         return go(self, *args)
 
-    monkeypatch.setattr(run_loop.LoopPlan, "_go", interrupted)
+    monkeypatch.setattr(run_loop.LoopPlan, "_execute", interrupted)
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -11,7 +11,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.jit.loops import requests, run_loop
-from dcarray.jit.loops.snapshots import Copy
+from dcarray.jit.loops.undo_copies import UndoCopy
 
 THOMAS = """
 def f(a, b, c, d, out):
@@ -99,7 +99,7 @@ def test_nothing_is_kept_of_what_is_written_anew(monkeypatch: pytest.MonkeyPatch
     kept: list[Any] = []
     told: list[tuple[str, ...]] = []
 
-    class Noted(Copy):
+    class Noted(UndoCopy):
         def __init__(self, a: Any) -> None:
             kept.append(a)
             super().__init__(a)
@@ -111,7 +111,7 @@ def test_nothing_is_kept_of_what_is_written_anew(monkeypatch: pytest.MonkeyPatch
         told.append((made.told.rewritten, tuple(sorted(made.saved))))
         return made
 
-    monkeypatch.setattr(run_loop, "Copy", Noted)
+    monkeypatch.setattr(run_loop, "UndoCopy", Noted)
     monkeypatch.setattr(requests.LoopRequest, "drawn", noted)
     f = dc.accelerate(written(THOMAS))
     for _ in range(2):

@@ -5,28 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-Names = frozenset[str]
-
-
-def assigned(stmts: Sequence[ast.AST]) -> Names:
-    """The names that the statements or targets may bind."""
-    return frozenset(
-        node.id
-        for stmt in stmts
-        for node in ast.walk(stmt)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    )
-
-
-def read(*nodes: ast.AST | None) -> Names:
-    """The names that the nodes read."""
-    return frozenset(
-        inner.id
-        for node in nodes
-        if node is not None
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
-    )
+from .syntax_facts import Names, loads, target_names
 
 
 def needed(stmts: Sequence[ast.stmt], after: Names, end: Names | None = None) -> Names:
@@ -41,43 +20,31 @@ def needed(stmts: Sequence[ast.stmt], after: Names, end: Names | None = None) ->
 
 def needed_in_loop(body: Sequence[ast.stmt], after: Names) -> Names:
     """As `needed`, for the body of a loop."""
-    return needed(body, after, after | read(*body))
+    return needed(body, after, after | loads(*body))
 
 
 def _needed(stmt: ast.stmt, after: Names, end: Names) -> Names:
     match stmt:
         case ast.Assign(targets, value):
-            return (after - _bound(*targets)) | read(value, *targets)
+            return (after - target_names(*targets)) | loads(value, *targets)
         case ast.AnnAssign(target, _, value):
-            return (after - _bound(target)) | read(value, target)
+            return (after - target_names(target)) | loads(value, target)
         case ast.AugAssign(target, _, value):
-            return after | read(value, target) | _bound(target)
+            return after | loads(value, target) | target_names(target)
         case ast.For(target, source, body, orelse):
             done = needed(orelse, after, end)
-            return done | read(source) | (needed_in_loop(body, done) - _bound(target))
+            return done | loads(source) | (needed_in_loop(body, done) - target_names(target))
         case ast.While(test, body, orelse):
-            done = needed(orelse, after, end) | read(test)
+            done = needed(orelse, after, end) | loads(test)
             return done | needed_in_loop(body, done)
         case ast.If(test, body, orelse):
-            return read(test) | needed(body, after, end) | needed(orelse, after, end)
+            return loads(test) | needed(body, after, end) | needed(orelse, after, end)
         case ast.Return(value):
-            return read(value)
+            return loads(value)
         case ast.Continue() | ast.Break():
             return end
         case _:
-            return after | read(stmt)
-
-
-def _bound(*targets: ast.expr) -> Names:
-    """The names that an assignment to the targets certainly binds."""
-    found: set[str] = set()
-    for target in targets:
-        match target:
-            case ast.Name(name):
-                found.add(name)
-            case ast.Tuple(parts) | ast.List(parts):
-                found |= _bound(*parts)
-    return frozenset(found)
+            return after | loads(stmt)
 
 
 def own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

@@ -17,7 +17,8 @@ from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 from dcarray.ir.windows import walk
 
-from .bindings import assigned, may_exit, read
+from .bindings import may_exit
+from .syntax_facts import loads, stores
 
 _BOOL = np.dtype(np.bool_)
 _MOST = 12  # operations of one value that are checked
@@ -92,14 +93,14 @@ def _surely_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
             case ast.Assign() | ast.AnnAssign():
                 targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
                 names = [part for target in targets for part in _parts(target)]
-                if name in read(*targets):
+                if name in loads(*targets):
                     return True
                 if stmt.value is not None and name in _read(stmt.value):
                     rest = stmts[k + 1 :]
                     if not all(_may_be_dead(part, rest, rest, stmt) for part in names):
                         return True
             case ast.AugAssign(target, _, value):
-                if name in _read(value) | read(target) | assigned([target]):
+                if name in _read(value) | loads(target) | stores(target):
                     return True
             case ast.Expr(value):
                 if name in _read(value):
@@ -121,7 +122,7 @@ def _surely_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
                 return value is not None and name in _read(value)
             case _:
                 return False
-        if name in assigned([stmt]):
+        if name in stores(stmt):
             return False
     return False
 

@@ -7,9 +7,9 @@ statement without a case of its own counts as one that reads all its names and b
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from .syntax_facts import NONE, Names, facts, loads, stores
+from .syntax_facts import NONE, Names, facts, loads, stores, target_names
 
 LoopNode = ast.For | ast.While
 
@@ -107,7 +107,7 @@ class _LiveNames:
         if isinstance(node, ast.AugAssign):
             return live | loads(node) | stores(node.target)
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        bound = NONE if node.value is None else frozenset(_plain(targets))
+        bound = NONE if node.value is None else target_names(*targets)
         return (live - bound) | loads(node)
 
     def _loop(self, node: LoopNode, live: Names) -> Names:
@@ -130,7 +130,7 @@ class _LiveNames:
         last = self.block(node.finalbody, live)
         handled = last
         for handler in node.handlers:
-            kinds = loads(handler.type) if handler.type is not None else NONE
+            kinds = loads(handler.type)
             handled |= kinds | self._guarded(handler.body, last, last)
         return self._guarded(node.body, self._guarded(node.orelse, last, last), handled) | handled
 
@@ -140,17 +140,6 @@ class _LiveNames:
         live = self.block(body, live)
         self._caught = before
         return live
-
-
-def _plain(targets: Iterable[ast.expr]) -> Iterable[str]:
-    """The names that an assignment binds."""
-    for target in targets:
-        if isinstance(target, ast.Name):
-            yield target.id
-        elif isinstance(target, ast.Tuple | ast.List):
-            yield from _plain(target.elts)
-        elif isinstance(target, ast.Starred):
-            yield from _plain([target.value])
 
 
 def _guard(case: ast.match_case) -> list[ast.expr]:
@@ -173,14 +162,14 @@ class _BoundNames:
             have -= _gone(node)  # in a loop it may be bound in the first iteration only
         match node:
             case ast.Assign(targets):
-                return have | frozenset(_plain(targets))
+                return have | target_names(*targets)
             case ast.AnnAssign(target, _, value):
-                return have | frozenset(_plain([target]) if value is not None else ())
+                return have | (target_names(target) if value is not None else NONE)
             case ast.If(_, body, orelse):
                 return _both(self.block(body, have), self.block(orelse, have))
             case ast.For(target, _, body, orelse):
                 self._before[node] = have
-                self.block(body, have | frozenset(_plain([target])))
+                self.block(body, have | target_names(target))
                 self.block(orelse, have)
             case ast.While(_, body, orelse):
                 self._before[node] = have

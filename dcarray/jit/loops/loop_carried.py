@@ -18,13 +18,13 @@ from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import Apply, Dim, Load, Stmt, Window
 from dcarray.ir.ops import const
 
-from .bindings import Names
 from .entry_values import DType
 from .expressions import Frame
 from .memory import Checkpoint
 from .numbers import MAX_COUNTER
 from .statements import Statements, identical
 from .substitute import with_constants
+from .syntax_facts import Names
 from .values import (
     PYTHON,
     Data,

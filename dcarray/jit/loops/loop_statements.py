@@ -11,10 +11,11 @@ from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from .bindings import Names, assigned, has_break, needed_in_loop, read
+from .bindings import has_break, needed_in_loop
 from .expressions import Frame
 from .loop_carried import MAX_UNROLLED, LoopBodies, PermutedNames
 from .statements import FALLS_THROUGH
+from .syntax_facts import Names, loads, stores
 from .values import Data, ItemRange, RuntimeRange, Unbound, Value
 
 _UNROLLED = 64
@@ -129,7 +130,7 @@ class LoopStatements(LoopBodies):
     ) -> None:  # fmt: skip
         """Trace a loop over a range, whose body is one iteration of the program for each of the offsets."""
         target, loc = stmt.target, self.memory.loc
-        bound = assigned([target])
+        bound = stores(target)
         head = needed_in_loop(stmt.body, after) - bound
         bounds = (steps.start, steps.stop, steps.step)
         with self.memory.variable(target.id if isinstance(target, ast.Name) else "turn") as var:
@@ -143,17 +144,17 @@ class LoopStatements(LoopBodies):
             known = type(steps.start) is type(steps.stop) is int
             count = len(range(steps.start, steps.stop, steps.step)) if known else 0
             with self.scope.loop(var, *dims.loop_range(*bounds)):
-                iteration, loop = self.trace_body(assigned(stmt.body), head, body, frame, after, runs, count)
+                iteration, loop = self.trace_body(stores(*stmt.body), head, body, frame, after, runs, count)
         if iteration.block:
             self.memory.emit(Loop(var, bounds, tuple(iteration.block), loc=loc))
         ends = None if last is None else {var: last}
-        self.leave(iteration, loop, assigned(stmt.body) | bound, after, ends)
+        self.leave(iteration, loop, stores(*stmt.body) | bound, after, ends)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
         first = self.condition(stmt.test, frame)
         if first is False:
             return
-        line, test = self.scope.line, read(stmt.test)
+        line, test = self.scope.line, loads(stmt.test)
         head = needed_in_loop(stmt.body, after | test)
 
         def body() -> Value:
@@ -171,14 +172,14 @@ class LoopStatements(LoopBodies):
             return again
 
         runs = True if first is True or stmt is self.outermost else None
-        self._while_true(first, assigned(stmt.body), head, body, frame, after, runs)
+        self._while_true(first, stores(*stmt.body), head, body, frame, after, runs)
 
     def _runtime_range(self, stmt: ast.For, span: RuntimeRange, frame: Frame, after: Names) -> None:
         """Trace a loop over a range whose ends are known at run time only."""
         counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
         stop, up = span.stop, span.step > 0
-        bound = assigned([*stmt.body, stmt.target]) | {counter}
-        head = (needed_in_loop(stmt.body, after) - assigned([stmt.target])) | {counter}
+        bound = stores(*stmt.body, stmt.target) | {counter}
+        head = (needed_in_loop(stmt.body, after) - stores(stmt.target)) | {counter}
         ends = [*self.math.limits(span.start), *self.math.limits(stop)]
         limits = (ends[0], ends[3] - 1) if up else (ends[2] + 1, ends[1])
 

@@ -1,5 +1,4 @@
-"""Running the plan of a loop: its memory, what it says of floating-point exceptions, and what the names of
-the loop are bound to afterwards."""
+"""Runs the plan of a loop: collects its arguments, restores memory if it fails, and gives its results."""
 
 from __future__ import annotations
 
@@ -23,31 +22,31 @@ from dcarray.recording.session import LOCK, Uninterrupted
 from .entry_values import Result
 from .guard_checks import Checks, checks_hold, checks_of, span
 from .requests import LoopInterface
-from .snapshots import Copy
+from .undo_copies import UndoCopy
 
 if TYPE_CHECKING:
     from dcarray.lowering.program.parcel import Parcel
 
 NDArray = np.ndarray[Any, Any]
-_FEW = 1024  # elements of memory that is not worth keeping
+_SMALL = 1024  # elements up to which NumPy allocates, since the memory is not worth reusing
 
 
 class PlanMismatch(Exception):
-    """A plan that does not fit the place that it was made for: why."""
+    """A plan cannot be used by its loop site, for the reason that the message gives."""
 
 
 class LoopPlan:
-    """A plan and the place it serves.
+    """A serialised plan, bound to the names of its loop site.
 
     Parameters
     ----------
     parcel : Parcel
     names : sequence of str
-        The names whose values a run is given.
+        The names of the values that a run gets.
     plain : bool
-        Are any of the arrays among these plain ones?
+        Whether some of these values are plain arrays.
     live : sequence of str
-        The names that are bound afterwards.
+        The names that the loop binds and that are read afterwards.
 
     Raises
     ------
@@ -58,78 +57,81 @@ class LoopPlan:
         told: LoopInterface = parcel.told
         self._parcel = parcel
         self._bytes = int(parcel.bytes())
-        self._arrays = parcel.kernels < parcel.steps  # does a run want them, besides their addresses?
+        self._arrays = parcel.kernels < parcel.steps  # whether a run needs array objects besides addresses
         self._may_raise, self._checked = told.may_raise, told.checked
         place = {name: k for k, name in enumerate(names)}
         inputs = iter(told.inputs)
-        self._parts: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
+        self._parameters: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
         for _, role, char, shape, strides in told.arrays:
             fetch = None if role == "out" else _fetch(next(inputs), place)
-            self._parts.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
+            self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
         at_of = {name: k for k, (name, *_) in enumerate(told.arrays)}
-        # which arrays a run keeps what it overwrites of, and where; and of which that is to be done for it
-        self._kept = [(at_of[name], where()) for name, where in parcel.kept]
-        self._keeps = [at_of[name] for name in parcel.overwritten] if self._arrays else []
-        # where that is not done as long as what is given is small enough
-        self._spared = [at_of[name] for name in parcel.spared]
-        # where that is not done as long as a run as it is written would go to its end
+        # undo copies: of windows of arrays, made by the plan, and of arrays, made here
+        self._windows_undone = [(at_of[name], where()) for name, where in parcel.kept]
+        self._undone = [at_of[name] for name in parcel.overwritten] if self._arrays else []
+        # arrays without undo copies if the input range check passes
+        self._undone_unless_small = [at_of[name] for name in parcel.spared]
+        # arrays without undo copies unless a floating-point error would interrupt the loop
         self._rewritten = [at_of[name] for name in told.rewritten]
-        self._writes = any(part[0] == "inout" for part in self._parts)
+        self._writes = any(part[0] == "inout" for part in self._parameters)
         self._checks: Checks | None = None
         found = dict(told.results)
-        self._binds = [_binding(found.get(name), name, place, at_of, plain) for name in live]
+        self._results = [_binding(found.get(name), name, place, at_of, plain) for name in live]
         first: dict[str, int] = {}
         arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
-        self._same = [(k, other) for k, other in pairs if k != other]  # names of arrays that have another one
+        self._aliases = [(k, other) for k, other in pairs if k != other]  # names of one array
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
-        """These values, of these guards, have been served: values like them may come again."""
+        """Make the checks of values with which the plan has run, for `addresses`."""
         if self._checks is None:
-            written = [fetch for role, fetch, *_ in self._parts if role == "inout"]
+            written = [fetch for role, fetch, *_ in self._parameters if role == "inout"]
             self._checks = checks_of(values, guards, written) or ()
 
     def addresses(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
-        """Where arrays are among values that are known to be those that it serves; None if it has to be found
-        out whether they are, and where.  To be asked under the lock that the run has, too."""
+        """The addresses of arrays among values that pass the checks of `remember`, else None.  The lock must
+        be held until the run."""
         return checks_hold(self._checks, values) if self._checks else None
 
     def run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
     ) -> tuple[Any, ...] | None:
-        """What the names are bound to; None if the loop has to run as it is written, with all as it was.
+        """The values of ``live`` after the loop; None if the loop has to run in Python, with all memory
+        restored.
 
         Raises
         ------
         MemoryError
-            With all as it was: later there may be more.
+            With all memory unchanged.
         FloatingPointError, Warning
             As `numpy.errstate` asked when calls were recorded that are still pending on its arrays.
         """
         made: list[NDArray] = []
         with LOCK:
             if places is None:
-                addresses = self._memory(values, made)
+                addresses = self._arguments(values, made)
             else:
-                addresses = self._at(values, made, places)
-            if addresses is None or not self._go(made, addresses, options):
+                addresses = self._arguments_at(values, made, places)
+            if addresses is None or not self._execute(made, addresses, options):
                 return None
         counters.loops += 1
         counters.kernels += self._parcel.kernels
         counters.interpreted += self._parcel.interpreted
         counters.bytes += self._bytes
         below = options.eager_below
-        bound = [bind(values, made, addresses, below) for bind in self._binds]
-        for k, other in self._same:
+        bound = [bind(values, made, addresses, below) for bind in self._results]
+        for k, other in self._aliases:
             bound[k] = bound[other]
         return tuple(bound)
 
-    def _at(self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]) -> list[int] | None:
-        """As `_memory`, where it is known where arrays are."""
+    def _arguments_at(
+        self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]
+    ) -> list[int] | None:
+        """As `_arguments`, with known addresses of arrays."""
         addresses = []
-        for _, fetch, dtype, shape, _, size in self._parts:
+        for _, fetch, dtype, shape, _, size in self._parameters:
             if fetch is None:
-                if size > _FEW:
+                if size > _SMALL:
                     a, address = allocate(shape, dtype, size, MAPPED)
                 else:
                     a = np.empty(shape, dtype)
@@ -148,12 +150,12 @@ class LoopPlan:
             addresses.append(address)
         return addresses
 
-    def _memory(self, values: Sequence[Any], made: list[NDArray]) -> list[int] | None:
-        """The arrays that the plan works on, and their addresses; None if some of them that are written share
-        memory, or have not the geometry they were to have."""
+    def _arguments(self, values: Sequence[Any], made: list[NDArray]) -> list[int] | None:
+        """The addresses of the plan's arrays, which are appended to ``made``; None if a written one shares
+        memory with another, or one has another geometry than planned."""
         addresses: list[int] = []
         spans: list[tuple[int, int, bool]] = []
-        for role, fetch, dtype, shape, strides, size in self._parts:
+        for role, fetch, dtype, shape, strides, size in self._parameters:
             if fetch is None:
                 a, address = allocate(shape, dtype, size, MAPPED)
             else:
@@ -162,41 +164,45 @@ class LoopPlan:
                     a = _evaluated(value, role == "inout")
                 elif type(value) is np.ndarray:
                     a = value
-                    _settle_plain(a, role == "inout")
+                    _evaluate_plain(a, role == "inout")
                 else:
                     found = _number(value, dtype)
                     if found is None:
                         return None
                     a = found
-                if a.shape != shape or a.dtype != dtype or not (a.strides == strides or _alike(a, strides)):
+                if (
+                    a.shape != shape
+                    or a.dtype != dtype
+                    or not (a.strides == strides or _same_strides(a, strides))
+                ):
                     return None
                 address = address_of(a)
                 if self._writes and type(value) is not float:
                     spans.append((*_span(a, address), role == "inout"))
             made.append(a)
             addresses.append(address)
-        return None if self._writes and _meet(spans) else addresses
+        return None if self._writes and _overlap(spans) else addresses
 
-    def _go(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
-        """Run the plan; False if it came to nothing, and all is as it was before or will be written anew."""
+    def _execute(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
+        """Run the plan; False if it failed, with memory restored, or left to be overwritten by the loop."""
         state = fp_state.captured()
         minded = fp_state.watched(state)
         if self._may_raise:
             minded |= RAISING
         elif self._checked and minded & RAISING:
             minded |= INVALID
-        keeps = self._keeps
-        if self._spared:
+        undone = self._undone
+        if self._undone_unless_small:
             look = self._parcel.look
             if look is not None and not minded & MINDFUL and look(addresses, (), options.threads):
                 minded = 0
             else:
-                keeps = [*keeps, *self._spared]
+                undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.interrupts(state):
-            keeps = [*keeps, *self._rewritten]
-        if keeps or self._kept or (self._writes and not self._parcel.single):
+            undone = [*undone, *self._rewritten]
+        if undone or self._windows_undone or (self._writes and not self._parcel.single):
             with Uninterrupted():
-                return self._mending(made, addresses, options, minded, keeps)
+                return self._execute_undoable(made, addresses, options, minded, undone)
         try:
             flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads, minded)
         except Exception:
@@ -205,18 +211,18 @@ class LoopPlan:
             return False
         return not flags & minded
 
-    def _mending(
+    def _execute_undoable(
         self,
         made: list[NDArray],
         addresses: list[int],
         options: config.Options,
         minded: int,
-        keeps: Sequence[int],
+        undone: Sequence[int],
     ) -> bool:
-        """Run the plan, and have all as it was before if it comes to nothing."""
+        """Run the plan with undo copies, which are restored if it fails."""
         given = len(made)
-        copies = [(made[k], Copy(made[k])) for k in dict.fromkeys(keeps)]
-        for k, _ in self._kept:
+        copies = [(made[k], UndoCopy(made[k])) for k in dict.fromkeys(undone)]
+        for k, _ in self._windows_undone:
             saved, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
             made.append(saved)
             addresses.append(address)
@@ -229,7 +235,7 @@ class LoopPlan:
                 raise
             return False
         if flags & minded:
-            for (k, where), saved in zip(self._kept, made[given:], strict=True):
+            for (k, where), saved in zip(self._windows_undone, made[given:], strict=True):
                 made[k][where] = saved[where]
             for a, copy in copies:
                 copy.restore(a)
@@ -238,35 +244,35 @@ class LoopPlan:
 
 
 def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
-    """Where the value of an input is, or how it follows from what Python computes with numbers."""
+    """The position of an input's value, or a function that evaluates its Python expression."""
     if text in place:
         return place[text]
     names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
     if not all(name in place for name in names):
         raise PlanMismatch(f"{text} is not known when the loop begins")
     inner = ", ".join(dict.fromkeys(names))
-    function = eval(f"lambda {inner}: {text}", {"__builtins__": {}})  # what the tracer wrote
+    function = eval(f"lambda {inner}: {text}", {"__builtins__": {}})  # text of the tracer
     at = [place[name] for name in dict.fromkeys(names)]
 
     def fetch(values: Sequence[Any]) -> Any:
         try:
             with np.errstate(all="raise"):
                 return function(*[values[k] for k in at])
-        except Exception:  # which the loop has to say, if it comes to that
+        except Exception:  # the loop raises it, if it gets there
             return None
 
     return fetch
 
 
 def _number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
-    """A number that a run is given; None if it is none of this dtype."""
-    if value is None or (type(value) is complex and dtype.kind != "c"):  # a root of -1, say
+    """A number as an array without axes; None if it does not have the dtype's kind."""
+    if value is None or (type(value) is complex and dtype.kind != "c"):  # as the square root of -1
         return None
     return np.array(value, dtype)
 
 
 def _evaluated(x: Handle, writing: bool) -> NDArray:
-    """The memory of an array; of one in blocks, gathered from them."""
+    """The evaluated memory of a wrapped array, gathered if it is distributed."""
     if x._small is None and communicator() is not None:
         x._run()
         head = x._store.family
@@ -275,8 +281,8 @@ def _evaluated(x: Handle, writing: bool) -> NDArray:
     return x._writable() if writing else x._evaluated()
 
 
-def _settle_plain(a: NDArray, writing: bool) -> None:
-    """Run what is pending on the memory of a plain array."""
+def _evaluate_plain(a: NDArray, writing: bool) -> None:
+    """Run what is pending on a plain array's memory."""
     head = FAMILIES.find(owner(a))
     if head is not None:
         for rec in (head.dirty, head.used) if writing else (head.dirty,):
@@ -284,23 +290,26 @@ def _settle_plain(a: NDArray, writing: bool) -> None:
                 rec.materialise(head, writing=writing)
 
 
-def _alike(a: NDArray, strides: tuple[int, ...]) -> bool:
-    """Are the strides these, where they matter?"""
+def _same_strides(a: NDArray, strides: tuple[int, ...]) -> bool:
+    """Whether an array has these strides on axes longer than 1."""
     return a.size == 0 or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, strides, strict=True))
 
 
 def _span(a: NDArray, address: int) -> tuple[int, int]:
-    """The first byte that an array may touch, and the one after the last."""
+    """The range of addresses that an array occupies, end exclusive."""
     if a.flags.c_contiguous:
         return address, address + a.nbytes
     low, high = span(a.shape, a.strides, a.itemsize)
     return address + low, address + high
 
 
-def _meet(spans: list[tuple[int, int, bool]]) -> bool:
-    """May what is written share memory with something else?"""
+def _overlap(spans: list[tuple[int, int, bool]]) -> bool:
+    """Whether a written range overlaps another."""
     spans.sort()
-    end, written = 0, False  # of what begins before: how far it goes, and whether any of it is written
+    end, written = (
+        0,
+        False,
+    )  # of the ranges before that overlap each other: their end, and whether one is written
     for start, stop, writes in spans:
         if start < end and (writes or written):
             return True
@@ -309,15 +318,15 @@ def _meet(spans: list[tuple[int, int, bool]]) -> bool:
     return False
 
 
-# ---- what names are bound to --------------------------------------------------------------------------
+# ---- results ------------------------------------------------------------------------------------------
 Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
 
 
 def _binding(
     result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], plain: bool
 ) -> Binding:
-    """How the value of a name is had after a run."""
-    if result is None:  # which the loop does not bind after all
+    """A function that gives the value of a name after a run."""
+    if result is None:  # the loop does not bind it
         if name not in place:
             raise PlanMismatch(f"{name} is not bound")
         result = Result("alias", name)
@@ -338,7 +347,7 @@ def _binding(
 
 
 def _wrapped(a: NDArray, address: int, below: int) -> Any:
-    """New memory as a wrapped array."""
+    """A wrapped array with new memory."""
     if a.size < below:
         return small(ndarray, a)
     store = Store(a.shape, a.dtype, None, a.size)

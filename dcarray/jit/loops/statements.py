@@ -14,11 +14,12 @@ from dcarray.ir.conditions import implied
 from dcarray.ir.nodes import Branch, Load, Stmt
 from dcarray.ir.windows import same
 
-from .bindings import Names, may_exit, needed
+from .bindings import may_exit, needed
 from .dead_values import dead_targets, with_flag_check
 from .entry_values import Function, LoopDescription, PublicObject
 from .expressions import Expressions, Frame
 from .indexing import only_integers
+from .syntax_facts import Names
 from .values import (
     PYTHON,
     Data,

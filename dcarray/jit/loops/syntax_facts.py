@@ -79,11 +79,25 @@ def _find(root: ast.AST) -> Facts:
 _PLACES = {ast.Load: 0, ast.Store: 1, ast.Del: 2}
 
 
-def loads(*nodes: ast.AST) -> Names:
+def loads(*nodes: ast.AST | None) -> Names:
     """The names that are read somewhere in these nodes."""
-    return NONE.union(*[facts(node).reads for node in nodes])
+    return NONE.union(*[facts(node).reads for node in nodes if node is not None])
 
 
 def stores(*nodes: ast.AST) -> Names:
     """The names that are bound somewhere in these nodes."""
     return NONE.union(*[facts(node).binds for node in nodes])
+
+
+def target_names(*targets: ast.expr) -> Names:
+    """The names that an assignment to the targets certainly binds."""
+    found: set[str] = set()
+    for target in targets:
+        match target:
+            case ast.Name(name):
+                found.add(name)
+            case ast.Tuple(parts) | ast.List(parts):
+                found |= target_names(*parts)
+            case ast.Starred(part):
+                found |= target_names(part)
+    return frozenset(found)

@@ -16,7 +16,6 @@ from dcarray.ir.verify import VerifyError, verify
 
 from .arithmetic import Arithmetic
 from .arrays import Arrays
-from .bindings import assigned
 from .calls import Calls
 from .dead_values import dead_targets
 from .entry_values import (
@@ -35,6 +34,7 @@ from .loop_statements import LoopStatements
 from .memory import Memory
 from .reductions import Reductions
 from .scope import Scope
+from .syntax_facts import stores
 from .values import Data, Unbound, is_array, is_int, is_number, public_object, whole
 
 __all__ = ["trace"]
@@ -73,7 +73,7 @@ class _Tracer(LoopStatements):
         frame = Frame(dict(names), {}, request.file, request.line - 1)
         self.statements(body, frame)
         results = []
-        for name in sorted(request.live & assigned(body)):
+        for name in sorted(request.live & stores(*body)):
             if name in frame.names:
                 results.append((name, self._result(name, frame.names[name])))
         region, inputs = self._region()

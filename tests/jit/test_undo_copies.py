@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops import run_loop, snapshots
-from dcarray.jit.loops.snapshots import Copy
+from dcarray.jit.loops import run_loop, undo_copies
+from dcarray.jit.loops.undo_copies import UndoCopy
 
 SPECIAL = [0.0, -0.0, 1.0, np.nan, np.inf, 5e-324]
 
@@ -28,7 +28,7 @@ def test_all_is_as_it_was(char, usual, others, stretch, order):
         a = np.full((400, 250), np.array(usual).astype(char), char, order)
         for at, value in others:
             a.reshape(-1, order=order)[at : at + stretch] = np.array(value).astype(char)
-    before, held = a.tobytes(), Copy(a)
+    before, held = a.tobytes(), UndoCopy(a)
     a[...] = 3
     held.restore(a)
     assert a.tobytes() == before
@@ -36,9 +36,9 @@ def test_all_is_as_it_was(char, usual, others, stretch, order):
 
 @pytest.mark.parametrize("a", [np.zeros((512, 512)), np.eye(512), np.full((300, 300), -0.0, "f")])
 def test_what_is_nearly_all_the_same_takes_no_memory(monkeypatch, a):
-    monkeypatch.setattr(snapshots, "empty", None)
+    monkeypatch.setattr(undo_copies, "empty", None)
     before = a.tobytes()
-    held = Copy(a)
+    held = UndoCopy(a)
     a += 1
     held.restore(a)
     assert a.tobytes() == before
@@ -47,7 +47,7 @@ def test_what_is_nearly_all_the_same_takes_no_memory(monkeypatch, a):
 def test_what_is_not_is_copied():
     a = np.random.default_rng(1).random((300, 300))
     a[:150] = 0.0
-    before, held = a.copy(), Copy(a)
+    before, held = a.copy(), UndoCopy(a)
     a[...] = 7.0
     held.restore(a)
     assert (a == before).all()
@@ -64,7 +64,7 @@ def f(out, data):
 @pytest.mark.parametrize("top", [1.0, 1e200, np.inf])
 def test_a_loop_of_products_runs_again_from_what_it_overwrote(monkeypatch, top):
     fill, copies = written(FILL), []
-    monkeypatch.setattr(run_loop, "Copy", lambda a: copies.append(a) or Copy(a))
+    monkeypatch.setattr(run_loop, "UndoCopy", lambda a: copies.append(a) or UndoCopy(a))
     data = np.random.default_rng(2).random((400, 300))
     data[3, 7] = data[3, 250] = top
     said, results = [], []

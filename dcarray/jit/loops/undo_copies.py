@@ -12,7 +12,7 @@ import numpy as np
 
 from dcarray.lowering.runtime.memory import MAPPED, empty
 
-__all__ = ["Copy"]
+__all__ = ["UndoCopy"]
 
 NDArray = np.ndarray[Any, Any]
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
@@ -21,7 +21,7 @@ _RARITY = 16  # of so many elements at most one differs
 _SAMPLE = 30  # elements among which the most frequent one is looked for
 
 
-class Copy:
+class UndoCopy:
     """The elements of an array at one time.
 
     Parameters
