@@ -53,7 +53,7 @@ def loop_range(start: Dim, stop: Dim, step: Dim) -> tuple[Dim | None, Dim | None
     return (start, simplify(stop - 1)) if up else (simplify(stop + 1), start)
 
 
-def no_turns(start: Dim, stop: Dim, step: Dim) -> bool:
+def no_iterations(start: Dim, stop: Dim, step: Dim) -> bool:
     """Whether ``range(start, stop, step)`` is provably empty."""
     low, high = loop_range(start, stop, step)
     return low is not None and prove_lt(high, low) is True
@@ -84,8 +84,8 @@ def count(bounds: tuple[Dim, Dim, Dim]) -> Dim | None:
         return len(range(start, stop, step))
     if type(step) is not int or abs(step) != 1:
         return None
-    turns = simplify((stop - start) * step)
-    return turns if prove_nonneg(turns) is True else None
+    iterations = simplify((stop - start) * step)
+    return iterations if prove_nonneg(iterations) is True else None
 
 
 # ---- proofs -----------------------------------------------------------------------------------------

@@ -197,9 +197,10 @@ class Bands:
 class Loop:
     """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body.
 
-    ``parallel``: no turn needs anything of another one (``ir.independent``), so that they may run in any
-    order and at the same time.  Temporaries that are written anew in every turn before they are read, and
-    are used in the loop only, are each turn's own: who runs turns at the same time gives each memory."""
+    ``parallel``: no iteration needs anything of another one (``ir.independent``), so that they may run in any
+    order and at the same time.  Temporaries that are written anew in every iteration before they are read,
+    and are used in the loop only, are each iteration's own: who runs iterations at the same time gives each
+    memory."""
 
     var: str
     bounds: tuple[Dim, Dim, Dim]

@@ -75,7 +75,7 @@ class _Checker:
         self.known: list[Dim] = []  # at least 0, since the statement runs
         self.written: dict[str, list[Window]] = {}  # so far, by family
         self.stmt: Stmt | None = None
-        self.dead = False  # in a loop that has no turns: of its variable anything can be proved
+        self.dead = False  # in a loop that has no iterations: of its variable anything can be proved
 
     def fail(self, rule: str) -> VerifyError:
         if self.stmt is None:
@@ -205,7 +205,7 @@ class _Checker:
         self.name(stmt.var)
         self.dims(stmt.bounds, "a loop's bound")
         self.need(dims.prove_eq(stmt.bounds[2], 0) is False, "a loop's step is not 0")
-        outer, self.dead = self.dead, self.dead or dims.no_turns(*stmt.bounds)
+        outer, self.dead = self.dead, self.dead or dims.no_iterations(*stmt.bounds)
         self.scope.add(stmt.var)
         before = {root: len(found) for root, found in self.written.items()}
         with dims.ranging(stmt.var, stmt.bounds):
@@ -218,7 +218,7 @@ class _Checker:
             found[len(found) - len(new) :] = widened
         self.stmt = stmt
         if stmt.parallel and (reason := independent(stmt, self.source)):
-            raise self.fail(f"the turns of a parallel loop need nothing of one another: {reason}")
+            raise self.fail(f"the iterations of a parallel loop need nothing of one another: {reason}")
         self.scope.discard(stmt.var)
         self.dead = outer
 

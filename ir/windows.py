@@ -191,8 +191,10 @@ def _meet_ints(low_a: int, high_a: int, step_a: int, low_b: int, high_b: int, st
     if (low_b - low_a) % divisor:
         return False
     period = step_b // divisor
-    turns = ((low_b - low_a) // divisor * pow(step_a // divisor, -1, period)) % period if period > 1 else 0
-    first = low_a + turns * step_a  # smallest element of run a's lattice, from low_a on, in b's lattice
+    iterations = (
+        ((low_b - low_a) // divisor * pow(step_a // divisor, -1, period)) % period if period > 1 else 0
+    )
+    first = low_a + iterations * step_a  # smallest element of run a's lattice, from low_a on, in b's lattice
     common = step_a * period
     floor = max(low_a, low_b)
     if first < floor:

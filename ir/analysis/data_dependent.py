@@ -1,7 +1,7 @@
 """Statements at a place that only data tell, in terms of loops: ``for k in range(n): if k == place: ...``.
 
-So windows stay affine, and whoever knows loops and branches knows these.  One turn is all that happens, and
-whoever runs the loop may take that one alone.
+So windows stay affine, and whoever knows loops and branches knows these.  One iteration is all that happens,
+and whoever runs the loop may take that one alone.
 """
 
 from __future__ import annotations

@@ -134,10 +134,10 @@ def footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window 
     if any(var in free_symbols(d) for d in (*window.shape, *(ix.stride for ix in window.index))):
         return None
     moved = [k for k, ix in enumerate(window.index) if var in free_symbols(ix.offset)]
-    turns = count(bounds)
-    if turns is None or len(moved) > 1:
+    iterations = count(bounds)
+    if iterations is None or len(moved) > 1:
         return None
-    shape = (*window.shape, turns)  # without turns there are no elements either
+    shape = (*window.shape, iterations)  # without iterations there are no elements either
     if not moved:
         return Window(window.array, shape, window.index)
     (k,) = moved

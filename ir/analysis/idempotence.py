@@ -67,12 +67,14 @@ def _meet(some: list[Window], others: list[Window]) -> bool:
 
 
 def _carries(loop: Loop, whole: Window, made: list[Window]) -> bool:
-    """May a turn overwrite what one before it has read as it was?  The loop's variable is known."""
+    """May an iteration overwrite what one before it has read as it was?  The loop's variable is known."""
     found = iteration_pair(loop)
     if found is None:
         return True
-    turn, after, known = found
-    first = [window_at(w, {loop.var: turn}) for w in _unmade(upward_exposed_reads(loop.body, whole), made)]
+    iteration, after, known = found
+    first = [
+        window_at(w, {loop.var: iteration}) for w in _unmade(upward_exposed_reads(loop.body, whole), made)
+    ]
     root = {name: name for stmt in loop.body for name in touched(stmt)}
     for access in accesses(loop.body, {loop.var: after}, "_b", {}, {whole.array}, root):
         if access.writing:

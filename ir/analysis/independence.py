@@ -1,8 +1,8 @@
-"""Which turns of a loop need nothing of one another.
+"""Which iterations of a loop need nothing of one another.
 
-Two turns are compared: one at a value ``u`` of the variable, and one that comes later, at ``u + step * t``
-with ``t >= 1``.  Where one of them writes, the other must touch nothing, whatever ``u`` and ``t`` are and
-whatever turns the loops inside are in.
+Two iterations are compared: one at a value ``u`` of the variable, and one that comes later, at ``u + step *
+t`` with ``t >= 1``.  Where one of them writes, the other must touch nothing, whatever ``u`` and ``t`` are and
+whatever iterations the loops inside are in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .effects import Reason, definite_writes, families, reads, sharing, touched,
 _Ranges = dict[str, tuple[Dim | None, Dim | None]]
 
 
-# ---- what is a turn's own ---------------------------------------------------------------------------
+# ---- what is an iteration's own ---------------------------------------------------------------------------
 def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     """The temporaries that are used in the body only, and written before they are read whenever it runs:
     nothing of them comes in or goes out.
@@ -126,10 +126,10 @@ def _head(stmt: Stmt) -> Stmt:
     return Branch(stmt.cond, ()) if isinstance(stmt, Branch) else stmt
 
 
-# ---- turns ------------------------------------------------------------------------------------------
+# ---- iterations ------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A window as one turn touches it, and the bounds of the variables that move it."""
+    """A window as one iteration touches it, and the bounds of the variables that move it."""
 
     window: Window
     writing: bool
@@ -137,7 +137,7 @@ class Access:
 
 
 def independent(loop: Loop, region: Region) -> Reason | None:
-    """Why the turns of the loop may not run in any order and at the same time; None if they may.
+    """Why the iterations of the loop may not run in any order and at the same time; None if they may.
 
     Parameters
     ----------
@@ -150,8 +150,8 @@ def independent(loop: Loop, region: Region) -> Reason | None:
 
 
 def privatised(loop: Loop, region: Region) -> frozenset[str] | Reason:
-    """The temporaries of which turns that run at the same time each need memory of their own, or why they may
-    not run at the same time.  ``loop`` is a statement of ``region``, that very object."""
+    """The temporaries of which iterations that run at the same time each need memory of their own, or why
+    they may not run at the same time.  ``loop`` is a statement of ``region``, that very object."""
     pair = iteration_pair(loop)
     if pair is None:
         return Reason(f"the step of {loop.var} is not known")
@@ -175,8 +175,8 @@ def compare_iterations(
     known: _Ranges,
     root: Mapping[str, str],
 ) -> frozenset[str] | Reason:
-    """Those of the arrays in ``free`` that two turns may both need, or why the turns may need other things of
-    one another."""
+    """Those of the arrays in ``free`` that two iterations may both need, or why the iterations may need other
+    things of one another."""
     found: set[str] = set()
     for a in first:
         for b in second:
@@ -191,19 +191,19 @@ def compare_iterations(
             if not apart and a.window.array in free:
                 found.add(a.window.array)
             elif not apart:
-                return Reason(f"a turn may need {a.window.array} of another one", (a.window, b.window))
+                return Reason(f"an iteration may need {a.window.array} of another one", (a.window, b.window))
     return frozenset(found)
 
 
 def iteration_pair(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
-    """The variable in one turn and in a later one, and what is known of the symbols that these are made of;
-    None if the step is not known."""
+    """The variable in one iteration and in a later one, and what is known of the symbols that these are made
+    of; None if the step is not known."""
     step = loop.bounds[2]
     if type(step) is not int:
         return None
     low, high = dims.loop_range(*loop.bounds)
     u, t = dims.symbol(f"{loop.var}_u", None), dims.symbol(f"{loop.var}_t", 1)
-    most: Dim | None = None  # turns from one to the other
+    most: Dim | None = None  # iterations from one to the other
     if step == 1 and high is not None:
         most = dims.simplify(high - u)
     if step == -1 and low is not None:
@@ -220,7 +220,7 @@ def accesses(
     written: set[str],
     root: Mapping[str, str],
 ) -> list[Access]:
-    """What one turn touches of the families that are written, its variables having the given values."""
+    """What one iteration touches of the families that are written, its variables having the given values."""
     found: dict[Access, None] = {}
     for stmt in body:
         if isinstance(stmt, Loop):

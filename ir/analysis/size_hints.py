@@ -26,12 +26,12 @@ class SizeHints:
         return dims.evaluate(dim, {name: self._hints.get(name, UNKNOWN) for name in dims.free_symbols(dim)})
 
     def within(self, var: str, bounds: tuple[Dim, Dim, Dim]) -> tuple[SizeHints, int]:
-        """The values inside of a loop, with its variable half-way, and how many turns it takes."""
+        """The values inside of a loop, with its variable half-way, and how many iterations it takes."""
         start, stop, step = map(self, bounds)
-        turns = range(start, stop, step or 1)
+        iterations = range(start, stop, step or 1)
         inner = copy(self)
-        inner._hints = {**self._hints, var: turns[len(turns) // 2] if turns else start}
-        return inner, len(turns)
+        inner._hints = {**self._hints, var: iterations[len(iterations) // 2] if iterations else start}
+        return inner, len(iterations)
 
     def product(self, shape: Iterable[Dim]) -> int:
         """How many points there may be."""

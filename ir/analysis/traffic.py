@@ -77,7 +77,7 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
     ----------
     stmt : Stmt
         A statement of ``region``.  A loop is taken to stay in the cache; operations are those of its middle
-        turn, times the number of turns.
+        iteration, times the number of iterations.
     region : Region
         Gives the arrays their types and extents.
     sizes : mapping of str to int, optional
@@ -121,9 +121,9 @@ class _Tally:
         """A statement that runs so many times."""
         match stmt:
             case Loop(_, _, body):
-                inside, turns = _turn(stmt, sizes)
+                inside, iterations = _iteration(stmt, sizes)
                 for inner in body:
-                    self.add(inner, inside, times * turns)
+                    self.add(inner, inside, times * iterations)
             case While(_, body) | Branch(_, body, ()):
                 for inner in body:
                     self.add(inner, sizes, times)
@@ -155,12 +155,13 @@ class _Tally:
         self.touch(self.written, [c.target for c in computes], sizes, times)
 
 
-def _turn(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
-    """The sizes in the middle one of a loop's turns, for all of them, and how many turns there are."""
+def _iteration(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
+    """The sizes in the middle one of a loop's iterations, for all of them, and how many iterations there
+    are."""
     bounds = [bound if type(bound) is int else evaluate(bound, sizes) for bound in loop.bounds]
-    turns = range(bounds[0], bounds[1], bounds[2] or 1)
-    middle = turns[len(turns) // 2] if turns else turns.start
-    return ChainMap({loop.var: middle}, sizes), len(turns)  # type: ignore[arg-type]
+    iterations = range(bounds[0], bounds[1], bounds[2] or 1)
+    middle = iterations[len(iterations) // 2] if iterations else iterations.start
+    return ChainMap({loop.var: middle}, sizes), len(iterations)  # type: ignore[arg-type]
 
 
 def fused_all(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) -> Traffic:
@@ -191,8 +192,8 @@ def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
     for stmt in body:
         match stmt:
             case Loop(_, _, inner):
-                inside, turns = _turn(stmt, sizes)
-                total += turns * _unfused(inner, region, inside)
+                inside, iterations = _iteration(stmt, sizes)
+                total += iterations * _unfused(inner, region, inside)
             case While(_, inner):
                 total += _unfused(inner, region, sizes)
             case Branch(_, then, orelse):

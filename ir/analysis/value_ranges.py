@@ -1,8 +1,9 @@
 """How large the values of a region can get, and so from which inputs it raises no floating-point exception.
 
 A value is bounded by its magnitude, from above and from below, and by its sign; of a complex one the parts
-are, from above.  Turns of a loop are gone through one after the other, so that what grows in each of them has
-a bound after all of them; what may raise an exception for small values, too, like a division, needs a bound
+are, from above.  Iterations of a loop are gone through one after the other, so that what grows in each of
+them has a bound after all of them; what may raise an exception for small values, too, like a division, needs
+a bound
 from below.
 """
 

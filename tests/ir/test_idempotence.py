@@ -48,7 +48,7 @@ def test_what_is_read_as_it_was_is_not_overwritten(lines):
         (["t[i] = v[i+1] for i<8", "v[i] = t[i] for i<8"], "v"),
         (["t[i] = v[i] for i<9", "v[i] = A[0,i] for i<9"], "v"),
         (["v[i] = A[0,i] for i<8", "c[] = v[8]", "v[8] = c[]"], "v"),
-        (["for k in range(0, 8, 1) {", "v[k] = v[k+1]", "}"], "v"),  # a later turn overwrites it
+        (["for k in range(0, 8, 1) {", "v[k] = v[k+1]", "}"], "v"),  # a later iteration overwrites it
         (["for k in range(8, 0, -1) {", "v[k] = v[k-1]", "}"], "v"),
         (["for k in range(0, 9, 1) {", "v[0] = add(v[0], A[k,k])", "}"], "v"),
         (["for k in range(0, 4, 1) {", "t[k] = v[2*k]", "v[k+2] = t[k]", "}"], "v"),

@@ -1,4 +1,4 @@
-"""Loops whose turns need nothing of one another."""
+"""Loops whose iterations need nothing of one another."""
 
 import random
 
@@ -44,7 +44,7 @@ def reason(*lines: str) -> str | None:
          "B[i,k] = t[i] for i<9", "}"],
     ],
 )  # fmt: skip
-def test_nothing_passes_from_turn_to_turn(lines):
+def test_nothing_passes_from_iteration_to_iteration(lines):
     assert reason(*lines) is None
     stmt, region = loop("parallel " + lines[0], *lines[1:])
     assert stmt.parallel and parse(dump(region)) == region
@@ -60,7 +60,7 @@ def test_nothing_passes_from_turn_to_turn(lines):
         (["for k in range(0, 9, 1) {", "c[] = v[8-k]", "v[k] = c[]", "}"], "v"),
         (["for s in range(0, 7, 4) {", "v[i+s] = 0.0 for i<min(5, 7-s)", "}"], "v"),
         (["for k in range(1, 9, 1) {", "for m in range(0, k, 1) {", "v[m] = A[k,m]", "}", "}"], "v"),
-        # only a part of it is made anew in every turn
+        # only a part of it is made anew in every iteration
         (
             ["for k in range(0, 9, 1) {", "if less(A[k,k], 0.0) {", "c[] = A[k,0]", "}", "v[k] = c[]", "}"],
             "c",
@@ -75,7 +75,7 @@ def test_what_stands_in_the_way_is_named(lines, name):
         loop("parallel " + lines[0], *lines[1:])
 
 
-def test_what_is_used_elsewhere_is_no_turns_own():
+def test_what_is_used_elsewhere_is_no_iterations_own():
     lines = ["for k in range(0, 9, 1) {", "c[] = A[k,k]", "v[k] = c[]", "}"]
     stmt, region = loop(*lines)
     assert privatisable(stmt.body, region) == {"c"}
@@ -84,7 +84,7 @@ def test_what_is_used_elsewhere_is_no_turns_own():
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_against_all_turns_one_by_one(seed):
+def test_against_all_iterations_one_by_one(seed):
     """What is said to be independent gives the same in the other direction."""
     rng = random.Random(seed)
 
@@ -116,11 +116,11 @@ def test_against_all_turns_one_by_one(seed):
     start = np.random.default_rng(seed).normal(size=(13, 13))
     results = [interp.run(region, {"B": start.copy()})["B"] for region in (one, other)]
     assert np.array_equal(*results), dump(one)
-    # and turn by turn, no element that one turn writes is touched by another
+    # and iteration by iteration, no element that one iteration writes is touched by another
     touched = []
     for k in range(*(evaluate(d, {}) for d in stmt.bounds)):
-        turn = parse(dump(one).replace("for k in range(" + bounds[0], f"for k in range({k}, {k + 1}, 1"))
-        after = interp.run(turn, {"B": start.copy()})["B"]
+        iteration = parse(dump(one).replace("for k in range(" + bounds[0], f"for k in range({k}, {k + 1}, 1"))
+        after = interp.run(iteration, {"B": start.copy()})["B"]
         touched.append(set(zip(*np.nonzero(after != start), strict=True)))
     assert sum(map(len, touched)) == len(set().union(*touched))
     assert effects.writes(stmt)

@@ -17,7 +17,7 @@ from dcarray.ir.verify import verify
 
 GROWING = """region() {{
   inout a: f64[6, 8];  inout b: f64[6, 8];  in k: i64[6, 8];  in c: f64[];  temp t: f64[6, 8]
-  for n in range(0, {turns}, 1) {{
+  for n in range(0, {iterations}, 1) {{
     t[i,j] = {first} for i<6, j<8
     b[i,j] = {second} for i<6, j<7
     a[i,j] = {third} for i<6, j<8
@@ -54,7 +54,7 @@ def values(draw: Any, names: tuple[str, ...] = (), depth: int = 3) -> str:
 COMPLEX = """region() {{
   inout a: c128[6, 8];  inout b: c128[6, 8];  in x: f64[6, 8];  in c: c128[];  temp t: c128[6, 8]
   inout y: f64[6, 8]
-  for n in range(0, {turns}, 1) {{
+  for n in range(0, {iterations}, 1) {{
     t[i,j] = {first} for i<6, j<8
     b[i,j] = {second} for i<6, j<7
     y[i,j] = {third} for i<6, j<8
@@ -86,9 +86,11 @@ def complex_values(draw: Any, names: tuple[str, ...] = (), depth: int = 3) -> st
     st.integers(0, 2**31),
 )
 def test_what_is_complex_and_harmless_raises_nothing(
-    first: str, second: str, part: str, third: str, turns: int, seed: int
+    first: str, second: str, part: str, third: str, iterations: int, seed: int
 ) -> None:
-    region = parse(COMPLEX.format(turns=turns, first=first, second=second, third=f"{part}({third})"))
+    region = parse(
+        COMPLEX.format(iterations=iterations, first=first, second=second, third=f"{part}({third})")
+    )
     verify(region)
     limits = value_ranges.harmless(region)
     if limits is None:
@@ -114,7 +116,7 @@ def test_what_is_complex_and_harmless_raises_nothing(
     ],
 )
 def test_bounds_of_complex_values(first: str, least: float) -> None:
-    region = parse(COMPLEX.format(turns=1, first=first, second="t[i,j]", third="absolute(t[i,j])"))
+    region = parse(COMPLEX.format(iterations=1, first=first, second="t[i,j]", third="absolute(t[i,j])"))
     assert value_ranges.harmless(region) == ((least, 0.0) if least else None)
 
 
@@ -135,8 +137,10 @@ def test_the_largest_part() -> None:
 @given(
     values(), values(("t[i,j]", "a[i,j+1]")), values(("t[i,j]",)), st.integers(0, 12), st.integers(0, 2**31)
 )
-def test_what_is_harmless_raises_nothing(first: str, second: str, third: str, turns: int, seed: int) -> None:
-    region = parse(GROWING.format(turns=turns, first=first, second=second, third=third))
+def test_what_is_harmless_raises_nothing(
+    first: str, second: str, third: str, iterations: int, seed: int
+) -> None:
+    region = parse(GROWING.format(iterations=iterations, first=first, second=second, third=third))
     verify(region)
     limits = value_ranges.harmless(region)
     if limits is None:
@@ -173,22 +177,22 @@ def test_what_is_harmless_raises_nothing(first: str, second: str, third: str, tu
     ],
 )
 def test_bounds(first: str, least: float) -> None:
-    region = parse(GROWING.format(turns=1, first=first, second="t[i,j]", third="t[i,j]"))
+    region = parse(GROWING.format(iterations=1, first=first, second="t[i,j]", third="t[i,j]"))
     assert value_ranges.harmless(region) == ((least, 0.0) if least else None)
 
 
-@pytest.mark.parametrize(("turns", "known"), [(100, True), (900, True), (1100, False)])
-def test_growth_over_turns(turns: int, known: bool) -> None:
+@pytest.mark.parametrize(("iterations", "known"), [(100, True), (900, True), (1100, False)])
+def test_growth_over_iterations(iterations: int, known: bool) -> None:
     region = parse(
         GROWING.format(
-            turns=turns, first="add(a[i,j], b[i,j])", second="b[i,j]", third="multiply(2.0, a[i,j])"
+            iterations=iterations, first="add(a[i,j], b[i,j])", second="b[i,j]", third="multiply(2.0, a[i,j])"
         )
     )
     assert (value_ranges.harmless(region) is not None) is known
 
 
 def test_a_number_that_has_to_be_positive() -> None:
-    region = parse(GROWING.format(turns=1, first="divide(a[i,j], c[])", second="t[i,j]", third="t[i,j]"))
+    region = parse(GROWING.format(iterations=1, first="divide(a[i,j], c[])", second="t[i,j]", third="t[i,j]"))
     assert value_ranges.harmless(region) == (2.0**256, 2.0**-256)
 
 
@@ -213,7 +217,7 @@ def test_sums_of_many() -> None:
 
 
 def test_copies_can_be_left_out() -> None:
-    before = parse(GROWING.format(turns=3, first="a[i,j]", second="t[i,j]", third="add(t[i,j], b[i,j])"))
+    before = parse(GROWING.format(iterations=3, first="a[i,j]", second="t[i,j]", third="add(t[i,j], b[i,j])"))
     made, kept = undo_copies.keeping(before, ("a", "b"))
     after = undo_copies.without(made, kept)
     verify(after)

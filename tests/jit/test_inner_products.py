@@ -134,11 +134,11 @@ def test_what_plain_numpy_leaves(name: str, data: st.DataObject) -> None:
     assert counters.loops - before == 2 or shared >= 0 or n < 2
 
 
-@pytest.mark.parametrize("suffix", ["block", "row", "turn", "_", "1"])
+@pytest.mark.parametrize("suffix", ["block", "row", "iteration", "_", "1"])
 @pytest.mark.parametrize("outer", [False, True])
 @pytest.mark.parametrize("name", ["below", "rows", "both"])
 def test_variables_may_have_names_like_those_of_blocks(name: str, outer: bool, suffix: str) -> None:
-    """Loops over blocks of turns, which passes make, have names of their own."""
+    """Loops over blocks of iterations, which passes make, have names of their own."""
     text = PROGRAMS[name].replace("\n        ", "\n            ")
     if outer:
         text = f"\n        for i_{suffix} in range(2):{text}            A[0, 0] += i_{suffix}"

@@ -26,7 +26,7 @@ STEP = """
 @pytest.fixture
 def any_size(monkeypatch):
     """As if copies cost nothing."""
-    monkeypatch.setattr(aligned_copies, "MIN_TURNS", 1)
+    monkeypatch.setattr(aligned_copies, "MIN_ITERATIONS", 1)
     monkeypatch.setattr(aligned_copies, "MIN_POINTS", 0)
     monkeypatch.setattr(aligned_copies, "MIN_ROW", 0)
 
@@ -81,7 +81,7 @@ def test_what_is_made_in_the_loop_is_not_copied_before(any_size, same_meaning, a
     before = region(body, f"inout a: f64[6, 39];  {arrays} b: f64[6, 39]")
     after = changed(before)
     same_meaning(before, after)
-    # what is around a, the first turn, the loop, and one copy or both after it
+    # what is around a, the first iteration, the loop, and one copy or both after it
     assert [type(stmt) for stmt in after.body[:7]] == [
         *[Nest] * 2,
         *[Compute] * 3,
@@ -116,7 +116,7 @@ def test_around(box):
 @pytest.mark.parametrize(
     ("before", "why"),
     [
-        (region(bounds="0, 1, 1"), "one turn"),
+        (region(bounds="0, 1, 1"), "one iteration"),
         (region(STEP + "\n    a[i,0] = b[i,1] for i<6\n"), "written twice"),
         (
             region(
@@ -124,7 +124,7 @@ def test_around(box):
                     " for", ") for", 1
                 )
             ),
-            "turns differ",
+            "iterations differ",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_copied_whole(any_size, same_meaning, before, why):
 @pytest.mark.parametrize(
     ("order", "step"), [(1, "a[i,j]"), (1, "b[i+1,j+1]"), (-1, "b[i,j]"), (-1, "a[i+1,j+1]")]
 )
-def test_the_first_turn_reads_what_was_there(any_size, same_meaning, order, step):
+def test_the_first_iteration_reads_what_was_there(any_size, same_meaning, order, step):
     """Whatever it reads before and after it is written."""
     lines = [line for line in STEP.splitlines() if line][::order]
     lines[0] = lines[0].replace("= ", f"= add({step}, ").replace(" for", ") for")
@@ -165,10 +165,10 @@ def test_arrays_in_two_shapes_stay(any_size):
     assert [array.name for array in after.arrays[3:]] == ["b_rows"]
 
 
-def test_few_turns_and_large_arrays_stay(any_size, monkeypatch):
+def test_few_iterations_and_large_arrays_stay(any_size, monkeypatch):
     before = region()
     assert changed(before, CacheLimits(near=1000)) is before
-    monkeypatch.setattr(aligned_copies, "MIN_TURNS", 6)
+    monkeypatch.setattr(aligned_copies, "MIN_ITERATIONS", 6)
     assert changed(before) is before
 
 
@@ -191,7 +191,7 @@ def results(found, seed, plan=None):
 def same_results(before, seed):
     """Of a region and what the pass makes of it, however small it is."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("MIN_TURNS", "MIN_POINTS", "MIN_ROW"):
+        for name in ("MIN_ITERATIONS", "MIN_POINTS", "MIN_ROW"):
             patch.setattr(aligned_copies, name, 0)
         after = changed(before)
     assert results(after, seed) == results(before, seed)

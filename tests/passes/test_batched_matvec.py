@@ -1,4 +1,4 @@
-"""Products of a vector and a matrix in each turn of a loop become products of matrices."""
+"""Products of a vector and a matrix in each iteration of a loop become products of matrices."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_blocks(name):
     made = BATCHED_MATVEC.fn(region, log)
     verify(made)
     assert parse(dump(made)) == made
-    assert "turns of the loop over i are matrix products" in str(log)
+    assert "iterations of the loop over i are matrix products" in str(log)
     assert "call blas.matmul" in dump(made)
     memories = [given(region) for _ in range(3)]
     want = interp.run(region, memories[0])
@@ -100,12 +100,12 @@ def test_blocks(name):
         np.testing.assert_array_equal(memories[2][key], value, err_msg=key)
 
 
-NONE = "no turn has a large product of its own"
+NONE = "no iteration has a large product of its own"
 LEFT = {
     "of what the loop writes": (NONE, """
         t[k] add= multiply(B[j,i], A[j,k+i]) init 0.0 for j<12, k<20-i
         A[0,j+i] = t[j] for j<20-i"""),
-    "no turn's own": (NONE, "v[k] add= multiply(B[j,i], A[j,k]) init 0.0 for j<12, k<20"),
+    "no iteration's own": (NONE, "v[k] add= multiply(B[j,i], A[j,k]) init 0.0 for j<12, k<20"),
     "from one": (NONE, """
         t[k] add= multiply(B[j,i], A[j,k]) init 1.0 for j<12, k<20
         C[i,k] = t[k] for k<20"""),
@@ -139,20 +139,20 @@ def test_left_as_they_are(name):
 
 
 BOUNDS = {
-    "its turns are not numbers one after the other": "0, 20, 2",
-    "it has few turns": "0, 1, 1",
+    "its iterations are not numbers one after the other": "0, 20, 2",
+    "it has few iterations": "0, 1, 1",
 }
 
 
 @pytest.mark.parametrize("reason", BOUNDS)
-def test_turns(reason):
+def test_iterations(reason):
     log = Log()
     region = region_of(TRIANGLE.replace("0, 20, 1", BOUNDS[reason]))
     assert BATCHED_MATVEC.fn(region, log) is region
     assert reason in str(log)
 
 
-def test_what_is_used_later_is_no_turns_own():
+def test_what_is_used_later_is_no_iterations_own():
     region = region_of(TRIANGLE + "\n u[k] = t[k] for k<20")
     assert BATCHED_MATVEC.fn(region, Log()) is region
 

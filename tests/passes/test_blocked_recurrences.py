@@ -1,4 +1,4 @@
-"""Sums over what earlier turns have made are begun for a block of turns at once."""
+"""Sums over what earlier iterations have made are begun for a block of iterations at once."""
 
 import numpy as np
 import pytest
@@ -114,7 +114,7 @@ LEFT = {
     t[] add= multiply(A[i,j], x[j]) init 0.0 for j<i
     x[k] = add(x[k], t[]) for k<i
   }""",
-    "other elements in each turn": """for i in range(0, 20, 1) {
+    "other elements in each iteration": """for i in range(0, 20, 1) {
     t[] add= multiply(A[i,j], C[i,j]) init 0.0 for j<i
     C[i,j] = t[] for j<20
   }""",
@@ -122,7 +122,7 @@ LEFT = {
     t[] add= multiply(A[i,j], x[j]) init 0.0 for j<20
     y[i] = t[]
   }""",
-    "two in each turn": """for i in range(0, 9, 1) {
+    "two in each iteration": """for i in range(0, 9, 1) {
     t[] add= multiply(A[i,j], x[j]) init 0.0 for j<2*i
     x[2*i] = t[]
   }""",
@@ -134,7 +134,7 @@ LEFT = {
     t[] add= multiply(A[i,j], b[i-j]) init 0.0 for j<i
     x[i] = t[]
   }""",
-    "a start that another turn made": """for i in range(1, 20, 1) {
+    "a start that another iteration made": """for i in range(1, 20, 1) {
     t[] add= multiply(A[i,j], b[j]) init x[i-1] for j<i
     x[i] = t[]
   }""",

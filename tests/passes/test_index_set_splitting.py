@@ -106,7 +106,7 @@ def test_in_place_by_way_of_a_copy(check):
 
 
 def test_inside_of_a_loop(check):
-    """What a turn makes in parts is its own."""
+    """What an iteration makes in parts is its own."""
     check(
         INDEX_SET_SPLITTING,
         """region() {

@@ -56,7 +56,7 @@ def test_axes_stand_in_the_order_of_the_target(check):
     )
 
 
-def test_what_a_turn_keeps_for_itself_gets_an_axis(check):
+def test_what_a_iteration_keeps_for_itself_gets_an_axis(check):
     check(
         LOOP_DISTRIBUTION,
         """region() {
@@ -215,7 +215,7 @@ def test_random_loops(seed, same_meaning):
     same_meaning(region, after)
 
 
-def test_without_turns():
+def test_without_iterations():
     region = parse(
         """region() {
           inout a: f64[4];  in b: f64[4]

@@ -18,7 +18,7 @@ def _all(region, log):
 ALL = Pass("all", _all)
 
 
-def test_what_a_turn_makes_for_itself_needs_no_memory(check):
+def test_what_a_iteration_makes_for_itself_needs_no_memory(check):
     check(
         ALL,
         """region() {
@@ -41,8 +41,8 @@ def test_what_a_turn_makes_for_itself_needs_no_memory(check):
     )
 
 
-def test_what_passes_to_the_next_turn_is_stored(check):
-    """The second loop keeps the copy: in the next turn ``t`` is what ``a`` was."""
+def test_what_passes_to_the_next_iteration_is_stored(check):
+    """The second loop keeps the copy: in the next iteration ``t`` is what ``a`` was."""
     check(
         ALL,
         """region() {
@@ -71,7 +71,7 @@ def test_what_passes_to_the_next_turn_is_stored(check):
     )
 
 
-def test_rows_and_columns_are_copied_in_every_turn(check):
+def test_rows_and_columns_are_copied_in_every_iteration(check):
     check(
         ALL,
         """region() {
@@ -133,8 +133,8 @@ def test_what_got_an_axis_inside_keeps_it_outside():
 
 
 def test_sums_of_a_triangle_are_an_axis_of_their_own(check):
-    """Also where a turn has nothing to add up: the sum is written all the same.  The sums have room for the
-    longest row, since their memory is there before the loop begins."""
+    """Also where an iteration has nothing to add up: the sum is written all the same.  The sums have room for
+    the longest row, since their memory is there before the loop begins."""
     check(
         ALL,
         """region() {

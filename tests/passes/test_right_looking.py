@@ -1,4 +1,4 @@
-"""Sums that grow by a term with each turn: each turn adds its terms to all of them."""
+"""Sums that grow by a term with each iteration: each iteration adds its terms to all of them."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ SUMS = {
         x[j] = add(x[j], t[])
         t[] add= multiply(x[k], a[k,j]) init 0.0 for k<j
     """,
-    "it does not grow by one term in each turn": """
+    "it does not grow by one term in each iteration": """
         t[] add= multiply(x[k], a[k,j]) init 0.0 for k<40
         x[j] = add(x[j], t[])
     """,

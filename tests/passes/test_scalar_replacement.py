@@ -1,4 +1,4 @@
-"""Elements that the turns of a loop go on with, in scalars."""
+"""Elements that the iterations of a loop go on with, in scalars."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_what_stays(body):
     assert after is before, dump(after)
 
 
-def test_a_loop_without_turns_writes_nothing(same_meaning):
+def test_a_loop_without_iterations_writes_nothing(same_meaning):
     """Its element need not even be there."""
     before = region(FOLD.replace("c[i,j]", "c[i,j+0]").replace("range(i+1, j, 1)", "range(j, j-1, 1)"))
     after = SCALAR_REPLACEMENT.fn(before, Log())

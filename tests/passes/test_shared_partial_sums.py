@@ -1,4 +1,4 @@
-"""Sums that get a term longer or shorter in each turn, begun for several turns at once."""
+"""Sums that get a term longer or shorter in each iteration, begun for several iterations at once."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ from dcarray.lowering.program.plan import compile_region
 SIZE, WIDE = 43, 50
 
 
-def region(body: str, turns: str = "0, 43, 1"):
+def region(body: str, iterations: str = "0, 43, 1"):
     arrays = f"inout a: f64[{SIZE}, {SIZE}];  inout b: f64[{SIZE}, {WIDE}];  inout x: f64[{SIZE}]\n"
     arrays += f"inout n: i64[{SIZE}];  temp t: f64[{WIDE}];  temp s: f64[]"
-    found = parse(f"region() {{\n{arrays}\nfor i in range({turns}) {{\n{body}\n}}\n}}")
+    found = parse(f"region() {{\n{arrays}\nfor i in range({iterations}) {{\n{body}\n}}\n}}")
     verify(found)
     return found
 
@@ -60,10 +60,10 @@ ONE = "s[] add= multiply(a[i,k], x[k]) init 0.0 for k<i-1\nx[i] = subtract(x[i],
 MOVED = {
     "rows below": (SHRINKS + ROW,),
     "rows above": (GROWS + ROW,),
-    "what the turn before has made": (ONE, "1, 43, 1"),
+    "what the iteration before has made": (ONE, "1, 43, 1"),
     "rows above, but the last ones": (GROWS.replace("k<i", "k<i-4") + ROW, "4, 43, 1"),
     "numbers": (ONE.replace("k<i-1", "k<i-5"), "5, 43, 1"),
-    "a few turns are left over": (SHRINKS + ROW, "2, 37, 1"),
+    "a few iterations are left over": (SHRINKS + ROW, "2, 37, 1"),
     "and a loop beside": (SHRINKS + ROW + "\nfor q in range(0, i, 1) { a[q,q] = add(x[q], x[i]) }",),
     "right where they are wanted": (
         "x[i] add= multiply(a[i,k], b[k,3]) init 0.0 for k<i",
@@ -88,17 +88,17 @@ def test_begun(parts, threads):
 STAYS = {
     "rows of which one changes": (GROWS + "a[2,j] = t[j] for j<43",),
     "rows of which the last is new": (GROWS.replace("k<i", "k<i+1") + ROW, "0, 42, 1"),
-    "a row that the turn itself writes before": (
+    "a row that the iteration itself writes before": (
         "b[42,j] = x[i] for j<50\n" + SHRINKS + "x[i] = t[0]",
     ),
-    "what a turn changes below": (SHRINKS + "b[42,j] = t[j] for j<50",),
+    "what an iteration changes below": (SHRINKS + "b[42,j] = t[j] for j<50",),
     "nothing in common": (SHRINKS.replace("b[k+i+1,j]", "b[i,j]") + ROW,),
-    "the same terms in each turn": (SHRINKS.replace("k+i+1", "k").replace("42-i", "43") + ROW,),
+    "the same terms in each iteration": (SHRINKS.replace("k+i+1", "k").replace("42-i", "43") + ROW,),
     "two terms shorter": (SHRINKS.replace("k+i+1", "k+2*i").replace("42-i", "42-2*i") + ROW, "0, 21, 1"),
-    "rows that are shorter in each turn": (SHRINKS.replace("j<50", "j<50-i") + "x[i] = t[0]",),
+    "rows that are shorter in each iteration": (SHRINKS.replace("j<50", "j<50-i") + "x[i] = t[0]",),
     "whole numbers": ("n[i] add= n[k+i+1] init 0 for k<42-i",),
     "backwards": (SHRINKS + ROW, "42, -1, -1"),
-    "few turns": (SHRINKS + ROW, "0, 12, 1"),
+    "few iterations": (SHRINKS + ROW, "0, 12, 1"),
 }  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_left_as_they_are(parts):
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_whatever_is_read(data: st.DataObject) -> None:
-    """Sums over rows and columns near by, and turns that write anywhere."""
+    """Sums over rows and columns near by, and iterations that write anywhere."""
     grows = data.draw(st.booleans())
     gap, shift = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 3))
     extent = f"i-{gap}" if grows else f"{43 - 6}-i"

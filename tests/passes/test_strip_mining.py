@@ -1,4 +1,4 @@
-"""Loops in strips, and loops whose turns run at the same time."""
+"""Loops in strips, and loops whose iterations run at the same time."""
 
 import random
 from dataclasses import replace
@@ -87,7 +87,7 @@ def test_two_axes(check):
 
 
 def test_sweeps_in_different_directions(check):
-    """The loop around them stays: what a turn needs is in other strips.  What runs along memory
+    """The loop around them stays: what an iteration needs is in other strips.  What runs along memory
     is not cut into short pieces."""
     check(
         STRIP_MINING,
@@ -120,7 +120,7 @@ def test_sweeps_in_different_directions(check):
     )
 
 
-def test_turns_that_keep_something_for_themselves(check):
+def test_iterations_that_keep_something_for_themselves(check):
     check(
         STRIP_MINING,
         """region() {

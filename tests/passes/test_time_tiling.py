@@ -179,8 +179,8 @@ def high(*made: str) -> Region:
 @pytest.mark.parametrize(("first", "height"), [(10_000, 4), (5_000, 2), (3_000, 32), (0, 32)])
 def test_bands_are_low_where_statements_use_different_arrays(first, height):
     limits = CacheLimits(last=0, near=1 << 18, again=0, points=0, sides=1, first=first)
-    steps_in_turns = [STEP.format("a", "b"), STEP.format("b", "c"), STEP.format("c", "a")]
-    ((made),) = time_tiling(limits).fn(high(*steps_in_turns), Log()).body
+    steps_in_iterations = [STEP.format("a", "b"), STEP.format("b", "c"), STEP.format("c", "a")]
+    ((made),) = time_tiling(limits).fn(high(*steps_in_iterations), Log()).body
     assert made.height == height
     back_and_forth = [STEP.format("a", "b"), STEP.format("b", "a")] * 2
     ((made),) = time_tiling(limits).fn(high(*back_and_forth), Log()).body

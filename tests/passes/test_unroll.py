@@ -1,4 +1,4 @@
-"""Turns of a loop one after the other, in bands."""
+"""Iterations of a loop one after the other, in bands."""
 
 import pytest
 
@@ -28,13 +28,13 @@ def region(body: str, bounds: str = "0, 21, 1"):
     return found
 
 
-#: Each turn has another element of what nothing writes.
+#: Each iteration has another element of what nothing writes.
 FORCED = "\na[0,j] = c[t] for j<9" + STEP.replace("add(a[i,j], ", "add(c[39-t], ")
 
 
 @pytest.mark.parametrize("step", [STEP, FORCED])
 @pytest.mark.parametrize("bounds", ["0, 21, 1", "20, 0, -2", "3, 5, 1", "0, 16, 1"])
-def test_turns_in_bands(bounds, step, same_meaning):
+def test_iterations_in_bands(bounds, step, same_meaning):
     before = region(step, bounds)
     log = Log()
     after = unroll(SMALL).fn(before, log)
@@ -48,7 +48,7 @@ def test_turns_in_bands(bounds, step, same_meaning):
 @pytest.mark.parametrize(
     ("body", "bounds"),
     [
-        (STEP.replace("add(a[i,j], ", "add(a[t,j], "), "0, 21, 1"),  # another row in each turn
+        (STEP.replace("add(a[i,j], ", "add(a[t,j], "), "0, 21, 1"),  # another row in each iteration
         (STEP.replace("a[i,j], a", "size(t), a"), "0, 21, 1"),
         (STEP, "0, 1, 1"),
         (STEP + "s[] add= a[i,j] for i<60, j<9\nif less(s[], 3) {\ns[] = 1\n}\n", "0, 21, 1"),

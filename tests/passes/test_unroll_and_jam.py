@@ -18,10 +18,10 @@ from dcarray.lowering.program.plan import compile_region
 SIZE = 43
 
 
-def region(turn: str, last: str = "", rows: str = "0, 43, 1", columns: str = "0, i, 1"):
+def region(iteration: str, last: str = "", rows: str = "0, 43, 1", columns: str = "0, i, 1"):
     arrays = "".join(f"inout {name}: f64[{SIZE}, {SIZE}];  " for name in "ab")
     arrays += f"temp t: f64[];  temp s: f64[];  inout x: f64[{SIZE}]"
-    loops = f"for i in range({rows}) {{\nfor j in range({columns}) {{ {turn} }}\n{last}\n}}"
+    loops = f"for i in range({rows}) {{\nfor j in range({columns}) {{ {iteration} }}\n{last}\n}}"
     found = parse(f"region() {{\n{arrays}\n{loops}\n}}")
     verify(found)
     return found

@@ -1,12 +1,12 @@
 """Loops over time work on copies whose rows begin where vectors do.
 
 A vector that is not aligned to a line of the cache takes two of them, and rows of 40 elements, or the inner
-points of an array, rarely are.  What stays in a core's own cache for many turns is worth a copy before
+points of an array, rarely are.  What stays in a core's own cache for many iterations is worth a copy before
 and one after them, in which each row has some room before it, so that most of what is read and
 written is aligned.
 
-Where each turn writes the same inner points before anybody needs them, the first turn is one of its own
-that reads the arrays themselves: then only what is around those points is copied before (loop peeling).
+Where each iteration writes the same inner points before anybody needs them, the first iteration is one of its
+own that reads the arrays themselves: then only what is around those points is copied before (loop peeling).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ LINE = 64
 #: Rows that are a multiple of so many lines apart compete for few places in the cache, and what is loaded for
 #: what was stored just before, some rows further, since processors compare but the last bits of addresses.
 CROWDED = 4
-#: Fewer turns do not make up for the copies, nor do fewer points in all of them.
-MIN_TURNS, MIN_POINTS = 24, 1 << 19
+#: Fewer iterations do not make up for the copies, nor do fewer points in all of them.
+MIN_ITERATIONS, MIN_POINTS = 24, 1 << 19
 #: Rows of fewer lines have little to align.
 MIN_ROW = 2
 #: What takes no longer than to load operands.  A division, or a function, does: memory waits for it anyhow.
@@ -98,8 +98,8 @@ def _opaque(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 # ---- what it is worth ---------------------------------------------------------------------------------
 def begins(array: Array, loop: Loop) -> int | None:
-    """Where, in a row of the array, most of what the loop reads and writes begins; None if a turn writes less
-    than half of the array."""
+    """Where, in a row of the array, most of what the loop reads and writes begins; None if an iteration
+    writes less than half of the array."""
     found: Counter[int] = Counter()
     much = False
     for stmt in loop.body:
@@ -138,12 +138,15 @@ def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 def worth_aligning(loop: Loop, region: Region, limits: CacheLimits) -> Reason | None:
     """Why copies for a loop are of no use."""
-    _, turns = SizeHints(region).within(loop.var, loop.bounds)
+    _, iterations = SizeHints(region).within(loop.var, loop.bounds)
     used = [array for array in region.arrays if array.name in touched(loop)]
     if any(type(extent) is not int for array in used for extent in array.shape):
         return Reason("it is not known how large its arrays are")
-    if turns < MIN_TURNS or turns * max((math.prod(array.shape) for array in used), default=0) < MIN_POINTS:
-        return Reason("it has too few turns")
+    if (
+        iterations < MIN_ITERATIONS
+        or iterations * max((math.prod(array.shape) for array in used), default=0) < MIN_POINTS
+    ):
+        return Reason("it has too few iterations")
     if sum(_bytes(array) for array in used) > limits.near:
         return Reason("its arrays do not stay in a cache that is near")
     if not _operations(loop.body) <= QUICK:
@@ -213,14 +216,15 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
 
     first: list[Compute] = []
     if peeled:
-        first = _first_turn(loop, peeled, moved)
+        first = _first_iteration(loop, peeled, moved)
         start, stop, step = loop.bounds
         loop = replace(loop, bounds=(start + step, stop, step))
     return tuple(made), (*_together(before), *first, rewindow(loop, moved), *_together(after))
 
 
-def _first_turn(loop: Loop, writers: dict[str, int], moved: Callable[[Window], Window]) -> list[Compute]:
-    """The statements of a turn that still reads the arrays themselves, until it has written their copies."""
+def _first_iteration(loop: Loop, writers: dict[str, int], moved: Callable[[Window], Window]) -> list[Compute]:
+    """The statements of an iteration that still reads the arrays themselves, until it has written their
+    copies."""
     found: list[Compute] = []
     for k, stmt in enumerate(loop.body):
 
@@ -234,8 +238,8 @@ def _first_turn(loop: Loop, writers: dict[str, int], moved: Callable[[Window], W
 
 
 def written_once(array: Array, loop: Loop) -> tuple[int, Window] | None:
-    """Which statement of a turn writes an array, and the box that it writes, if the first turn can do without
-    a copy of what is in there; else None."""
+    """Which statement of an iteration writes an array, and the box that it writes, if the first iteration can
+    do without a copy of what is in there; else None."""
     bounds = [bound for bound in loop.bounds if type(bound) is int]
     if len(bounds) < 3 or len(range(*bounds)) < 2:
         return None

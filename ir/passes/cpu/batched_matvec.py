@@ -1,8 +1,8 @@
-"""Products of a vector and a matrix, one in each turn of a loop, become products of matrices.
+"""Products of a vector and a matrix, one in each iteration of a loop, become products of matrices.
 
-``for i: t = x[:, i] @ y[:, i:]`` goes over ``y`` in each turn.  The vectors of a block of turns are a matrix,
-and one library call makes the products of all; what a turn does with its own stays in a loop.  Where what
-turns need begins or ends elsewhere for each, a block computes a little more than is used.
+``for i: t = x[:, i] @ y[:, i:]`` goes over ``y`` in each iteration.  The vectors of a block of iterations are
+a matrix, and one library call makes the products of all; what an iteration does with its own stays in a loop.
+Where what iterations need begins or ends elsewhere for each, a block computes a little more than is used.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from dcarray.ir.ops import const_value
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
 
-#: Turns of a block.
+#: Iterations of a block.
 BLOCK = 64
-#: With fewer turns, rows or columns there is no matrix to speak of.
+#: With fewer iterations, rows or columns there is no matrix to speak of.
 MIN_EXTENT = 32
 #: With fewer products in all, a loop is done before the library is called.
 MIN_WORK = 1 << 22
@@ -46,25 +46,25 @@ _DTYPES = "fdFD"
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """``target[k] = sum over j of vector[j] * matrix[j, k]`` in each turn."""
+    """``target[k] = sum over j of vector[j] * matrix[j, k]`` in each iteration."""
 
     stmt: Compute
     vector: Window
     matrix: Window
     summed: int  # the domain's axes
     kept: int
-    pace: int  # by which the matrix's window moves on with each turn
+    pace: int  # by which the matrix's window moves on with each iteration
     grows: int  # by which the kept extent does
 
 
 # ---- legality -----------------------------------------------------------------------------------------
 def products(loop: Loop, region: Region) -> list[_Product] | Reason:
-    """The products of a loop that can be made for many turns at once; or why there are none."""
+    """The products of a loop that can be made for many iterations at once; or why there are none."""
     start, stop, step = loop.bounds
     if not (type(start) is type(stop) is type(step) is int and step == 1):
-        return Reason("its turns are not numbers one after the other")
+        return Reason("its iterations are not numbers one after the other")
     if stop - start < MIN_EXTENT:
-        return Reason("it has few turns")
+        return Reason("it has few iterations")
     if not all(isinstance(stmt, Compute | Nest) for stmt in loop.body):
         return Reason("it holds more than computations")
     with dims.ranging(loop.var, loop.bounds):
@@ -83,7 +83,7 @@ def products(loop: Loop, region: Region) -> list[_Product] | Reason:
                 continue
             if _enough(product, loop, region):
                 found.append(product)
-    return found or Reason("no turn has a large product of its own")
+    return found or Reason("no iteration has a large product of its own")
 
 
 def _product(stmt: Compute, loop: Loop) -> _Product | None:
@@ -114,7 +114,8 @@ def _axes(window: Window) -> list[int]:
 
 
 def _paced(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -> _Product | None:
-    """The product, if its windows move evenly with the turns, and in a way that a matrix can be made of."""
+    """The product, if its windows move evenly with the iterations, and in a way that a matrix can be made
+    of."""
     moves = 0
     for ix in vector.index:
         pace = dims.slope(ix.offset, var)
@@ -142,10 +143,10 @@ def _paced(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -
 def _enough(product: _Product, loop: Loop, region: Region) -> bool:
     """Is it worth a library's calls?"""
     hints, shape = SizeHints(region), product.stmt.target.shape
-    turns = loop.bounds[1] - loop.bounds[0]
-    middle = dims.substitute(shape[product.kept], {loop.var: loop.bounds[0] + turns // 2})
+    iterations = loop.bounds[1] - loop.bounds[0]
+    middle = dims.substitute(shape[product.kept], {loop.var: loop.bounds[0] + iterations // 2})
     summed, kept = hints(shape[product.summed]), hints(middle)
-    return min(summed, kept) >= MIN_EXTENT and turns * summed * kept >= MIN_WORK
+    return min(summed, kept) >= MIN_EXTENT and iterations * summed * kept >= MIN_WORK
 
 
 # ---- action -------------------------------------------------------------------------------------------
@@ -172,20 +173,20 @@ def blocked(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tupl
     return tuple(made), arrays
 
 
-def _columns(product: _Product, var: str, at: Dim, turns: int) -> Dim:
+def _columns(product: _Product, var: str, at: Dim, iterations: int) -> Dim:
     """The columns of a block's product."""
     first = dims.substitute(product.stmt.target.shape[product.kept], {var: at})
-    return dims.simplify(first + (product.pace + product.grows) * (turns - 1))
+    return dims.simplify(first + (product.pace + product.grows) * (iterations - 1))
 
 
 def _block(
-    loop: Loop, found: Sequence[_Product], arrays: Sequence[Array], at: Dim, turns: int
+    loop: Loop, found: Sequence[_Product], arrays: Sequence[Array], at: Dim, iterations: int
 ) -> tuple[Stmt, ...]:
-    """The turns from ``at`` on: their products, and a loop with the rest."""
+    """The iterations from ``at`` on: their products, and a loop with the rest."""
     made: list[Stmt] = []
     places: dict[str, tuple[_Product, Array]] = {}
     for product, array in zip(found, arrays, strict=True):
-        columns = _columns(product, loop.var, at, turns)
+        columns = _columns(product, loop.var, at, iterations)
         summed = product.stmt.target.shape[product.summed]
         here = {loop.var: at}
 
@@ -200,13 +201,13 @@ def _block(
         place = {product.summed: 0, product.kept: 1, None: None}
         right = tuple(Index(first(ix), ix.stride, place[ix.axis]) for ix in product.matrix.index)
         reads = (
-            Window(product.vector.array, (turns, summed), tuple(left)),
+            Window(product.vector.array, (iterations, summed), tuple(left)),
             Window(product.matrix.array, (summed, columns), right),
         )
-        target = Window(array.name, (turns, columns), (Index(0, 1, 0), Index(0, 1, 1)))
+        target = Window(array.name, (iterations, columns), (Index(0, 1, 0), Index(0, 1, 1)))
         made.append(Call("blas.matmul", reads, (target,), loc=product.stmt.loc))
         places[product.stmt.target.array] = product, array
-    turn = dims.simplify(dims.symbol(loop.var, None) - at)
+    iteration = dims.simplify(dims.symbol(loop.var, None) - at)
     mine = {id(product.stmt) for product in found}
 
     def row(load: Any) -> Any:
@@ -214,8 +215,8 @@ def _block(
             return load
         product, array = places[load.window.array]
         (ix,) = load.window.index
-        ahead = replace(ix, offset=dims.simplify(ix.offset + product.pace * turn))
-        return Load(Window(array.name, load.window.shape, (Index(turn), ahead)), load.dtype)
+        ahead = replace(ix, offset=dims.simplify(ix.offset + product.pace * iteration))
+        return Load(Window(array.name, load.window.shape, (Index(iteration), ahead)), load.dtype)
 
     def reading(compute: Compute) -> Compute:
         init = None if compute.init is None else windows.map_loads(compute.init, row)
@@ -227,7 +228,7 @@ def _block(
             rest.append(replace(stmt, body=tuple(map(reading, stmt.body))))
         elif isinstance(stmt, Compute) and id(stmt) not in mine:
             rest.append(reading(stmt))
-    return (*made, Loop(loop.var, (at, dims.simplify(at + turns), 1), tuple(rest), loc=loop.loc))
+    return (*made, Loop(loop.var, (at, dims.simplify(at + iterations), 1), tuple(rest), loc=loop.loc))
 
 
 def _run(region: Region, log: Log) -> Region:
@@ -244,7 +245,9 @@ def _run(region: Region, log: Log) -> Region:
             body.append(stmt)
             continue
         made, arrays = blocked(stmt, found, region)
-        log.done("batched_matvec", f"{BLOCK} turns of the loop over {stmt.var} are matrix products", stmt.loc)
+        log.done(
+            "batched_matvec", f"{BLOCK} iterations of the loop over {stmt.var} are matrix products", stmt.loc
+        )
         region = replace(region, arrays=(*region.arrays, *arrays))
         body += made
     if len(body) == len(region.body) and all(a is b for a, b in zip(body, region.body, strict=True)):

@@ -1,8 +1,8 @@
-"""Sums over what earlier turns of a loop have made, taken for many turns at once.
+"""Sums over what earlier iterations of a loop have made, taken for many iterations at once.
 
-``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` goes from turn to turn, and so does its pass over
-``A``.  But before a block of turns begins, most of what they add up is there: these parts of the sums are one
-statement, which runs on all cores, and the turns add what is missing.
+``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` goes from iteration to iteration, and so does its pass
+over ``A``.  But before a block of iterations begins, most of what they add up is there: these parts of the
+sums are one statement, which runs on all cores, and the iterations add what is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dcarray.ir.nodes import Apply, Array, Compute, Const, Dim, Expr, Index, Loa
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
 
-#: Turns of a block.
+#: Iterations of a block.
 BLOCK = 128
 #: With fewer elements to add up in all, a loop is done before other threads are awake.
 MIN_WORK = 1 << 20
@@ -25,7 +25,7 @@ _DTYPES = "fdFD"
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A sum that is one term longer in each turn."""
+    """A sum that is one term longer in each iteration."""
 
     stmt: Compute
     extent: Dim
@@ -33,7 +33,8 @@ class _Sum:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """The sum that a statement makes, if a part of it is there when a block of turns begins; or why not."""
+    """The sum that a statement makes, if a part of it is there when a block of iterations begins; or why
+    not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
     if len(stmt.target.shape) != 1 or any(ix.axis is not None for ix in stmt.target.index):
@@ -42,7 +43,7 @@ def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
         return Reason("sums of its dtype are not to be taken in another order")
     (extent,) = stmt.target.shape
     if dims.slope(extent, loop.var) != 1:
-        return Reason("it does not grow by one element in each turn")
+        return Reason("it does not grow by one element in each iteration")
     if not all(isinstance(node, Load | Const | Apply) for node in windows.walk(stmt.body)):
         return Reason("it has more than plain loads")
     root = families(region)
@@ -57,7 +58,7 @@ def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
         if not written:
             continue
         if any(_moves(ix, loop.var) for ix in window.index):
-            return Reason(f"what it reads of {window.array} depends on the turn", (window,))
+            return Reason(f"what it reads of {window.array} depends on the iteration", (window,))
         early = replace(window, shape=(dims.substitute(extent, {loop.var: block}),))
         earlier = dims.ranging(f"{loop.var}_block", (start, stop, 1))
         with earlier, dims.ranging(loop.var, (block, stop, 1)):
@@ -68,7 +69,7 @@ def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
 
 
 def _moves(ix: Index, var: str) -> int | None:
-    """By how much an index moves on with each turn; None if that is not known, or not all it does."""
+    """By how much an index moves on with each iteration; None if that is not known, or not all it does."""
     pace = dims.slope(ix.offset, var)
     if type(pace) is not int or type(ix.stride) is not int or (pace and ix.axis is not None):
         return None
@@ -84,8 +85,8 @@ def _worth(found: _Sum, loop: Loop, region: Region) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def begun(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, turns: int) -> tuple[Stmt, ...]:
-    """The turns from ``at`` on, of which the sums by position have a first part in an array."""
+def begun(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations: int) -> tuple[Stmt, ...]:
+    """The iterations from ``at`` on, of which the sums by position have a first part in an array."""
     made: list[Stmt] = []
     rest = list(loop.body)
     for position, (found, array) in sums.items():
@@ -98,7 +99,7 @@ def begun(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, turns: int) 
             for ix in load.window.index:
                 pace, offset = _moves(ix, loop.var), dims.substitute(ix.offset, here)
                 index.append(Index(offset, pace, 0) if pace else Index(offset, ix.stride, _second(ix)))
-            return Load(Window(load.window.array, (turns, first), tuple(index)), load.dtype)
+            return Load(Window(load.window.array, (iterations, first), tuple(index)), load.dtype)
 
         def later(load: Expr, first: Dim = first, extent: Dim = found.extent) -> Expr:
             assert isinstance(load, Load)
@@ -109,18 +110,18 @@ def begun(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, turns: int) 
             shape = (dims.simplify(extent - first),)
             return Load(Window(load.window.array, shape, index), load.dtype)
 
-        target = Window(array.name, (turns, first), (Index(0, 1, 0),))
+        target = Window(array.name, (iterations, first), (Index(0, 1, 0),))
         made.append(Compute(target, windows.map_loads(stmt.body, ahead), "add", stmt.init, stmt.loc))
         left = dims.simplify(found.extent - first)
-        turn = dims.simplify(dims.symbol(loop.var, None) - at)
-        start = Load(Window(array.name, (left,), (Index(turn),)), array.dtype)
+        iteration = dims.simplify(dims.symbol(loop.var, None) - at)
+        start = Load(Window(array.name, (left,), (Index(iteration),)), array.dtype)
         rest[position] = replace(
             stmt,
             target=replace(stmt.target, shape=(left,)),
             body=windows.map_loads(stmt.body, later),
             init=start,
         )
-    return (*made, Loop(loop.var, (at, dims.simplify(at + turns), 1), tuple(rest), loc=loop.loc))
+    return (*made, Loop(loop.var, (at, dims.simplify(at + iterations), 1), tuple(rest), loc=loop.loc))
 
 
 def _second(ix: Index) -> int | None:
@@ -141,7 +142,9 @@ def _run(region: Region, log: Log) -> Region:
                 if isinstance(stmt, Compute) and stmt.combine == "add":
                     name = stmt.target.array
                     log.refused(
-                        "blocked_recurrences", f"the sum {name} is taken turn by turn: {found.text}", stmt.loc
+                        "blocked_recurrences",
+                        f"the sum {name} is taken iteration by iteration: {found.text}",
+                        stmt.loc,
                     )
             elif _worth(found, loop, region):
                 taken = {array.name for array in arrays}
@@ -161,7 +164,7 @@ def _run(region: Region, log: Log) -> Region:
             body += begun(loop, sums, whole, stop - whole)
         names = ", ".join(found.stmt.target.array for found, _ in sums.values())
         log.done(
-            "blocked_recurrences", f"{names}: a part for {BLOCK} turns over {loop.var} at once", loop.loc
+            "blocked_recurrences", f"{names}: a part for {BLOCK} iterations over {loop.var} at once", loop.loc
         )
     if len(arrays) == len(region.arrays):
         return region

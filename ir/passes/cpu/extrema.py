@@ -14,7 +14,7 @@ from dcarray.ir.analysis.effects import Reason, clash
 from dcarray.ir.nodes import Apply, Array, Compute, Expr, Load, Loop, Region, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.passes.exprs import dtype_of
-from dcarray.ir.passes.portable.loop_distribution import over_turns
+from dcarray.ir.passes.portable.loop_distribution import over_iterations
 
 #: What a choice by a comparison of two values gives, the first if it holds.
 _CHOICES = {"greater": "maximum", "greater_equal": "maximum", "less": "minimum", "less_equal": "minimum"}
@@ -41,7 +41,7 @@ def folded(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Arr
                 return Reason(f"what it reads of {load.window.array} may be what it writes", (load.window,))
     info = np.iinfo(dtype)
     first = const(info.min if op == "maximum" else info.max, dtype)
-    made = over_turns(Compute(Window(name, (), ()), term, loc=stmt.loc), loop)
+    made = over_iterations(Compute(Window(name, (), ()), term, loc=stmt.loc), loop)
     if isinstance(made, Reason):
         return made
     fold = Compute(made.target, made.body, op, first, stmt.loc)

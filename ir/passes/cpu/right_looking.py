@@ -1,6 +1,7 @@
-"""Sums over what earlier turns of a loop have made, to which each turn adds its term for all later ones.
+"""Sums over what earlier iterations of a loop have made, to which each iteration adds its term for all later
+ones.
 
-``for j: x[j] = b[j] - sum(x[k] * A[k, j] for k < j)`` goes down a column in each turn.  Once ``x[j]`` is
+``for j: x[j] = b[j] - sum(x[k] * A[k, j] for k < j)`` goes down a column in each iteration.  Once ``x[j]`` is
 final its terms are those of a row, ``s[j+1:] += x[j] * A[j, j+1:]``, which are next to each other in memory
 and need nothing of one another.
 
@@ -43,8 +44,8 @@ from .extrema import folded
 
 #: Terms of one part of a sum; a power of two.
 PART = 512
-#: In loops of fewer turns sums are short.
-TURNS = 16
+#: In loops of fewer iterations sums are short.
+ITERATIONS = 16
 # The dtypes of values of which the order does not matter, or no more than in sums.
 _DTYPES = {"add": "fdFD", "maximum": "bhilqBHILQ", "minimum": "bhilqBHILQ"}
 
@@ -54,8 +55,8 @@ _Made = tuple[tuple[Stmt, ...], tuple[Array, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A sum that is one term longer in each turn, where its statement is, how many turns there are, and how
-    many at most."""
+    """A sum that is one term longer in each iteration, where its statement is, how many iterations there are,
+    and how many at most."""
 
     position: int
     stmt: Compute
@@ -75,15 +76,15 @@ class _Sum:
 
     @property
     def extent(self) -> Dim:
-        """How many terms a turn adds up."""
+        """How many terms an iteration adds up."""
         return self.stmt.target.shape[0]
 
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
-    """The sum that a statement of the loop makes, if each of its terms may be added once the turn before the
-    first that needs it is over; or why not.  ``loop`` is somewhere in ``region``, that very object, or makes
-    the sum in the array ``new`` that nobody else knows."""
+    """The sum that a statement of the loop makes, if each of its terms may be added once the iteration before
+    the first that needs it is over; or why not.  ``loop`` is somewhere in ``region``, that very object, or
+    makes the sum in the array ``new`` that nobody else knows."""
     stmt = loop.body[position]
     if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
@@ -96,17 +97,17 @@ def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum |
     count = dims.count(loop.bounds)
     room = None if count is None else dims.most(count)
     if count is None or room is None or loop.bounds[2] != 1:
-        return Reason(f"it is not known how many turns {loop.var} takes")
+        return Reason(f"it is not known how many iterations {loop.var} takes")
     (extent,) = stmt.target.shape
     if dims.slope(extent, loop.var) != 1:
-        return Reason("it does not grow by one term in each turn")
+        return Reason("it does not grow by one term in each iteration")
     if sum(w.array == stmt.target.array for inner in loop.body for w in writes(inner)) > 1:
         return Reason(f"{stmt.target.array} has other values, too")
     if stmt.target.array != new and stmt.target.array not in privatisable(loop.body, region):
         return Reason(f"{stmt.target.array} may be used elsewhere")
     for node in windows.walk(stmt.body):
         if isinstance(node, Size) and loop.var in dims.free_symbols(node.dim):
-            return Reason("its terms have numbers that depend on the turn")
+            return Reason("its terms have numbers that depend on the iteration")
         if not isinstance(node, Load | Const | Apply | Size):
             return Reason("it has more than plain loads")
     reason = _final(stmt, loop, region)
@@ -114,18 +115,21 @@ def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum |
 
 
 def _final(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
-    """Why a turn may write what a sum takes of the turns before it, or of others."""
+    """Why an iteration may write what a sum takes of the iterations before it, or of others."""
     root = families(region)
     start, stop, _ = loop.bounds
-    turn = dims.symbol(f"{loop.var}_turn", None)  # one that writes, before or in that of the sum
-    here = {loop.var: turn}
+    iteration = dims.symbol(f"{loop.var}_iteration", None)  # one that writes, before or in that of the sum
+    here = {loop.var: iteration}
     changed = [_at(window, here) for inner in loop.body for window in writes(inner)]
     for load in windows.loads(stmt.body):
         assert isinstance(load, Load)
         if any(_pace(ix, loop.var) is None for ix in load.window.index):
             return Reason("what it reads does not move evenly", (load.window,))
         early = replace(load.window, shape=(dims.substitute(stmt.target.shape[0], here),))
-        with dims.ranging(f"{loop.var}_turn", (start, stop, 1)), dims.ranging(loop.var, (turn, stop, 1)):
+        with (
+            dims.ranging(f"{loop.var}_iteration", (start, stop, 1)),
+            dims.ranging(loop.var, (iteration, stop, 1)),
+        ):
             for window in changed:
                 if root[window.array] == root[early.array] and clash(early, window, region) is not False:
                     return Reason(f"{early.array} may still change when a term is added", (early, window))
@@ -143,7 +147,7 @@ def _at(window: Window, here: dict[str, Dim]) -> Window:
 
 
 def _pace(ix: Index, var: str) -> int | None:
-    """By how much an index moves on with each turn; None if that is not known, or not all it does."""
+    """By how much an index moves on with each iteration; None if that is not known, or not all it does."""
     pace = dims.slope(ix.offset, var)
     if type(pace) is not int or var in dims.free_symbols(ix.stride) or (pace and ix.axis is not None):
         return None
@@ -151,8 +155,8 @@ def _pace(ix: Index, var: str) -> int | None:
 
 
 def _worth(found: _Sum, loop: Loop, region: Region, hints: SizeHints) -> bool:
-    """Do terms lie next to each other for the turns, and not for a sum?"""
-    if hints(found.count) < TURNS:
+    """Do terms lie next to each other for the iterations, and not for a sum?"""
+    if hints(found.count) < ITERATIONS:
         return False
     arrays = {array.name: array for array in region.arrays}
     across = False
@@ -177,13 +181,13 @@ def _near(moves: list[Dim], array: Array) -> bool:
 def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
     """What the sums in ``array`` begin with, and the loop that adds to them, or to those in ``part``."""
     start, stop, _ = loop.bounds
-    turn, stmt = dims.symbol(loop.var, None), found.stmt
+    iteration, stmt = dims.symbol(loop.var, None), found.stmt
     dtype, first = dtype_of(stmt.body), {loop.var: start}
     assert stmt.init is not None
     begun: Dim = dims.substitute(found.extent, first)
 
     def early(load: Expr) -> Expr:
-        """What a turn and a term that is there before all turns need."""
+        """What an iteration and a term that is there before all iterations need."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:
@@ -198,11 +202,11 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
         body = windows.map_loads(stmt.body, early)
         begin = Compute(replace(whole, shape=(found.count, begun)), body, found.op, stmt.init, stmt.loc)
 
-    rest = (dims.simplify(stop - 1 - turn),)
-    following = {loop.var: turn + 1}
+    rest = (dims.simplify(stop - 1 - iteration),)
+    following = {loop.var: iteration + 1}
 
     def later(load: Expr) -> Expr:
-        """What a later turn and the present turn's term need."""
+        """What a later iteration and the present iteration's term need."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:
@@ -214,13 +218,13 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
         return Load(Window(load.window.array, rest, tuple(index)), load.dtype)
 
     def after(name: str) -> Window:
-        """The sums of later turns."""
-        return Window(name, rest, (Index(dims.simplify(turn + 1 - start), 1, 0),))
+        """The sums of later iterations."""
+        return Window(name, rest, (Index(dims.simplify(iteration + 1 - start), 1, 0),))
 
     def both(first: Window, second: Window) -> Expr:
         return Apply(found.op, (Load(first, dtype), Load(second, dtype)), dtype)
 
-    total, mine = (Window(name, (), (Index(dims.simplify(turn - start)),)) for name in (array, part))
+    total, mine = (Window(name, (), (Index(dims.simplify(iteration - start)),)) for name in (array, part))
     value = both(total, mine) if found.parts else Load(total, dtype)
     place = after(part if found.parts else array)
     term = Apply(found.op, (Load(place, dtype), windows.map_loads(stmt.body, later)), dtype)
@@ -230,7 +234,7 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
     if not found.parts:
         return begin, replace(loop, body=tuple(inner))
     zero, i8 = const(np.zeros((), dtype)[()], dtype), np.dtype(np.int64)
-    done = Apply("bitwise_and", (Size(dims.simplify(turn + 1 - start), i8), const(PART - 1, i8)), i8)
+    done = Apply("bitwise_and", (Size(dims.simplify(iteration + 1 - start), i8), const(PART - 1, i8)), i8)
     over = Apply("equal", (done, const(0, i8)), np.dtype(bool))
     joined = Compute(after(array), both(after(array), after(part)), loc=stmt.loc)
     inner.append(Branch(over, (joined, Compute(after(part), zero, loc=stmt.loc)), loc=stmt.loc))
@@ -299,12 +303,16 @@ def _here(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | Non
         found = can_push(position, loop, whole, made)
         name = inner.target.array
         if isinstance(found, Reason):
-            log.refused("right_looking", f"the sum {name} is taken turn by turn: {found.text}", inner.loc)
+            log.refused(
+                "right_looking", f"the sum {name} is taken iteration by iteration: {found.text}", inner.loc
+            )
         elif _worth(found, loop, whole, hints):
             names = [n for k in range(len(taken) + 3) if (n := f"{name}_{k}") not in taken][: 1 + found.parts]
             arrays = tuple(Array(n, dtype_of(inner.body), (found.room,)) for n in names)
             log.done(
-                "right_looking", f"each turn of {stmt.var} adds its terms to the later sums {name}", inner.loc
+                "right_looking",
+                f"each iteration of {stmt.var} adds its terms to the later sums {name}",
+                inner.loc,
             )
             own_arrays = whole.arrays[len(region.arrays) :]
             return pushed(loop, found, names[0], names[-1]), (*own_arrays, *arrays)

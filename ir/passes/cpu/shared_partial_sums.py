@@ -1,8 +1,10 @@
-"""Sums that are a term longer, or shorter, in each turn of a loop are begun for several turns at once.
+"""Sums that are a term longer, or shorter, in each iteration of a loop are begun for several iterations at
+once.
 
-``for i: b[i] += a[i+1:, i] @ b[i+1:]`` reads all rows of ``b`` below ``i`` in each turn.  All but a few of
-them are read by the next turns, too, and as long as none of these changes them, what several turns make of
-them is one statement, which loads them once.  Each turn adds the few terms that it has for itself.
+``for i: b[i] += a[i+1:, i] @ b[i+1:]`` reads all rows of ``b`` below ``i`` in each iteration.  All but a few
+of them are read by the next iterations, too, and as long as none of these changes them, what several
+iterations make of them is one statement, which loads them once.  Each iteration adds the few terms that it
+has for itself.
 """
 
 from __future__ import annotations
@@ -33,29 +35,29 @@ from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import statement_at
 
-#: Turns of which the sums are begun at once.
-TURNS = 4
-#: Fewer turns, fewer terms in the middle one, or shorter rows of sums are not worth it.
-MIN_TURNS, MIN_TERMS, MIN_ROW = 16, 16, 16
+#: Iterations of which the sums are begun at once.
+ITERATIONS = 4
+#: Fewer iterations, fewer terms in the middle one, or shorter rows of sums are not worth it.
+MIN_ITERATIONS, MIN_TERMS, MIN_ROW = 16, 16, 16
 _DTYPES = "fdFD"
 
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A sum of which ``TURNS`` turns have all but their first, or last, few terms in common."""
+    """A sum of which ``ITERATIONS`` iterations have all but their first, or last, few terms in common."""
 
     stmt: Compute
     axis: int  # of the terms
     grows: bool  # at the end; otherwise they get fewer at the beginning
     room: tuple[Dim, ...]  # of its results, at most
 
-    def extent(self, var: str, turn: Dim) -> Dim:
-        """How many terms a turn has."""
-        return dims.substitute(self.stmt.target.shape[self.axis], {var: turn})
+    def extent(self, var: str, iteration: Dim) -> Dim:
+        """How many terms an iteration has."""
+        return dims.substitute(self.stmt.target.shape[self.axis], {var: iteration})
 
     def common(self, var: str, block: Dim) -> Dim:
-        """How many terms all turns of a block have."""
-        return self.extent(var, block if self.grows else dims.simplify(block + TURNS - 1))
+        """How many terms all iterations of a block have."""
+        return self.extent(var, block if self.grows else dims.simplify(block + ITERATIONS - 1))
 
 
 def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
@@ -78,15 +80,16 @@ def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
 
 
 def _early(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
-    """What a turn of a block has in common with the others."""
-    turn, common = dims.simplify(block + ahead), found.common(var, block)
-    first = 0 if found.grows else dims.simplify(found.extent(var, turn) - common)
-    return _terms(statement_at(found.stmt, {var: turn}), found.axis, first, common)
+    """What an iteration of a block has in common with the others."""
+    iteration, common = dims.simplify(block + ahead), found.common(var, block)
+    first = 0 if found.grows else dims.simplify(found.extent(var, iteration) - common)
+    return _terms(statement_at(found.stmt, {var: iteration}), found.axis, first, common)
 
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """The sum that a statement of a loop makes, if it can be begun for several turns at once; or why not."""
+    """The sum that a statement of a loop makes, if it can be begun for several iterations at once; or why
+    not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
     shape = stmt.target.shape
@@ -97,7 +100,7 @@ def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
     slope = dims.slope(shape[folded[0]], loop.var)
     room = [dims.most(shape[axis]) for axis in kept]
     if slope not in (1, -1) or any(loop.var in dims.free_symbols(shape[axis]) for axis in kept):
-        return Reason("it does not get a term longer or shorter with each turn")
+        return Reason("it does not get a term longer or shorter with each iteration")
     known = [n for n in room if n is not None]
     if len(known) < len(room):
         return Reason("it is not known how many sums there are")
@@ -109,27 +112,27 @@ def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
 
 
 def _complete(found: _Sum, loop: Loop, region: Region) -> Reason | None:
-    """Why what turns have in common may not be there before them, or is not read by all alike."""
+    """Why what iterations have in common may not be there before them, or is not read by all alike."""
     start, stop, _ = loop.bounds
     block = dims.symbol(f"{loop.var}_block", None)
-    parts = [_early(found, loop.var, block, ahead) for ahead in range(TURNS)]
+    parts = [_early(found, loop.var, block, ahead) for ahead in range(ITERATIONS)]
     loads = [{load.window for load in windows.loads(part.body) if isinstance(load, Load)} for part in parts]
     if not any(any(ix.axis == found.axis for ix in w.index) for w in loads[0].intersection(*loads[1:])):
-        return Reason("the turns read nothing in common")
+        return Reason("the iterations read nothing in common")
     root = families(region)
     changed = [window for inner in loop.body for window in writes(inner)]
-    blocks = dims.ranging(f"{loop.var}_block", (start, stop - TURNS + 1, 1))
-    with blocks, dims.ranging(loop.var, (block, block + TURNS, 1)):
+    blocks = dims.ranging(f"{loop.var}_block", (start, stop - ITERATIONS + 1, 1))
+    with blocks, dims.ranging(loop.var, (block, block + ITERATIONS, 1)):
         for window in set[Window]().union(*loads):
             for other in changed:
                 if root[other.array] == root[window.array] and clash(window, other, region) is not False:
-                    return Reason(f"{window.array} may change before its turn", (window, other))
+                    return Reason(f"{window.array} may change before its iteration", (window, other))
     return None
 
 
 def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
-    inner, turns = hints.within(loop.var, loop.bounds)
-    return turns >= MIN_TURNS and all(
+    inner, iterations = hints.within(loop.var, loop.bounds)
+    return iterations >= MIN_ITERATIONS and all(
         inner(n) >= (MIN_TERMS if axis == found.axis else MIN_ROW)
         for axis, n in enumerate(found.stmt.target.shape)
     )
@@ -137,27 +140,27 @@ def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def begun(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
-    """The loop in blocks of turns, of which the sums begin in an array; and what is left over."""
+    """The loop in blocks of iterations, of which the sums begin in an array; and what is left over."""
     start, stop, _ = loop.bounds
     var, stmt = loop.var, found.stmt
     block = dims.symbol(f"{var}_block", None)
-    middle = start + (stop - start) // TURNS * TURNS
+    middle = start + (stop - start) // ITERATIONS * ITERATIONS
     dtype = dtype_of(stmt.body)
 
-    def place(like: Window, turn: Dim) -> Window:
-        """Where a turn's sums begin, for the points of a window."""
+    def place(like: Window, iteration: Dim) -> Window:
+        """Where an iteration's sums begin, for the points of a window."""
         along = [Index(0, 1, ix.axis) for ix in like.index if ix.axis is not None]
-        return Window(name, like.shape, (Index(dims.simplify(turn)), *along))
+        return Window(name, like.shape, (Index(dims.simplify(iteration)), *along))
 
-    early = [_early(found, var, block, ahead) for ahead in range(TURNS)]
+    early = [_early(found, var, block, ahead) for ahead in range(ITERATIONS)]
     first = Nest(tuple(replace(p, target=place(p.target, k)) for k, p in enumerate(early)), stmt.loc)
-    turn, common = dims.symbol(var, None), found.common(var, block)
-    left = dims.simplify(found.extent(var, turn) - common)
+    iteration, common = dims.symbol(var, None), found.common(var, block)
+    left = dims.simplify(found.extent(var, iteration) - common)
     late = _terms(stmt, found.axis, common if found.grows else 0, left)
-    late = replace(late, init=Load(place(late.target, turn - block), dtype))
+    late = replace(late, init=Load(place(late.target, iteration - block), dtype))
     body = (*loop.body[:position], late, *loop.body[position + 1 :])
-    turns = replace(loop, bounds=(block, block + TURNS, 1), body=body)
-    blocks = Loop(f"{var}_block", (start, middle, TURNS), (first, turns), loc=loop.loc)
+    iterations = replace(loop, bounds=(block, block + ITERATIONS, 1), body=body)
+    blocks = Loop(f"{var}_block", (start, middle, ITERATIONS), (first, iterations), loc=loop.loc)
     return (blocks, replace(loop, bounds=(middle, stop, 1))) if middle < stop else (blocks,)
 
 
@@ -175,11 +178,11 @@ def _run(region: Region, log: Log) -> Region:
         taken = {array.name for array in arrays}
         like = sums.stmt.target.array
         name = next(n for k in range(len(taken) + 1) if (n := f"{like}_{k}") not in taken)
-        arrays.append(Array(name, dtype_of(sums.stmt.body), (TURNS, *sums.room)))
+        arrays.append(Array(name, dtype_of(sums.stmt.body), (ITERATIONS, *sums.room)))
         made += begun(stmt, sums, position, name)
         log.done(
             "shared_partial_sums",
-            f"the sums {like} of {TURNS} turns of {stmt.var} begin at once",
+            f"the sums {like} of {ITERATIONS} iterations of {stmt.var} begin at once",
             sums.stmt.loc,
         )
     if len(arrays) == len(region.arrays):
@@ -198,7 +201,7 @@ def _one(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
         if isinstance(found, Reason):
             log.refused(
                 "shared_partial_sums",
-                f"the sum {stmt.target.array} is taken turn by turn: {found.text}",
+                f"the sum {stmt.target.array} is taken iteration by iteration: {found.text}",
                 stmt.loc,
             )
         elif _worth(found, loop, SizeHints(region)):

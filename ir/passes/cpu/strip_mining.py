@@ -1,9 +1,9 @@
-"""Loops that run strip by strip: where no turn needs another position along an axis, all turns run for a few
-positions before the next few.
+"""Loops that run strip by strip: where no iteration needs another position along an axis, all iterations run
+for a few positions before the next few.
 
-A sweep over columns, ``for j: p[:, j] = f(p[:, j-1])``, goes through all rows in every turn, and comes back
-to a line of memory only when the cache has lost it.  Its rows need nothing of one another, so that it can go
-through some rows from the first column to the last, and strips of rows may run at the same time.
+A sweep over columns, ``for j: p[:, j] = f(p[:, j-1])``, goes through all rows in every iteration, and comes
+back to a line of memory only when the cache has lost it.  Its rows need nothing of one another, so that it
+can go through some rows from the first column to the last, and strips of rows may run at the same time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dcarray.ir.passes.portable.collapse import can_collapse, collapse
 
 from .time_tiling import CacheLimits
 
-#: Bytes that a turn of one strip may touch, to stay in the first cache.
+#: Bytes that an iteration of one strip may touch, to stay in the first cache.
 NEAR = 16 << 10
 #: Memory comes in lines of so many bytes.
 LINE = 64
@@ -31,7 +31,8 @@ LINE = 64
 LEAST = 32
 #: And so high where memory runs along them: what comes next is on its way before it is asked for.
 RUN = 512
-#: And at least so high where each turn folds rows that other turns have folded: they are near by then.
+#: And at least so high where each iteration folds rows that other iterations have folded: they are near by
+#: then.
 FOLDED = 96
 #: Heights are multiples of so many positions.
 VECTOR = 8
@@ -150,12 +151,12 @@ def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int)
 
 
 def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
-    """How many points the statements have in all turns."""
+    """How many points the statements have in all iterations."""
     total = 0
     for stmt in body:
         if isinstance(stmt, Loop):
-            inside, turns = hints.within(stmt.var, stmt.bounds)
-            total += turns * points(stmt.body, inside)
+            inside, iterations = hints.within(stmt.var, stmt.bounds)
+            total += iterations * points(stmt.body, inside)
         elif isinstance(stmt, Compute | Nest):
             total += hints.product(domain(stmt))
         else:
@@ -164,7 +165,7 @@ def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
 
 
 def _bytes(window: Window, axis: int, region: Region, hints: SizeHints) -> int:
-    """What one turn touches of an array at one position of an axis, in whole lines of memory."""
+    """What one iteration touches of an array at one position of an axis, in whole lines of memory."""
     array = next(array for array in region.arrays if array.name == window.array)
     shape = [n for k, n in enumerate(window.shape) if k != axis and _moves(window, k)]
     last = window.index[-1] if window.index else Index(0)
@@ -174,7 +175,7 @@ def _bytes(window: Window, axis: int, region: Region, hints: SizeHints) -> int:
 
 # ---- legality and action ----------------------------------------------------------------------------
 def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
-    """All turns of the loop for a strip of ``high`` positions (fewer in the last), strip after strip."""
+    """All iterations of the loop for a strip of ``high`` positions (fewer in the last), strip after strip."""
     start = dims.symbol(name, None)
     if type(cut.extent) is int and cut.extent % high == 0:
         count: Dim = high
@@ -283,7 +284,7 @@ class _Sweep:
             return None
         reason = independent(loop, region)
         if reason is None:
-            self.log.done("strip_mining", f"the turns of {name} may run at the same time", loop.loc)
+            self.log.done("strip_mining", f"the iterations of {name} may run at the same time", loop.loc)
             return (replace(loop, parallel=True),)
         for cut in cuts(loop, hints):
             high = height(loop, cut, region, hints, self.threads)

@@ -1,7 +1,7 @@
-"""Loops over time run several turns at once, where these then run in bands: see `bands`.
+"""Loops over time run several iterations at once, where these then run in bands: see `bands`.
 
-A loop whose turns all do the same to large arrays moves them through memory in every turn.  Some of its turns
-one after the other are a chain of statements as any other, of which bands are made.
+A loop whose iterations all do the same to large arrays moves them through memory in every iteration.  Some of
+its iterations one after the other are a chain of statements as any other, of which bands are made.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .time_tiling import CacheLimits, time_tiling
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
-    """Why no ``many`` statements of a loop, those of several turns, can follow one another."""
+    """Why no ``many`` statements of a loop, those of several iterations, can follow one another."""
     root = families(region)
     written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
     start, stop, step = loop.bounds
     if not type(start) is type(stop) is type(step) is int:
-        return Reason(f"it is not known how many turns {loop.var} takes")
+        return Reason(f"it is not known how many iterations {loop.var} takes")
     if not all(isinstance(stmt, Compute | Nest) for stmt in loop.body):
         return Reason("it holds more than computations")
     if 2 * len(loop.body) > many or len(range(start, stop, step)) < 2:
-        return Reason("there are not turns enough, or too many statements in one")
+        return Reason("there are not iterations enough, or too many statements in one")
     for stmt in loop.body:
         parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
         roots = [e for part in parts if isinstance(part, Compute) for e in (part.body, part.init) if e]
@@ -38,20 +38,20 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
             if root[window.array] in written:  # the place of others may move
                 values += [ix.offset for ix in window.index]
         if any(loop.var in dims.free_symbols(value) for value in values):
-            return Reason(f"its turns differ in {loop.var}")
+            return Reason(f"its iterations differ in {loop.var}")
     return None
 
 
 # ---- action -------------------------------------------------------------------------------------------
 def unrolled(loop: Loop, many: int) -> tuple[Loop, ...]:
-    """The loop with as many turns in one as give at most ``many`` statements, and what is left over."""
+    """The loop with as many iterations in one as give at most ``many`` statements, and what is left over."""
     start, stop, step = loop.bounds
-    turns = range(start, stop, step)
-    times = min(len(turns), many // len(loop.body))
-    full = start + len(turns) // times * times * step
-    body = tuple(_later(stmt, loop.var, turn * step) for turn in range(times) for stmt in loop.body)
+    iterations = range(start, stop, step)
+    times = min(len(iterations), many // len(loop.body))
+    full = start + len(iterations) // times * times * step
+    body = tuple(_later(stmt, loop.var, iteration * step) for iteration in range(times) for stmt in loop.body)
     large = replace(loop, bounds=(start, full, times * step), body=body)
-    return (large, replace(loop, bounds=(full, stop, step))) if len(turns) % times else (large,)
+    return (large, replace(loop, bounds=(full, stop, step))) if len(iterations) % times else (large,)
 
 
 def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
@@ -78,7 +78,7 @@ def unroll(limits: CacheLimits) -> Pass:
             found = banded(stmt, region, position) if isinstance(stmt, Loop) else None
             made += found or (stmt,)
             if isinstance(stmt, Loop) and found is not None:
-                log.done("unroll", f"some turns of the loop over {stmt.var} run in bands", stmt.loc)
+                log.done("unroll", f"some iterations of the loop over {stmt.var} run in bands", stmt.loc)
                 changed = True
         return replace(region, body=tuple(made)) if changed else region
 

@@ -30,7 +30,7 @@ from dcarray.ir.renaming import numbered, rename, statement_at
 ROWS = 4
 #: Fewer rows, and fewer columns in the middle one, are not worth it.
 MIN_ROWS, MIN_COLUMNS = 16, 16
-#: Statements in a turn: more hold more than there are registers.
+#: Statements in an iteration: more hold more than there are registers.
 PARTS = 3
 
 
@@ -47,8 +47,8 @@ class _Rows:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def candidate(loop: Loop) -> Loop | None:
-    """The loop over columns with which a turn of a loop over rows begins, if it makes sums of which some of
-    what they read is the same for all rows."""
+    """The loop over columns with which an iteration of a loop over rows begins, if it makes sums of which
+    some of what they read is the same for all rows."""
     inner = loop.body[0] if loop.body else None
     if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
         return None
@@ -113,9 +113,9 @@ def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
 
 
 def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
-    hints, turns = SizeHints(region), len(range(*loop.bounds))
+    hints, iterations = SizeHints(region), len(range(*loop.bounds))
     inside, _ = hints.within(loop.var, loop.bounds)
-    return turns >= MIN_ROWS and inside(inner.bounds[1]) - inside(inner.bounds[0]) >= MIN_COLUMNS
+    return iterations >= MIN_ROWS and inside(inner.bounds[1]) - inside(inner.bounds[0]) >= MIN_COLUMNS
 
 
 # ---- action -------------------------------------------------------------------------------------------
@@ -162,8 +162,8 @@ def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]
     rest = [copied(stmt, row, names) for stmt in loop.body[1:]]
     end = dims.substitute(inner.bounds[1], {loop.var: row})
     if end != inner.bounds[1]:
-        turn = tuple(copied(stmt, row, names) for stmt in inner.body)
-        rest.insert(0, replace(inner, bounds=(inner.bounds[1], end, 1), body=turn))
+        iteration = tuple(copied(stmt, row, names) for stmt in inner.body)
+        rest.insert(0, replace(inner, bounds=(inner.bounds[1], end, 1), body=iteration))
     if rest:
         body.append(Loop(f"{loop.var}_row", (i, i + ROWS, 1), tuple(rest), loc=loop.loc))
     some = replace(loop, bounds=(start, middle, ROWS), body=tuple(body))

@@ -29,7 +29,7 @@ ROWS = 4
 MOST, SLACK = 2, 2
 #: Fewer columns than this times those that a row is behind do not pay for the corners.
 LONG = 4
-#: Statements in a turn: more hold more than there are registers.
+#: Statements in an iteration: more hold more than there are registers.
 PARTS = 3
 
 
@@ -78,7 +78,8 @@ def _ranges(*loops: Loop) -> dims.Bounds:
 
 
 def _before(inner: Loop, least: int) -> tuple[Dim, dims.Bounds]:
-    """By how many turns, at least so many, another turn is before one, and what is known of that."""
+    """By how many iterations, at least so many, another iteration is before one, and what is known of
+    that."""
     name = f"{inner.var} before"  # which is no name of a variable
     low, high = dims.loop_range(*inner.bounds)
     j = dims.symbol(inner.var, None)
@@ -109,14 +110,14 @@ def _point(stmt: Stmt) -> bool:
 # ---- action -------------------------------------------------------------------------------------------
 def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
     """The loop over columns with what its row computes before it, point by point."""
-    root, turns = families(region), len(range(*inner.bounds))
+    root, iterations = families(region), len(range(*inner.bounds))
     start, _, step = inner.bounds
     amap = (Index(dims.simplify((dims.symbol(inner.var, None) - start) * step)),)
     points: list[Stmt] = []
     for stmt in loop.body[:-1]:
         if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
             return Reason("it holds more than computations")
-        if len(stmt.target.shape) != 1 or dims.prove_eq(stmt.target.shape[0], turns) is not True:
+        if len(stmt.target.shape) != 1 or dims.prove_eq(stmt.target.shape[0], iterations) is not True:
             return Reason(f"what is written of {stmt.target.array} is no row", (stmt.target,))
         target = windows.compose(stmt.target, amap, ())
         points.append(replace(stmt, target=target, body=windows.remap(stmt.body, amap, ())))
@@ -192,7 +193,7 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
         inner = replace(inner, body=part.body)
     outer, around = put(inner)
     if len(inner.body) > PARTS:
-        return Reason(f"a turn of {inner.var} does too much")
+        return Reason(f"an iteration of {inner.var} does too much")
     if independent(inner, around) is None or independent(outer, around) is None:
         return Reason("its elements do not wait for one another")
     skew = behind(outer, inner, around)

@@ -1,9 +1,10 @@
-"""Loops whose turns need nothing of one another become axes: ``for i: y[i] = f(x[i])`` is one statement over
-all ``i``, which fuses with others, becomes a matrix product, and runs as one loop nest.
+"""Loops whose iterations need nothing of one another become axes: ``for i: y[i] = f(x[i])`` is one statement
+over all ``i``, which fuses with others, becomes a matrix product, and runs as one loop nest.
 
-Every statement of such a loop may run for all turns before the next one begins, so that a loop is given to
-its statements one by one; what a turn keeps for itself gets an axis too.  Within an element nothing changes
-its order, except that a fold over axes that slide along with the loop is written out as an expression.
+Every statement of such a loop may run for all iterations before the next one begins, so that a loop is given
+to its statements one by one; what an iteration keeps for itself gets an axis too.  Within an element nothing
+changes its order, except that a fold over axes that slide along with the loop is written out as an
+expression.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from dcarray.ir.passes.exprs import dtype_of, size_bound
 
 #: The terms of a fold that is written out, and the nodes they make at most.
 MAX_TERMS, MAX_NODES = 64, 400
-#: Elements that temporaries may have when each turn has its own.
+#: Elements that temporaries may have when each iteration has its own.
 MAX_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class Iterations:
     """A loop as an axis: its variable is ``start + step * i`` for ``i < count``."""
 
     var: str
@@ -63,19 +64,19 @@ class _No(Exception):
         self.reason = Reason(text, found)
 
 
-# ---- legality and action: the statements over all turns, or why there are none ----------------------
+# ---- legality and action: the statements over all iterations, or why there are none ----------------------
 def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array, ...]] | Reason:
-    """The statements that do for all turns what the loop does, and the arrays of which every turn has its
-    own; or why the loop stays.  ``loop`` is a statement of ``region``, that very object."""
+    """The statements that do for all iterations what the loop does, and the arrays of which every iteration
+    has its own; or why the loop stays.  ``loop`` is a statement of ``region``, that very object."""
     count = dims.count(loop.bounds)
     if count is None:
-        return Reason(f"it is not known how many turns {loop.var} takes")
-    turns = Turns(loop.var, loop.bounds[0], loop.bounds[2], count)
+        return Reason(f"it is not known how many iterations {loop.var} takes")
+    iterations = Iterations(loop.var, loop.bounds[0], loop.bounds[2], count)
     parts = list(_computes(loop.body))
     if None in parts:
         return Reason("it holds more than computations")
     body = tuple(part for part in parts if part is not None)
-    reason = _rectangular(body, turns)
+    reason = _rectangular(body, iterations)
     if reason is not None:
         return reason
     own = privatised(loop, region)
@@ -84,16 +85,16 @@ def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array
     hints = SizeHints(region)
     room = dims.most(count)  # a temporary exists before the loops around begin
     if own and room is None:
-        return Reason(f"it is not known how many turns {loop.var} takes at most")
+        return Reason(f"it is not known how many iterations {loop.var} takes at most")
     arrays = tuple(replace(a, shape=(room, *a.shape)) for a in region.arrays if a.name in own)
     if any(a.strides is not None or a.layout is not None for a in arrays):
         return Reason("a temporary has a layout of its own")
     if sum(hints.product(a.shape) for a in arrays) > MAX_ELEMENTS:
-        return Reason("the temporaries of all turns would be too large")
+        return Reason("the temporaries of all iterations would be too large")
     wide = {array.name: array for array in arrays}
     after = replace(region, arrays=tuple(wide.get(a.name, a) for a in region.arrays))
     try:
-        made = tuple(_lifted(part, turns, own) for part in body)
+        made = tuple(_lifted(part, iterations, own) for part in body)
     except _No as no:
         return no.reason
     for part in made:
@@ -112,9 +113,9 @@ def _computes(body: tuple[Stmt, ...]) -> Iterator[Compute | None]:
             yield stmt if isinstance(stmt, Compute) else None
 
 
-def _rectangular(body: tuple[Compute, ...], turns: Turns) -> Reason | None:
+def _rectangular(body: tuple[Compute, ...], iterations: Iterations) -> Reason | None:
     for part in body:
-        if any(turns.var in dims.free_symbols(extent) for extent in part.target.shape):
+        if any(iterations.var in dims.free_symbols(extent) for extent in part.target.shape):
             return Reason(f"what is written of {part.target.array} differs in size", (part.target,))
     return None
 
@@ -134,25 +135,25 @@ def _in_place(part: Compute, region: Region) -> Reason | None:
     return None
 
 
-# ---- one statement over all turns -------------------------------------------------------------------
-def over_turns(part: Compute, loop: Loop) -> Compute | Reason:
-    """The statement over a domain that begins with the turns of a loop, or why there is none."""
+# ---- one statement over all iterations -------------------------------------------------------------------
+def over_iterations(part: Compute, loop: Loop) -> Compute | Reason:
+    """The statement over a domain that begins with the iterations of a loop, or why there is none."""
     count = dims.count(loop.bounds)
     if count is None:
-        return Reason(f"it is not known how many turns {loop.var} takes")
+        return Reason(f"it is not known how many iterations {loop.var} takes")
     try:
-        return _lifted(part, Turns(loop.var, loop.bounds[0], loop.bounds[2], count), frozenset())
+        return _lifted(part, Iterations(loop.var, loop.bounds[0], loop.bounds[2], count), frozenset())
     except _No as no:
         return no.reason
 
 
-def _lifted(part: Compute, turns: Turns, own: frozenset[str]) -> Compute:
-    """The statement over a domain that begins with the turns."""
-    part = _written_out(part, turns)
-    shape = (turns.count, *part.target.shape)
+def _lifted(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compute:
+    """The statement over a domain that begins with the iterations."""
+    part = _written_out(part, iterations)
+    shape = (iterations.count, *part.target.shape)
 
     def window(old: Window) -> Window:
-        moved = tuple(_moved(ix, turns, old) for ix in old.index)
+        moved = tuple(_moved(ix, iterations, old) for ix in old.index)
         head = (Index(0, 1, 0),) if old.array in own else ()
         return Window(old.array, shape, head + moved)
 
@@ -166,7 +167,7 @@ def _lifted(part: Compute, turns: Turns, own: frozenset[str]) -> Compute:
         if isinstance(node, Iota):
             return Iota(node.axis + 1, node.dtype)
         if isinstance(node, Size):
-            return _size(node, turns)
+            return _size(node, iterations)
         return node
 
     init = None if part.init is None else windows.rewrite(part.init, fn)
@@ -174,11 +175,11 @@ def _lifted(part: Compute, turns: Turns, own: frozenset[str]) -> Compute:
     return _in_order(made)
 
 
-def _moved(ix: Index, turns: Turns, window: Window) -> Index:
-    """Where an index of one turn lies among all of them."""
-    if turns.var in dims.free_symbols(ix.stride):
+def _moved(ix: Index, iterations: Iterations, window: Window) -> Index:
+    """Where an index of one iteration lies among all of them."""
+    if iterations.var in dims.free_symbols(ix.stride):
         raise _No(f"{window.array} is read with strides that change", window)
-    pace = dims.slope(ix.offset, turns.var)
+    pace = dims.slope(ix.offset, iterations.var)
     if pace is None:
         raise _No(f"{window.array} does not move evenly", window)
     axis = None if ix.axis is None else ix.axis + 1
@@ -186,20 +187,20 @@ def _moved(ix: Index, turns: Turns, window: Window) -> Index:
         return Index(ix.offset, ix.stride, axis)
     if axis is not None:
         raise _No(f"{window.array} slides along an axis that it runs along", window)
-    stride = dims.simplify(pace * turns.step)
+    stride = dims.simplify(pace * iterations.step)
     if dims.prove_eq(stride, 0) is not False:
         raise _No(f"{window.array} does not move evenly", window)
-    return Index(dims.substitute(ix.offset, {turns.var: turns.start}), stride, 0)
+    return Index(dims.substitute(ix.offset, {iterations.var: iterations.start}), stride, 0)
 
 
-def _size(node: Size, turns: Turns) -> Expr:
-    pace = dims.slope(node.dim, turns.var)
+def _size(node: Size, iterations: Iterations) -> Expr:
+    pace = dims.slope(node.dim, iterations.var)
     if pace is None:
-        raise _No(f"{turns.var} is used as a number in a way that is not even")
+        raise _No(f"{iterations.var} is used as a number in a way that is not even")
     if type(pace) is int and pace == 0:
         return node
-    start = dims.substitute(node.dim, {turns.var: turns.start})
-    return windows.coordinate(Index(start, dims.simplify(pace * turns.step), 0), node.dtype)
+    start = dims.substitute(node.dim, {iterations.var: iterations.start})
+    return windows.coordinate(Index(start, dims.simplify(pace * iterations.step), 0), node.dtype)
 
 
 def _in_order(part: Compute) -> Compute:
@@ -217,9 +218,9 @@ def _in_order(part: Compute) -> Compute:
 
 
 # ---- folds over what slides -------------------------------------------------------------------------
-def _written_out(part: Compute, turns: Turns) -> Compute:
-    """The statement without the folded axes along which a window slides from turn to turn: windows have one
-    axis of the domain for one of the array."""
+def _written_out(part: Compute, iterations: Iterations) -> Compute:
+    """The statement without the folded axes along which a window slides from iteration to iteration: windows
+    have one axis of the domain for one of the array."""
     if part.combine is None:
         return part
     used = {ix.axis for ix in part.target.index}
@@ -227,7 +228,7 @@ def _written_out(part: Compute, turns: Turns) -> Compute:
         ix.axis
         for node in windows.loads(part.body)
         for ix in node.window.index
-        if ix.axis is not None and ix.axis not in used and turns.var in dims.free_symbols(ix.offset)
+        if ix.axis is not None and ix.axis not in used and iterations.var in dims.free_symbols(ix.offset)
     }
     if not slides:
         return part

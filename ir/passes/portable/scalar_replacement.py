@@ -1,9 +1,9 @@
-"""Elements that the turns of a loop go on with are scalars meanwhile, which kernels keep in registers.
+"""Elements that the iterations of a loop go on with are scalars meanwhile, which kernels keep in registers.
 
 ``for k: c[i, j] = max(c[i, j], c[i, k] + c[k+1, j])`` reads other elements of the array that it writes, so a
-compiler, which knows neither what ``k`` may be nor the shape, stores the element in every turn and makes no
-fold of it.  Nor does it know that ``a[i, j-1]`` is what the turn before has written, where other rows are
-written too.
+compiler, which knows neither what ``k`` may be nor the shape, stores the element in every iteration and makes
+no fold of it.  Nor does it know that ``a[i, j-1]`` is what the iteration before has written, where other rows
+are written too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 # ---- legality -----------------------------------------------------------------------------------------
 def element(loop: Loop, region: Region) -> Window | None:
-    """An element that the turns of a loop write again and again, and reach by no other name, while they
+    """An element that the iterations of a loop write again and again, and reach by no other name, while they
     read others of its array."""
     if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in _every(loop.body)):
         return None
@@ -44,7 +44,7 @@ def element(loop: Loop, region: Region) -> Window | None:
             continue
         if not _inside(target, arrays[target.array]):
             continue
-        # by these names the variables of other turns are told from those of the loops around
+        # by these names the variables of other iterations are told from those of the loops around
         found = accesses((loop,), {}, " inside", {}, {root[target.array]}, root)
         others = [one for one in found if not _is(one.window, target)]
         if others and all(one.window.array == target.array for one in found):
@@ -58,8 +58,8 @@ def element(loop: Loop, region: Region) -> Window | None:
 
 
 def carried(loop: Loop, region: Region) -> list[int]:
-    """The statements of a loop that begin with what they have written in the turn before, where others write
-    to the same array, elsewhere."""
+    """The statements of a loop that begin with what they have written in the iteration before, where others
+    write to the same array, elsewhere."""
     points = [stmt for stmt in loop.body if _point(stmt)]
     if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
         return []
@@ -77,7 +77,7 @@ def carried(loop: Loop, region: Region) -> list[int]:
 
 
 def before(window: Window, loop: Loop) -> Window:
-    """The element that a window is in the turn before."""
+    """The element that a window is in the iteration before."""
     return window_at(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
 
 
@@ -107,7 +107,7 @@ def _every(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 # ---- action -------------------------------------------------------------------------------------------
 def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
-    """The loop with a scalar in place of an element, which is written once, if there is any turn."""
+    """The loop with a scalar in place of an element, which is written once, if there is any iteration."""
     scalar = Window(array.name, (), ())
 
     def moved(window: Window) -> Window:
@@ -122,7 +122,7 @@ def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
 
 
 def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stmt:
-    """The loop with scalars for what these statements have written in the turn before."""
+    """The loop with scalars for what these statements have written in the iteration before."""
     head: list[Stmt] = []
     body: list[Stmt] = list(loop.body)
     for k, array in zip(which, arrays, strict=True):
@@ -142,7 +142,7 @@ def _put(old: Expr, new: Expr, node: Expr) -> Expr:
 
 
 def _if_any(loop: Loop, body: tuple[Stmt, ...]) -> Stmt:
-    """Statements that are right if the loop has any turn."""
+    """Statements that are right if the loop has any iteration."""
     start, stop, step = loop.bounds
     up = dims.prove_le(0, step) is True
     ends = (Size(start, _I8), Size(stop, _I8))
