@@ -44,50 +44,58 @@ def pmap(
     progress: bool | Progress = False,
     comm: Ranks = None,
 ) -> list[Any] | None:
-    """Call a function for each tile of a loop, on all ranks.
+    """Call a function for each tile of a loop, in parallel on the ranks.
 
     Parameters
     ----------
     function : callable
-        Takes a tile; must not take part in collective operations.
+        Takes a tile and returns its result; must not call collective operations.
     tiles : iterable
-        The tiles, as many on all ranks.  With a `size` the range, list or array that is cut into tiles.
+        The tiles, equally many on all ranks; or, with ``size``, the range, list or array that is cut into
+        tiles.
     size : int, optional
-        The number of elements of `tiles` in a tile, a slice or range of it; the last may have fewer.
+        Elements of ``tiles`` in one tile, a slice of it (of a range a range); the last tile may have fewer.
     schedule : {"dynamic", "static"}
-        Whether tiles are handed out as ranks request them, or in equal parts beforehand.
+        Whether rank 0 hands out tiles as ranks ask for them, or each rank runs an equal part.
     root : int, optional
-        The rank that gets the results; by default all ranks do.
+        The rank that gets the results; by default all ranks get them.
     retry : exception or tuple of exceptions
-        Exceptions after which a tile is run again, maybe on another rank.
+        A tile that raises one of these is run again, perhaps on another rank.
     attempts : int
-        The largest number of runs of a tile.
+        The most runs of one tile.
     progress : bool or callable
-        Called on the first rank with the number of tiles that it knows to be done and that of all; True
-        writes lines to standard error.  A static schedule knows its own tiles only.
+        Called on the first rank with the number of tiles known to be done and the number of all; True writes
+        lines to standard error.  With a static schedule the first rank knows of its own tiles only.
     comm : Communicator or Cart, optional
-        The ranks, by default all; all of them call this.
+        The ranks, by default all; each of them has to call `pmap`.
 
     Returns
     -------
     list or None
-        The results in the order of tiles; None on ranks that do not get them.  Plain arrays in them, also
-        nested ones, are sent from where they lie, the rest is pickled.
+        The results in the order of the tiles; None on ranks that do not get them.  Plain arrays in them, also
+        nested ones, are sent without a copy, all else is pickled.
 
     Raises
     ------
     TileError
-        On all ranks, when a tile has failed; the text has its traceback, `tile` is the tile.
+        On all ranks, if a tile has failed: the message has the traceback, the attribute ``tile`` the tile.
     ValueError
-        When schedule, size or attempts do not exist.
+        If there is no such schedule, or ``size`` or ``attempts`` is less than 1.
     MismatchError
-        When ranks disagree on the number of tiles or the schedule.
+        If ranks disagree on the number of tiles or on the schedule.
 
     Notes
     -----
-    While rank 0 runs a tile, requests wait.  When a tile has failed, ranks end the share that they have.
-    When a rank is lost and the others can go on (simulated ranks can, under MPI the launcher ends all), its
-    tiles are run again; rank 0 must not be lost, and with a static schedule nobody.
+    While rank 0 runs a tile, ranks that ask it for tiles wait.  After a tile has failed, ranks finish the
+    tiles that they have been given.  If a rank is lost and the others can go on (simulated ranks can, under
+    MPI the launcher ends all), its tiles are run again; rank 0 must not be lost, and with a static schedule
+    no rank.
+
+    Examples
+    --------
+    >>> import dcarray as dc
+    >>> dc.pmap(lambda tile: sum(tile), range(10), size=4)
+    [6, 22, 17]
     """
     group = ranks_of(comm)
     held = _cut(tiles, size)

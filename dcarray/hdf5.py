@@ -1,4 +1,4 @@
-"""Arrays in HDF5 files, written and read block by block where they lie over many ranks.  It needs h5py."""
+"""Arrays in HDF5 files; each rank writes and reads its own blocks of distributed ones.  Needs h5py."""
 
 from __future__ import annotations
 
@@ -22,39 +22,45 @@ File = str | os.PathLike[str]
 
 
 def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None:
-    """Write an array as a dataset, without gathering it: ranks write their blocks in turn.
+    """Write an array as a dataset, without gathering it: the ranks write their blocks one after the other.
 
     Parameters
     ----------
-    file : path
+    file : str or path
         The file, which all ranks see under this name.
     name : str
-        Of the dataset; one of this name is replaced.
+        The name of the dataset; an existing one is replaced.
     x : array_like
-        The array; the same on all ranks, or in blocks over them.
+        The array: the same on all ranks, or distributed.
     mode : {"a", "w", "r+"}
-        As that of ``h5py.File``: by default the file is made if it is not there.
+        As of ``h5py.File``: "a" creates the file if there is none, "w" replaces it, "r+" needs an existing
+        one.
     **options
-        For ``create_dataset``: ``chunks``, ``compression``, ...  A chunk that several ranks have parts of is
-        read and written again by each.
+        Arguments of h5py's ``create_dataset``: ``chunks``, ``compression``, ...  A chunk with elements of
+        several ranks is read and written by each of them.
 
     Raises
     ------
     ImportError
-        Without h5py.
+        If h5py is not installed.
+    ValueError
+        If there is no such mode.
     OSError, ValueError, TypeError
-        As those of h5py, on all ranks.
+        Those of h5py, on all ranks.
 
     Examples
     --------
-    >>> dc.hdf5.save("run.h5", "field/u", u, chunks=True)  # doctest: +SKIP
+    >>> import dcarray as dc
+    >>> dc.hdf5.save("run.h5", "field/u", dc.ones((4, 6)), chunks=True)
+    >>> dc.hdf5.load("run.h5", "field/u", (slice(1, 3),)).shape
+    (2, 6)
     """
     from dcarray.comm.algorithms import hdf5
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.transport.world import world
 
     if mode not in ("a", "w", "r+"):
-        raise ValueError(f"mode is 'a', 'w' or 'r+', not {mode!r}")
+        raise ValueError(f"mode={mode!r}: must be 'a', 'w' or 'r+'")
     given = x if isinstance(x, (ndarray, np.ndarray)) else np.asarray(x)
     piece = None if communicator() is None else dist_array_of(detached(given))
     with communicating():
@@ -62,29 +68,37 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
 
 
 def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
-    """Read a dataset, or part of it; in blocks over the ranks, each of which reads its own, if it is large.
+    """Read a dataset, or a window of it; a large one is distributed, and each rank reads its own block.
 
     Parameters
     ----------
-    file : path
+    file : str or path
         The file, which all ranks see under this name.
     name : str
-        Of the dataset.
+        The name of the dataset.
     window : slice or sequence of slice, optional
-        The part, along the first axes, as in ``dataset[window]``; steps are positive.
+        The window, along the first axes, as in ``dataset[window]``; steps have to be positive.
 
     Returns
     -------
     ndarray
+        Distributed if it has more elements than the option ``distribute_above``.
 
     Raises
     ------
     ImportError
-        Without h5py.
+        If h5py is not installed.
     OSError, KeyError
-        As those of h5py, on all ranks.
+        Those of h5py, on all ranks.
     IndexError
-        If the dataset has no such part.
+        If the dataset has no such window.
+
+    Examples
+    --------
+    >>> import numpy as np, dcarray as dc
+    >>> dc.hdf5.save("run.h5", "u", np.arange(12.0))
+    >>> dc.hdf5.load("run.h5", "u", slice(0, None, 4))
+    array([0., 4., 8.])
     """
     from dcarray.comm.algorithms import hdf5
     from dcarray.comm.layout.grid import ProcessGrid
@@ -96,20 +110,22 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
     with communicating():
         shape, dtype = hdf5.stored_shape(file, name, comm)
     keys = (window,) if isinstance(window, slice) else tuple(window)
-    places = _places(shape, keys)
-    wanted = tuple(map(len, places))
-    large = comm.size > 1 and bool(wanted) and math.prod(wanted) > options.distribute_above
-    over = default_layout(wanted, options, comm) if large and compiles(dtype) else None
-    layout = over or Layout.copies(wanted, ProcessGrid((comm.size,)))
-    piece = hdf5.load(file, name, places, layout, dtype, comm)
-    return ndarray_of(piece) if over is not None else wrap(piece.block)
+    ranges = _ranges(shape, keys)
+    window_shape = tuple(map(len, ranges))
+    large = comm.size > 1 and bool(window_shape) and math.prod(window_shape) > options.distribute_above
+    distributed = default_layout(window_shape, options, comm) if large and compiles(dtype) else None
+    layout = distributed or Layout.copies(window_shape, ProcessGrid((comm.size,)))
+    piece = hdf5.load(file, name, ranges, layout, dtype, comm)
+    return ndarray_of(piece) if distributed is not None else wrap(piece.block)
 
 
-def _places(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[range]:
+def _ranges(shape: tuple[int, ...], keys: tuple[Any, ...]) -> list[range]:
     if len(keys) > len(shape) or not all(isinstance(key, slice) for key in keys):
-        raise IndexError(f"a window of a dataset of {len(shape)} axes is at most as many slices, not {keys}")
-    every = (*keys, *[slice(None)] * (len(shape) - len(keys)))
-    found = [range(n)[key] for n, key in zip(shape, every, strict=True)]
+        raise IndexError(
+            f"a window of a dataset with {len(shape)} axes takes at most as many slices, not {keys}"
+        )
+    full = (*keys, *[slice(None)] * (len(shape) - len(keys)))
+    found = [range(n)[key] for n, key in zip(shape, full, strict=True)]
     if any(r.step < 0 for r in found):
         raise IndexError("the steps of a window must be positive")
     return found

@@ -1,4 +1,4 @@
-"""`numpy.random`: the same streams, as wrapped arrays, and blocks of them."""
+"""`numpy.random` with wrapped arrays of the same streams, and `block`, which draws a window of an array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Generator", "RandomState", "block", "default_rng"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__path__":  # a module, though NumPy's is a package
+    if name == "__path__":  # this is a module, NumPy's a package
         raise AttributeError(name)
     value = globals()[name] = function(name)
     return value

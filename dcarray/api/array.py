@@ -143,7 +143,24 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class ndarray(Methods):
-    """A lazy array; made by `asarray` and by the creation functions, used as `numpy.ndarray` is."""
+    """An array whose operations are recorded, and computed together when a value is needed.
+
+    It is made by `asarray` or by a creation function such as `zeros`, and used as a `numpy.ndarray`: it has
+    its methods, attributes and operators, with NumPy's results, dtypes, errors and warnings.
+
+    Parameters
+    ----------
+    shape, dtype, buffer, offset, strides, order
+        As those of `numpy.ndarray`; a buffer shares its memory.
+
+    Examples
+    --------
+    >>> import numpy as np, dcarray as dc
+    >>> x = dc.asarray(np.arange(6.0))
+    >>> y = np.sqrt(x * x + 1)
+    >>> type(y).__name__, float(y[0])
+    ('ndarray', 1.0)
+    """
 
     __slots__ = ()
     __array_priority__ = 1000.0
@@ -361,18 +378,29 @@ _ALL: Any = object()
 
 
 def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
-    """Run everything that is pending.
+    """Run the recorded operations that arrays still wait for.
 
     Parameters
     ----------
-    x, *more
-        What is to be up to date: arrays, or tuples, lists and dicts of them.  Without any, all that this
-        thread has recorded is run.
+    x, *more : object, optional
+        Arrays to be computed, or tuples, lists and dicts of arrays; anything else is passed on.  Without
+        arguments all that this thread has recorded is run, and plain arrays that share memory with wrapped
+        ones are up to date.
 
     Returns
     -------
     object
-        The argument, or a tuple of them.
+        The argument itself, or a tuple of the arguments; an empty tuple where there are none.
+
+    Examples
+    --------
+    >>> import numpy as np, dcarray as dc
+    >>> a = np.zeros(100_000)
+    >>> x = dc.asarray(a)
+    >>> x += 1
+    >>> y = dc.evaluate(x)
+    >>> y is x, a[0]
+    (True, np.float64(1.0))
     """
     if more:
         return tuple([evaluate(y) for y in (x, *more)])

@@ -1,4 +1,4 @@
-"""The options: read from the environment when first needed, changed in a scope by `options`."""
+"""Options: read from environment variables when first needed, and set for ``with`` blocks."""
 
 from __future__ import annotations
 
@@ -20,32 +20,7 @@ _FALSE: Final = ("0", "false", "no", "off", "")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The values of all options.
-
-    Attributes
-    ----------
-    device : str
-        Where regions run, one of `DEVICES`.
-    jit : str
-        ``background`` compiles beside the interpreter, ``eager`` before the first run, ``off`` never.
-    eager_below : int
-        Elements of work below which a call runs in NumPy at once; 0 records everything.
-    threads : int
-        Threads that kernels use.
-    distribute_above : int
-        Elements above which an array is distributed over the ranks; 0 distributes everything, None nothing.
-    strict : bool
-        Raise `StrictError` where a call would run through NumPy for want of a lowering.
-    fastmath : bool
-        Take functions like ``exp`` from the machine's libraries where those are faster than NumPy's loops:
-        within a few units in the last place, instead of NumPy's bits.
-    cache_dir : str or None
-        Folder of the compiled code; None keeps none.
-    debug : bool
-        Verify the region after every pass.
-    grid : tuple of int or None
-        Ranks along the first axes of arrays that are distributed; by default a grid is chosen for each shape.
-    """
+    """The values of all options; `options` says what they mean."""
 
     device: str = "cpu"
     jit: str = "background"
@@ -139,11 +114,11 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _read(name: str, value: Any, source: str) -> Any:
+def _read(name: str, value: Any, shown: str) -> Any:
     try:
         return _READERS[name](value)
     except ValueError as allowed:
-        raise ValueError(f"{source}={value!r}: must be {allowed}") from None
+        raise ValueError(f"{shown}={value!r}: must be {allowed}") from None
 
 
 def _default_cache() -> str:
@@ -165,11 +140,11 @@ def _from_environment() -> Options:
         text = os.environ.get(variable)
         if text is not None:
             values[name] = _read(name, text, variable)
-    return _with_distributed_recorded(Options(**values))
+    return _consistent(Options(**values))
 
 
-def _with_distributed_recorded(given: Options) -> Options:
-    """Lower ``eager_below`` so far that all calls on arrays that may be distributed are recorded."""
+def _consistent(given: Options) -> Options:
+    """Options with ``eager_below`` at most ``distribute_above``: only recorded calls are distributed."""
     if given.distribute_above < given.eager_below:
         return replace(given, eager_below=given.distribute_above)
     return given
@@ -199,27 +174,54 @@ def refresh() -> None:
 
 @contextmanager
 def options(**values: Any) -> Iterator[Options]:
-    """Set options inside a ``with`` block, for this thread (or task) only; blocks nest.
+    """Set options for the calls inside a ``with`` block, in this thread (or task) only; blocks nest.
 
     Parameters
     ----------
-    **values
-        Any of ``device``, ``jit``, ``eager_below``, ``threads``, ``distribute_above``, ``strict``,
-        ``fastmath``, ``cache_dir``, ``debug``, ``grid``; see `Options`.
+    device : str
+        Where kernels run, one of `DEVICES`: so far ``"cpu"`` only.
+    jit : {"background", "eager", "off"}
+        When recordings are compiled: in another process, while NumPy runs them (the default); before their
+        first run; never.
+    eager_below : int
+        Elements below which NumPy runs a call at once, without recording it (default 16384); 0 records every
+        call.
+    threads : int
+        Threads that a kernel uses (default: the cores that this process may use).
+    distribute_above : int or None
+        Elements above which an array is distributed over the ranks (default 2**20); 0 distributes every
+        array, None none (kept as ``sys.maxsize``).
+    strict : bool
+        Whether a call that has no compiled form raises `StrictError`, instead of being run by NumPy.
+    fastmath : bool
+        Whether functions like ``exp`` may come from the system's vector library where that is faster: within
+        a few units in the last place, instead of with NumPy's bits.
+    cache_dir : str, path or None
+        Folder of compiled code and plans (default ``~/.cache/dcarray``); None keeps them in memory only.
+    debug : bool
+        Whether the region is verified after every pass, and errors in compiling are raised.
+    grid : sequence of int or None
+        Ranks along the first axes of distributed arrays; None chooses a grid for each shape.
 
     Yields
     ------
     Options
-        The values in force inside the block.
+        The values in force inside the block, as attributes.
 
     Raises
     ------
     ValueError
-        For an unknown name or a value that is not allowed; the message names the allowed ones.
+        If there is no such option, or the value is not allowed; the message says which are.
+
+    Notes
+    -----
+    Outside of such blocks the values come from environment variables, ``DCARRAY_`` and the name in capitals,
+    which are read when they are first needed.
 
     Examples
     --------
-    >>> with options(jit="off", eager_below=0) as now:
+    >>> import dcarray as dc
+    >>> with dc.options(jit="off", eager_below=0) as now:
     ...     now.jit
     'off'
     """
@@ -228,7 +230,7 @@ def options(**values: Any) -> Iterator[Options]:
             allowed = ", ".join(field.name for field in fields(Options))
             raise ValueError(f"unknown option {name!r}; the options are {allowed}")
     read = {name: _read(name, value, name) for name, value in values.items()}
-    token = _scoped.set(_with_distributed_recorded(replace(current(), **read)))
+    token = _scoped.set(_consistent(replace(current(), **read)))
     try:
         yield current()
     finally:

@@ -1,4 +1,4 @@
-"""Counters of what ran, the calls that went through NumPy, and the report of both."""
+"""Counters of recordings, kernels and calls run by NumPy, and the report that shows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Counters", "Fallback", "Report", "counters", "note", "report", "user
 
 @dataclass(slots=True)
 class Counters:
-    """Integers that the hot paths add to."""
+    """The counters of this process; `Report` says what they count."""
 
     loops: int = 0
     waiting: int = 0
@@ -36,19 +36,19 @@ class Counters:
 
 _LABELS = {
     "loops": "loops run as compiled code",
-    "waiting": "loops that waited for a plan",
-    "plain": "calls of functions left to NumPy",
-    "flushes": "regions run",
-    "statements": "statements recorded",
+    "waiting": "loops run by Python while they were compiled",
+    "plain": "accelerated functions run on plain arrays",
+    "flushes": "recordings run",
+    "statements": "operations in these recordings",
     "kernels": "kernels run",
-    "interpreted": "statements run by the interpreter",
+    "interpreted": "operations run one by one in NumPy",
     "compiles": "kernels compiled",
-    "plan_hits": "plans found ready",
+    "plan_hits": "recordings known from before",
     "cache_hits": "kernels found in memory",
-    "disk_hits": "kernels found on disk",
+    "disk_hits": "kernels found in the cache folder",
     "bytes": "bytes read and written by kernels",
 }
-_RANKS = {  # this process's own, shown where several ranks run the program
+_RANK_LABELS = {  # shown where there are several ranks
     "messages": "messages sent to other ranks",
     "sent": "bytes sent to other ranks",
     "collectives": "collective operations of ranks",
@@ -59,11 +59,21 @@ counters = Counters()
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """Calls of one function from one line that ran through NumPy.
+    """The calls of one function from one line that NumPy ran.
 
-    ``kind`` is ``"fallback"`` where a lowering is missing, and ``"numpy"`` where NumPy's own routine
-    (sorting, LAPACK, FFT) is the intended implementation.  With ``"loop"``, ``function`` is the reason why
-    a loop of an accelerated function is not compiled.
+    Attributes
+    ----------
+    function : str
+        The function; of the kind ``"loop"`` the reason why a loop of an accelerated function is not compiled.
+    where : str
+        The user's file and line.
+    kind : {"fallback", "numpy", "loop"}
+        ``"fallback"``: the function has no compiled form; ``"numpy"``: NumPy's own routine (sorting, LAPACK,
+        FFT) is the intended implementation; ``"loop"``: a loop that Python runs.
+    count : int
+        The number of calls.
+    bytes : int
+        The size of the arguments and results of all calls.
     """
 
     function: str
@@ -74,13 +84,39 @@ class Fallback:
 
     @property
     def size_text(self) -> str:
-        """The bytes that went through NumPy, as text."""
+        """The size of arguments and results, as the report shows it."""
         return "" if self.kind == "loop" else f"  {self.bytes:,} bytes"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A snapshot of the counters; ``str()`` and notebooks show it as a table."""
+    """The counters at one time; ``print`` and notebooks show them as a table.
+
+    Attributes
+    ----------
+    loops : int
+        Loops of accelerated functions run as compiled code.
+    waiting : int
+        Such loops run by Python since their plan was not ready.
+    plain : int
+        Calls of accelerated functions run on plain NumPy arrays, since recording them gained nothing.
+    flushes, statements : int
+        Recordings run, and the NumPy operations in them.
+    kernels : int
+        Kernels run.
+    interpreted : int
+        Recorded operations run one by one in NumPy: their plan was not ready, or would not be faster.
+    compiles, cache_hits, disk_hits : int
+        Kernels of new plans that were compiled, found in memory, and found in the cache folder.
+    plan_hits : int
+        Recordings with the same operations and sizes as an earlier one.
+    bytes : int
+        Bytes that kernels read and wrote.
+    messages, sent, collectives : int
+        Messages and bytes sent to other ranks, and collective operations with them.
+    fallbacks : tuple of Fallback
+        The calls that NumPy ran, the most frequent first.
+    """
 
     loops: int
     waiting: int
@@ -102,7 +138,7 @@ class Report:
     def _rows(self) -> list[tuple[str, str]]:
         shown = dict(_LABELS)
         if self.collectives or self.messages:
-            shown |= _RANKS
+            shown |= _RANK_LABELS
         return [(label, f"{getattr(self, name):,}") for name, label in shown.items()]
 
     def __str__(self) -> str:
@@ -133,9 +169,9 @@ class Report:
 
 
 _KINDS = {
-    "fallback": "ran through NumPy for want of a lowering",
-    "numpy": "served by NumPy's own routines",
-    "loop": "loops that stay Python's",
+    "fallback": "calls run by NumPy, since they have no compiled form",
+    "numpy": "calls run by NumPy's own routines, as intended",
+    "loop": "loops run by Python, since they cannot be compiled",
 }
 
 _lock = threading.Lock()
@@ -145,7 +181,7 @@ _MOST_LINES = 10_000  # a program that generates code must not grow the table wi
 
 
 def _roots() -> tuple[str, ...]:
-    """Folders whose frames are not the user's: this package (its layers lie beside it) and NumPy."""
+    """The folders of this package (and its layers) and of NumPy, whose frames are not the user's."""
     found = {
         os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
         os.path.dirname(os.path.abspath(np.__file__)),
@@ -170,7 +206,7 @@ def is_inside(filename: str) -> bool:
 
 
 def user_line(depth: int = 1) -> tuple[str, int]:
-    """File and line of the innermost frame outside this package and NumPy.
+    """Return file and line of the innermost frame outside this package and NumPy.
 
     Parameters
     ----------
@@ -180,7 +216,7 @@ def user_line(depth: int = 1) -> tuple[str, int]:
     Returns
     -------
     tuple of str and int
-        ``("<unknown>", 0)`` if every frame is inside.
+        ``("<unknown>", 0)`` if there is no such frame.
     """
     frame = sys._getframe(depth)
     walk: Any = frame
@@ -192,18 +228,14 @@ def user_line(depth: int = 1) -> tuple[str, int]:
 
 
 def note(function: str, size: int = 0, kind: str = "fallback", where: tuple[str, int] | None = None) -> None:
-    """Count one call that ran through NumPy.
+    """Count one call that NumPy runs.
 
     Parameters
     ----------
-    function : str
-        Name shown to the user.
-    size : int
-        Bytes that went in and came out.
-    kind : str
-        ``"fallback"``, ``"numpy"`` or ``"loop"``.
+    function, size, kind
+        As the attributes ``function``, ``bytes`` and ``kind`` of `Fallback`.
     where : tuple of str and int, optional
-        File and line; found on the stack if not given.
+        File and line; by default those of `user_line`.
     """
     file, line = where or user_line(2)
     key = (function, f"{file}:{line}", kind)
@@ -218,17 +250,26 @@ def note(function: str, size: int = 0, kind: str = "fallback", where: tuple[str,
 
 
 def report(reset: bool = False) -> Report:
-    """A snapshot of what has run so far in this process.
+    """Return what has run in this process: recordings, kernels, and the calls that NumPy ran.
 
     Parameters
     ----------
     reset : bool
-        Start counting anew after this snapshot.
+        Whether all counters begin at 0 again.
 
     Returns
     -------
     Report
-        Counters and fallbacks (the most frequent first); prints as a table.
+        ``print`` shows it as a table; its attributes are the single counters.
+
+    Examples
+    --------
+    >>> import dcarray as dc
+    >>> with dc.options(eager_below=0, jit="eager"):
+    ...     before = dc.report(reset=True)
+    ...     x = dc.evaluate(dc.ones(8) * 2 + 1)
+    ...     dc.report().kernels
+    1
     """
     with _lock:
         rows = [Fallback(name, where, kind, n, size) for (name, where, kind), (n, size) in _calls.items()]

@@ -36,33 +36,43 @@ def distribute(
     axes: Sequence[Spec] | None = None,
     halo: Widths = 0,
 ) -> ndarray:
-    """An array whose elements lie in blocks over the ranks.
+    """Distribute an array over the ranks, in a layout of your choice.
 
     Parameters
     ----------
     x : array_like
-        The array, the same on all ranks; each takes its part of it.  An array of ours that lies in blocks
-        already is laid out anew, without being gathered.
+        The array, the same on all ranks, each of which takes its shard; or a distributed array, which is
+        redistributed without being gathered.
     grid : Cart, ProcessGrid or sequence of int, optional
-        Ranks along each of the array's first axes; by default the grid with the least surface between blocks.
+        Ranks along each of the array's first axes; by default the option ``grid``, or the grid with the least
+        surface between blocks.
     axes : sequence of Block, Cyclic or Whole, optional
-        How each axis is dealt out; by default in blocks over the grid's axes.
+        The distribution of each axis; by default blocks over the grid's axes.
     halo : int or sequence, optional
-        Room for the neighbours' elements from the beginning; it grows when a statement needs it.
+        The width of the ghost zone from the beginning; it grows when a statement needs a wider one.
 
     Returns
     -------
     ndarray
-        With elements of its own.
+        A distributed copy.
 
     Raises
     ------
     GridError, LayoutError
-        When grid, axes or halo do not fit the array or the ranks.
+        If grid, axes or halo do not fit the array or the ranks.
     MismatchError
-        When ranks disagree on shape, dtype or layout.
+        If ranks disagree on shape, dtype or layout.
     TypeError
-        When the dtype is not one that compiles.
+        If kernels do not support the dtype.
+
+    Examples
+    --------
+    On one rank the array is a plain copy; under ``mpiexec`` each rank has its block.
+
+    >>> import numpy as np, dcarray as dc
+    >>> x = dc.distribute(np.arange(6.0))
+    >>> float((x * x).sum())
+    55.0
     """
     comm = world()
     source = x if isinstance(x, Handle) else np.asarray(x)

@@ -42,11 +42,11 @@ def block(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """A part of a random array, without the rest of it.
+    """Draw a window of a random array, without the other elements.
 
-    ``block(g, "random", shape, window)`` gives what ``g.random(shape)[window]`` gives, bit for bit, and
-    leaves ``g`` where that leaves it: processes that all make this call, with a window each, have one array
-    between them, and go on with generators that agree.
+    ``block(g, "random", shape, window)`` gives the elements of ``g.random(shape)[window]``, bit for bit, and
+    the state of ``g`` after it is the same.  So processes that call it with a window each share one array,
+    and their generators stay equal.
 
     Parameters
     ----------
@@ -55,23 +55,23 @@ def block(
     method : str
         A method that takes the same number of draws for every element: ``random``, ``uniform``,
         ``triangular``, ``standard_exponential`` with ``method="inv"``, or ``integers`` in a range whose
-        length is a power of two.  Others, like ``normal``, draw again where a draw does not fit.
+        length is a power of two.  Others, like ``normal``, reject some draws.
     shape : int or iterable of int
         The shape of the whole array.
     window : slice, int, ellipsis or tuple of them
-        The part, as in ``array[window]``; all of it by default.
+        The window, as in ``array[window]``; by default the whole array.
     *args, **kwargs
         Further arguments of the method, as scalars; not ``size`` and ``out``.
 
     Returns
     -------
     ndarray
-        Of the shape of ``array[window]`` and the dtype that the method gives; a scalar where that is one.
+        Of the shape of ``array[window]`` and the dtype of the method; a scalar where that is one.
 
     Raises
     ------
     TypeError
-        If ``generator`` is none, or its bit generator cannot be advanced.
+        If ``generator`` is no `numpy.random.Generator`, or its bit generator cannot be advanced.
     ValueError
         If the method takes a varying number of draws for an element, or an argument is an array.
     IndexError

@@ -361,25 +361,27 @@ session.EXECUTOR = EXECUTOR
 
 
 def wait(timeout: float | None = None) -> bool:
-    """Wait until the plans and kernels are ready that calls so far have asked for.
+    """Wait until all plans that are being made in the background are ready.
 
-    Calls that come again are compiled beside the program, which meanwhile goes on with NumPy.  A program that
-    wants to run compiled code from some point on, to measure it say, waits here.
+    With the option ``jit="background"`` repeated calls are compiled by another process, while NumPy runs
+    them.  A program that measures compiled code waits here first.
 
     Parameters
     ----------
     timeout : float, optional
-        Seconds to wait at most; by default as long as it takes.  0 only asks.
+        The most seconds to wait; by default there is no limit.  With 0 the call only asks.
 
     Returns
     -------
     bool
-        Is everything ready?
+        Whether all of them are ready.
 
     Examples
     --------
+    >>> import dcarray as dc
+    >>> x = dc.ones(1_000_000)
     >>> for _ in range(2):
-    ...     step(u)
+    ...     y = dc.evaluate(x * 2 + 1)
     >>> dc.wait()
     True
     """

@@ -1,4 +1,4 @@
-"""The facts of this machine and of what is installed on it."""
+"""``dc.info``: versions, processor and options, as a bug report needs them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,29 @@ __all__ = ["Info", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """The facts that decide how programs run here; ``str()`` is the text to put into a bug report."""
+    """Versions, processor and options; ``print`` shows them as the text for a bug report.
+
+    Attributes
+    ----------
+    versions : dict of str
+        The versions of Python, of this package and of those that it uses.
+    device : str
+        Where kernels run.
+    cpu : str
+        The name of the processor.
+    cpu_features : tuple of str
+        The instruction sets that NumPy has found on it.
+    threads : int
+        Threads that a kernel uses.
+    cache_dir : str or None
+        The folder of compiled code and plans.
+    blas : str
+        The BLAS of NumPy.
+    options : Options
+        The values of all options.
+    speedups : bool
+        Whether the C module is there, which makes small calls faster.
+    """
 
     versions: dict[str, str]
     device: str
@@ -81,12 +103,18 @@ def _blas() -> str:
 
 
 def info() -> Info:
-    """Versions, device, CPU features, threads, cache folder, BLAS and options in force.
+    """Return versions, processor, BLAS and the options in force.
 
     Returns
     -------
     Info
-        Prints as a table.
+        ``print`` shows it as a table.
+
+    Examples
+    --------
+    >>> import dcarray as dc
+    >>> dc.info().device
+    'cpu'
     """
     names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}

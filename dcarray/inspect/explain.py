@@ -1,4 +1,4 @@
-"""``dc.explain``: from a lazy array, or a function, to the explanation of what it makes run."""
+"""``dc.explain``: the recordings and plans behind a lazy array, or behind a call of a function."""
 
 from __future__ import annotations
 
@@ -32,33 +32,41 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwargs: Any) -> Explanation:
-    """Show what is pending on an array, or what a function makes run.
+    """Explain how the operations that are pending on an array, or that a function records, are run.
 
     Parameters
     ----------
     what : ndarray or callable
-        A lazy array, which stays lazy; or a function, which is called with the arguments.  The loops of an
-        accelerated function are compiled before they run.
+        An array, whose operations stay pending; or a function, which is called.
     *args, **kwargs
-        Arguments of the function.
+        The arguments of the function.
     llvm, asm : bool
-        Include the LLVM text and the assembly of every kernel in the text.
+        Whether the text includes the LLVM text, and the assembly, of every kernel.
 
     Returns
     -------
     Explanation
-        ``print`` it, or ``.save("x.svg")`` (``.html``, ``.txt``); ``.kernels``, ``.llvm``, ``.asm``.
+        For each recording the operations, the region after each pass, what was not fused and why, and the
+        kernels; ``print`` shows it as text, notebooks as a drawing, and its method `save` writes it to a
+        file.
 
     Raises
     ------
     TypeError
-        If ``what`` is neither.
+        If ``what`` is neither an array nor a function.
+
+    Notes
+    -----
+    The plan is made once more, as it is made for the run, and reports what it does.  Loops of an accelerated
+    function are compiled before they run, whatever the option ``jit`` says.
 
     Examples
     --------
-    >>> import dcarray as dc, numpy as np
-    >>> x = dc.asarray(np.ones(100_000))
-    >>> print(dc.explain(np.sqrt(x * x + 1)))     # doctest: +SKIP
+    >>> import numpy as np, dcarray as dc
+    >>> x = dc.asarray(np.ones(1_000_000))
+    >>> shown = dc.explain(np.sqrt(x * x + 1))
+    >>> shown.kernels[0].formula
+    ('a3[i] = sqrt(x[i] * x[i] + 1.0)',)
     """
     views: list[RegionView] = []
     if isinstance(what, Handle):
@@ -73,7 +81,7 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
         del kept
         session().flush()  # else statements that nobody needs would begin the next recording
     else:
-        raise TypeError(f"explain() wants a dcarray.ndarray or a function, not {type(what).__name__}")
+        raise TypeError(f"explain() takes a dcarray.ndarray or a function, not {type(what).__name__}")
     remark = "" if views else "nothing is pending: no region has to run"
     return Explanation(tuple(views), llvm, asm, remark)
 

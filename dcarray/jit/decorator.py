@@ -1,8 +1,8 @@
-"""``dc.accelerate``: let a function's or a library's own ``np`` be dcarray.
+"""``dc.accelerate``: functions and modules in which the global name ``np`` means dcarray.
 
-Wrapped arrays carry dcarray into a library by themselves wherever NumPy dispatches on its arguments.
-``np.empty(shape)`` has no array among its arguments, so what a library creates and then fills is a plain
-array.  In accelerated code it is a wrapped one too.  The code itself stays as it is.
+NumPy dispatches to dcarray by itself wherever a wrapped array is among the arguments.  ``np.empty(shape)``
+has none: an array that a library creates and then fills is a plain one, but in accelerated code a wrapped
+one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 # ---- modules ------------------------------------------------------------------------------------------
 class Accelerated:
-    """Modules in which NumPy is dcarray: until `undo`, or until the end of the ``with`` block."""
+    """Modules whose NumPy is dcarray, until `undo` is called or the ``with`` block ends."""
 
     def __init__(self, modules: tuple[ModuleType, ...]) -> None:
         self._names = tuple(module.__name__ for module in modules)
@@ -56,7 +56,7 @@ class Accelerated:
                 EXECUTOR.background.later(partial(scope.put, *own))
 
     def undo(self) -> None:
-        """Give the modules their NumPy back; a second call does nothing."""
+        """Restore the modules' own NumPy; a second call does nothing."""
         while self._held:
             self._held.pop().leave()
 
@@ -78,7 +78,7 @@ def _module(target: ModuleType | str) -> ModuleType:
     if found is None:
         raise ValueError(f"module {target!r} is not imported")
     if not isinstance(found, ModuleType):
-        raise TypeError(f"accelerate() wants a function, or modules and their names, not {target!r}")
+        raise TypeError(f"accelerate() takes a function, or modules or their names, not {target!r}")
     held = scope_of(vars(found)).users or any(
         counterpart(value) is not value for value in vars(found).values()
     )
@@ -203,7 +203,7 @@ def _settle(value: Any) -> None:
 def _function(function: Any) -> Any:
     inner = inspect.unwrap(function)
     if not isinstance(inner, FunctionType):
-        raise TypeError(f"accelerate() wants a function, or modules and their names, not {function!r}")
+        raise TypeError(f"accelerate() takes a function, or modules or their names, not {function!r}")
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
     scope = scope_of(inner.__globals__)
@@ -276,42 +276,44 @@ def accelerate(*targets: ModuleType | str) -> Accelerated: ...
 
 
 def accelerate(*targets: Any) -> Any:
-    """Let NumPy be dcarray in a function, or in modules.
+    """Make the NumPy of a function, or of whole modules, be dcarray.
 
     Parameters
     ----------
     *targets : function, or modules or their names
-        A function: gives one that does the same; also as a decorator.  Modules, which must be imported:
-        their global names (``np``, ``from numpy import zeros``) mean dcarray from now on, or, in a ``with``
-        statement, for the block.
+        Either one function, also as a decorator; or modules, which must be imported: their global names
+        (``np``, ``from numpy import zeros``) mean dcarray from now on, or, in a ``with`` statement, for the
+        block.
 
     Returns
     -------
     function or Accelerated
-        `Accelerated.undo` takes the exchange of modules back.
+        Of a function one that does the same.  Of modules an object whose method `undo` restores them.
 
     Raises
     ------
     ValueError
-        If a module is not imported or holds no NumPy.
+        If a module is not imported or has no NumPy among its global names.
     TypeError
-        If a target is neither, or a generator or coroutine function.
+        If a target is neither a function nor a module, or is a generator or coroutine function.
 
     Notes
     -----
-    Plain arrays among a function's arguments (and in tuples) are wrapped for it, sharing their memory; what
-    it did to them is in place when it returns.  A call that was given no wrapped array gives plain, evaluated
-    arrays back, alone or in tuples, lists and dictionaries.  A call that was given a wrapped array gives
-    wrapped ones, still lazy.  What the function keeps elsewhere (attributes, globals) stays wrapped.
+    Plain arrays among a function's arguments (and in tuples) are wrapped for the call, sharing their memory;
+    what the call writes to them is in place when it returns.  A call without wrapped arguments returns plain,
+    evaluated arrays, alone or in tuples, lists and dictionaries; one with wrapped arguments returns wrapped
+    arrays, still lazy.  Arrays that the function stores elsewhere (attributes, globals) stay wrapped.
 
-    Its loops (``for i in range(...)`` and ``while``), and those of functions of its module that it calls by
-    name, are compiled from their source where that is understood; `report` says where it is not.
+    Loops (``for`` over ranges and arrays, and ``while``) of the function, and of functions of its module that
+    it calls by name, are compiled from their source where the compiler supports all of it; `report` lists the
+    others with the reason.
 
-    While it runs, its whole module sees dcarray, helper functions and other threads included.  Imports inside
-    functions are NumPy's.  Where a class of the module has ``__array__``, NumPy gets plain arrays of it.
+    During the call the whole module sees dcarray, helper functions and other threads included.  Imports
+    inside functions give NumPy.  Where a class of the module has ``__array__``, NumPy gets plain arrays from
+    it.
 
-    Calls of which there is nothing to be had, where they come again, are left to NumPy: the function runs as
-    it is written, on plain arrays, and gives the same results to the bit; `report` counts them.
+    Repeated calls that recording does not make faster run on plain arrays, as the function is written, with
+    the same results to the bit; `report` counts them.
 
     Examples
     --------
@@ -332,5 +334,5 @@ def accelerate(*targets: Any) -> Any:
     if len(targets) == 1 and callable(targets[0]):
         return _function(targets[0])
     if not targets:
-        raise TypeError("accelerate() wants a function, or modules and their names")
+        raise TypeError("accelerate() takes a function, or modules or their names")
     return Accelerated(tuple([_module(target) for target in targets]))

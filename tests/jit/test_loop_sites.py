@@ -417,7 +417,7 @@ def test_reasons_are_told_once() -> None:
         agree(f, np.zeros(3), 0)
         agree(f, np.zeros(3), 2, served=0)
     assert len([r for r in reasons() if r.endswith(":4")]) == 1
-    assert "loops that stay Python's" in str(dc.report())
+    assert "loops run by Python, since" in str(dc.report())
 
 
 def test_strict_mode_is_about_calls() -> None:

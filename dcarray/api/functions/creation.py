@@ -1,4 +1,4 @@
-"""Functions that make arrays from nothing, from shapes, or from other things."""
+"""Functions that create arrays: from a shape, like another array, or from other objects."""
 
 from __future__ import annotations
 
@@ -256,7 +256,42 @@ def _same(a: Any, dtype: Any) -> bool:
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
-    """``a`` as a wrapped array, which shares the memory of a plain one; see `numpy.asarray`."""
+    """Convert to a wrapped array, which shares the memory of a plain one.
+
+    Parameters
+    ----------
+    a : array_like
+        A plain array, a wrapped one, or anything that `numpy.asarray` takes.
+    dtype, order, copy
+        As of `numpy.asarray`; with their defaults nothing is copied.
+    device : str, optional
+        The option ``device``, if it is given.
+    like : object, optional
+        An array of another library, whose function is called instead.
+
+    Returns
+    -------
+    ndarray
+        The array itself where it is wrapped already.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device, or a copy is needed with ``copy=False``.
+
+    Notes
+    -----
+    Writes to the wrapped array may be pending: use it, or call `evaluate`, before you look at ``a`` again.
+
+    Examples
+    --------
+    >>> import numpy as np, dcarray as dc
+    >>> a = np.zeros(3)
+    >>> x = dc.asarray(a)
+    >>> x[0] = 1
+    >>> np.shares_memory(np.asarray(x), a)
+    True
+    """
     check_device(device)
     if order in (None, "K"):
         if type(a) is np.ndarray and dtype is None and copy is None:
