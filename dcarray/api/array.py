@@ -1,4 +1,4 @@
-"""The lazy array: NumPy's ndarray as users see it, over a handle."""
+"""The class of wrapped arrays: NumPy's operators, protocols and indexing on a handle."""
 
 from __future__ import annotations
 
@@ -29,18 +29,16 @@ from .methods import Methods
 
 _new = object.__new__
 _ndarray = np.ndarray
-# Operands that an operator on a small array hands to NumPy without a second look.
-_PLAIN: frozenset[type] = frozenset(
-    {bool, int, float, complex, *[np.dtype(c).type for c in "?bBhHiIlLqQefdFD"]}
-)
+# Types of operands that an operator on a small array passes to NumPy as they are.
+_PLAIN: frozenset[type] = frozenset({bool, int, float, complex, *[d.type for d in DTYPES.values()]})
 _FOLDS = frozenset({np.sum, np.max, np.min, np.mean, np.prod, np.any, np.all, np.std, np.var})
-_USUAL_REDUCTION = frozenset({"axis", "dtype", "keepdims"})
-_OURS: set[type] = set()  # the classes of our arrays
-_LIMIT = 1 << 14  # what is larger may not count as small
+_REDUCTION_ARGUMENTS = frozenset({"axis", "dtype", "keepdims"})
+_WRAPPED: set[type] = set()  # the class of wrapped arrays and its subclasses
+_LIMIT = 1 << 14  # elements; an array with as many or more may have to be large
 
 
-def _at_hand(x: Any) -> Any:
-    """The operand as NumPy can take it at once, or None."""
+def _eager_operand(x: Any) -> Any:
+    """The operand as a plain array or scalar, where NumPy can use it without evaluation; else None."""
     t = type(x)
     if t is ndarray:
         a = x._small
@@ -48,8 +46,8 @@ def _at_hand(x: Any) -> Any:
     return x if t in _PLAIN else None
 
 
-def _grows(a: Any, b: Any, product: bool) -> bool:
-    """Is the result of two operands at hand, or their matrix product, so large that it is better recorded?"""
+def _grows_large(a: Any, b: Any, product: bool) -> bool:
+    """Whether the result of two eager operands, or their matrix product, is so large that it is recorded."""
     if type(a) is not _ndarray or type(b) is not _ndarray or (a.shape == b.shape and not product):
         return False
     size, first, second = 1, a.shape, b.shape
@@ -62,7 +60,7 @@ def _grows(a: Any, b: Any, product: bool) -> bool:
 
 
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    short = name != "power"  # whose operator looks at scalar exponents first
+    short = name != "power"  # whose operator tests for scalar exponents first
     product = name == "matmul"
 
     def method(self: ndarray, other: Any) -> Any:
@@ -77,7 +75,7 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
                     b = other._eager_view()
             else:
                 b = other if t in _PLAIN else None
-            if b is not None and not _grows(a, b, product):
+            if b is not None and not _grows_large(a, b, product):
                 r = op(a, b)
                 if type(r) is _ndarray:
                     if r.size < _LIMIT:
@@ -113,7 +111,7 @@ def _inplace(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], A
         if a is None and self._small_view is not None:
             a = self._eager_view()
         if a is not None:
-            b = _at_hand(other)
+            b = _eager_operand(other)
             if b is not None:
                 op(a, b)
                 return self
@@ -148,18 +146,11 @@ class ndarray(Methods):
     It is made by `asarray` or by a creation function such as `zeros`, and used as a `numpy.ndarray`: it has
     its methods, attributes and operators, with NumPy's results, dtypes, errors and warnings.
 
-    Parameters
-    ----------
-    shape, dtype, buffer, offset, strides, order
-        As those of `numpy.ndarray`; a buffer shares its memory.
-
     Examples
     --------
     >>> import numpy as np, dcarray as dc
-    >>> x = dc.asarray(np.arange(6.0))
-    >>> y = np.sqrt(x * x + 1)
-    >>> type(y).__name__, float(y[0])
-    ('ndarray', 1.0)
+    >>> np.sqrt(dc.asarray([4.0, 9.0])) + 1
+    array([3., 4.])
     """
 
     __slots__ = ()
@@ -167,10 +158,10 @@ class ndarray(Methods):
     __hash__ = None  # type: ignore[assignment]
 
     def __init_subclass__(cls) -> None:
-        _OURS.add(cls)
+        _WRAPPED.add(cls)
 
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
-        plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the memory to take
+        plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the buffer
         named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}
         return wrap(np.ndarray(shape, dtype, *plain, **named))
 
@@ -191,10 +182,10 @@ class ndarray(Methods):
                         return result
             elif len(inputs) == 2:
                 p, q = inputs
-                a = _at_hand(p)
+                a = _eager_operand(p)
                 if a is not None:
-                    b = _at_hand(q)
-                    if b is not None and not _grows(a, b, ufunc is np.matmul):
+                    b = _eager_operand(q)
+                    if b is not None and not _grows_large(a, b, ufunc is np.matmul):
                         r = ufunc(a, b)
                 if r is None:
                     result = fast_path.binary(ufunc.__name__, p, q)
@@ -214,7 +205,7 @@ class ndarray(Methods):
             result = fast_path.outer(ufunc.__name__, *inputs)
             if result is not None:
                 return result
-        elif method == "reduce" and type(inputs[0]) is ndarray and kwargs.keys() <= _USUAL_REDUCTION:
+        elif method == "reduce" and type(inputs[0]) is ndarray and kwargs.keys() <= _REDUCTION_ARGUMENTS:
             known = UFUNCS.get(ufunc.__name__)
             if known is ufunc:
                 return recorder.reduce(ufunc.__name__, inputs[0], *inputs[1:], **{"axis": 0, **kwargs})
@@ -228,7 +219,7 @@ class ndarray(Methods):
             a = self._ndarray if a is None and self._idle() else None
             if a is not None and a.size > 0 and policy.eager(a.size, policy.PASS) and self._store.char:
                 learn((self,))
-                return func(a)  # one pass with a result at once: nothing is won by recording it
+                return func(a)  # one pass with an immediate result: recording it gains nothing
         return DISPATCH(func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
@@ -241,7 +232,7 @@ class ndarray(Methods):
         return np.array(a, dtype=dtype, copy=copy)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        array_api = import_module("dcarray.array_api")  # which stands above this package
+        array_api = import_module("dcarray.array_api")  # a package above this one
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
             raise ValueError(f"unknown version of the array API standard: {api_version!r}")
         return array_api
@@ -259,8 +250,8 @@ class ndarray(Methods):
     def __getitem__(self, key: Any) -> Any:
         a = self._small
         if a is not None:
-            t = type(key)  # an empty mask of ours is no mask to NumPy
-            if t in _OURS or (t is tuple and not _OURS.isdisjoint(map(type, key))):
+            t = type(key)  # NumPy takes an empty wrapped mask for a sequence
+            if t in _WRAPPED or (t is tuple and not _WRAPPED.isdisjoint(map(type, key))):
                 key = indexing.evaluated_key(key)
             try:
                 r = a[key]
@@ -281,7 +272,7 @@ class ndarray(Methods):
             t = type(value)
             b = value._small if t is ndarray else value if t in _PLAIN else None
             if b is not None:
-                if type(key) in _OURS or (type(key) is tuple and not _OURS.isdisjoint(map(type, key))):
+                if type(key) in _WRAPPED or (type(key) is tuple and not _WRAPPED.isdisjoint(map(type, key))):
                     key = indexing.plain_key(key)
                 try:
                     a[key] = b
@@ -347,15 +338,15 @@ class ndarray(Methods):
     __invert__ = _unary("invert", operator.invert)
 
 
-_OURS.add(ndarray)
+_WRAPPED.add(ndarray)
 buffers.enable(ndarray)
 
 
 def wrap(value: Any) -> Any:
-    """A plain array as ours, sharing its memory; anything else as it is."""
+    """A plain array as a wrapped one that shares its memory; anything else as it is."""
     if type(value) is _ndarray:
         below = config.current().eager_below
-        if value.base is None and value.size < below and compiles(value.dtype):  # as `adopt` has it
+        if value.base is None and value.size < below and compiles(value.dtype):  # the same as `adopt`
             x = _new(ndarray)
             x._small = value
             return x
@@ -364,8 +355,7 @@ def wrap(value: Any) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The plain view of an array's memory after everything pending on it has run; the memory may be
-    written through it, so nothing stays pending.  Anything that is not ours comes back as it is."""
+    """The evaluated memory of a wrapped array as a plain one that may be written; else the value itself."""
     if not isinstance(value, ndarray):
         return value
     a = value._writable()
@@ -384,8 +374,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     ----------
     x, *more : object, optional
         Arrays to be computed, or tuples, lists and dicts of arrays; anything else is passed on.  Without
-        arguments all that this thread has recorded is run, and plain arrays that share memory with wrapped
-        ones are up to date.
+        arguments all that this thread has recorded is run.
 
     Returns
     -------
@@ -395,12 +384,10 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     Examples
     --------
     >>> import numpy as np, dcarray as dc
-    >>> a = np.zeros(100_000)
-    >>> x = dc.asarray(a)
+    >>> x = dc.asarray(a := np.zeros(100_000))
     >>> x += 1
-    >>> y = dc.evaluate(x)
-    >>> y is x, a[0]
-    (True, np.float64(1.0))
+    >>> dc.evaluate(x) is x, float(a[0])
+    (True, 1.0)
     """
     if more:
         return tuple([evaluate(y) for y in (x, *more)])
@@ -419,15 +406,15 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     return x
 
 
-if BUILT:  # else the methods above do it all
+if BUILT:  # else the methods above serve every call
     from dcarray._native.extension import call_loops, install, passing, shortened
     from dcarray._native.extension import wrap as _wrap
 
     rewrapped = partial(protocols.rewrap, ndarray)
     parts: tuple[Any, ...] = Store, Recording, config.current, tuple(DTYPES.values())
     parts += AXES, vars(config), locate, indexing.gather
-    _TAKEN = (*_PLAIN, np.datetime64, np.timedelta64)  # what is made of these is small of no kind
-    if install(ndarray, _ndarray, rewrapped, _LIMIT, _TAKEN, fast_path.binary, fast_path.assign, *parts):
+    _SCALARS = (*_PLAIN, np.datetime64, np.timedelta64)  # dates make arrays that are not compiled
+    if install(ndarray, _ndarray, rewrapped, _LIMIT, _SCALARS, fast_path.binary, fast_path.assign, *parts):
         evaluate = shortened(evaluate)
         if passing(FAMILIES.families, FAMILIES.forget, wrap):
             wrap = _wrap
