@@ -27,8 +27,7 @@ from . import buffers, indexing, protocols
 from .dispatch import DISPATCH
 from .methods import Methods
 
-_new = object.__new__
-_ndarray = np.ndarray
+_new, _ndarray = object.__new__, np.ndarray
 # Types of operands that an operator on a small array passes to NumPy as they are.
 _PLAIN: frozenset[type] = frozenset({bool, int, float, complex, *[d.type for d in DTYPES.values()]})
 _FOLDS = frozenset({np.sum, np.max, np.min, np.mean, np.prod, np.any, np.all, np.std, np.var})
