@@ -41,7 +41,7 @@ class Target(Protocol):
     def fingerprint(self) -> str:
         """What code depends on besides its source: compiler, processor and library versions."""
 
-    def own(self, op: Op) -> bool:
+    def is_exact(self, op: Op) -> bool:
         """Has it NumPy's bits itself for this operation, which IEEE 754 leaves open?"""
 
     def emit(self, kernel: Kernel) -> str:

@@ -45,7 +45,7 @@ def left(request: Request | Compilation) -> bytes | None:
         return None
     from dcarray.lowering.cpu import host
 
-    return found[_MARK:] if found[:_MARK] == host.mark().encode() else None
+    return found[_MARK:] if found[:_MARK] == host.machine_fingerprint().encode() else None
 
 
 def keep(request: Request | Compilation, plan: bytes) -> None:
@@ -55,7 +55,7 @@ def keep(request: Request | Compilation, plan: bytes) -> None:
     folder = _folder(request)
     shelf = _shelf(folder) if folder else None
     if shelf:
-        shelf.write(_key(request), host.mark().encode() + plan)
+        shelf.write(_key(request), host.machine_fingerprint().encode() + plan)
 
 
 PLANNING = ("core", "tiering", "recording", "plans", "jit")
@@ -72,9 +72,9 @@ def _folder(request: Request | Compilation) -> str | None:
 
 @cache
 def _shelf(folder: str) -> DiskCache | None:
-    from dcarray.lowering.runtime.disk import DiskCache, usable
+    from dcarray.lowering.runtime.disk import DiskCache, is_supported
 
-    return DiskCache(folder) if usable() else None
+    return DiskCache(folder) if is_supported() else None
 
 
 def _key(request: Request | Compilation) -> str:

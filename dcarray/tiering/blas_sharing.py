@@ -42,7 +42,7 @@ def read_once(a: Sequence[int], b: Sequence[int], char: str) -> bool:
     """Is a product that of a large matrix with few rows, which a plan makes sooner than BLAS?"""
     if len(a) < 2 or len(b) != 2 or char not in skinny_products.DTYPES:
         return False
-    return skinny_products.few(math.prod(a[:-1]), b[1], b[0], np.dtype(char).itemsize)
+    return skinny_products.is_skinny(math.prod(a[:-1]), b[1], b[0], np.dtype(char).itemsize)
 
 
 class Company:
@@ -53,8 +53,8 @@ class Company:
         self._left = 0
 
     def of(self, a: Sequence[int], b: Sequence[int]) -> AbstractContextManager[object]:
-        """What a product of arrays of these shapes is made in: `dcarray.lowering.runtime.openblas.Alone`,
-        which is not None inside, or nothing."""
+        """The context for a product of arrays of these shapes: `openblas.SingleThreaded`, which is not None
+        inside, or nothing."""
         size = math.prod(a)
         multiplications = size * b[-1] if len(b) > 1 else size
         if (
@@ -71,8 +71,8 @@ class Company:
             from dcarray.lowering.cpu.llvm.thread_pool import threads
             from dcarray.lowering.runtime import openblas
 
-            if threads.begun() and openblas.usable():
-                return openblas.Alone()
+            if threads.begun() and openblas.is_available():
+                return openblas.SingleThreaded()
         return nullcontext()
 
 

@@ -97,11 +97,11 @@ def _vectors() -> bool:
 
 def _is_ours(name: str, exponent: float | None) -> bool:
     """Has a kernel a loop of its own, and if it is a power, for this exponent?"""
-    if name == "power" and (exponent is None or not libm.halves(exponent)):
+    if name == "power" and (exponent is None or not libm.is_half_integer(exponent)):
         return False
     return _serves(name)
 
 
 @cache
 def _serves(name: str) -> bool:
-    return platform.machine() in ("x86_64", "AMD64") and libm.serves(name)
+    return platform.machine() in ("x86_64", "AMD64") and libm.matches_glibc(name)

@@ -48,6 +48,6 @@ def limits(threads: int) -> CacheLimits:
     return CacheLimits(last=last, near=2 * near, far=far, threads=threads, first=first // 2)
 
 
-def passing() -> int:
+def streaming_threshold() -> int:
     """The bytes of an array from which on most of it has left the caches when its end has been written."""
     return min(sizes()[2], _SHARE)

@@ -13,7 +13,7 @@ _ABOUT = ("model name", "flags", "Features", "CPU implementer", "CPU part")  # l
 
 
 @cache
-def mark() -> str:
+def machine_fingerprint() -> str:
     """A text for the compiler, the processor, and the libraries whose functions compiled code calls."""
     import llvmlite  # not its binding, which takes time
 

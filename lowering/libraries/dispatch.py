@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Somebody who can do an operation when ``serves(call, region)``; ``calls.RUNS`` has how, under this
-    name.
+    """An implementation of an operation, usable when ``serves(call, region)``; its code has this name in
+    ``library_calls.IMPLEMENTATIONS``.
 
     ``routine(call, region, cores)`` is code of its own for a call that may be worth it, and ``how`` says what
     that does.
@@ -64,7 +64,7 @@ def _few_rows(call: Call, region: Region) -> bool:
     ):
         return False
     sides = math.prod(a.shape[:-1]), b.shape[1]
-    if not skinny_products.large(hints(sides[0]), hints(sides[1]), hints(b.shape[0]), dtype.itemsize):
+    if not skinny_products.is_large(hints(sides[0]), hints(sides[1]), hints(b.shape[0]), dtype.itemsize):
         return False
     return _all_alike(call, region) and any(_at_most(side, skinny_products.MOST, hints) for side in sides)
 
@@ -85,7 +85,7 @@ def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
     """The code that makes a product in tiles, if it is large enough for that."""
     a, b = call.reads
     hints = SizeHints(region)
-    if min(len(a.shape), len(b.shape)) < 2 or cores < 2 or not openblas.usable():
+    if min(len(a.shape), len(b.shape)) < 2 or cores < 2 or not openblas.is_available():
         return None
     if hints.product((*a.shape, b.shape[-1])) < matmul_tiles.LEAST:
         return None

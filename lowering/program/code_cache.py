@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import text as kernel_text
-from dcarray.lowering.runtime.disk import DiskCache, digest, sha256, usable
+from dcarray.lowering.runtime.disk import DiskCache, digest, is_supported, sha256
 from dcarray.lowering.runtime.memory import require
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class CodeCache:
     """
 
     def __init__(self, folder: str | None = None) -> None:
-        self.disk = DiskCache(folder) if folder and usable() else None
+        self.disk = DiskCache(folder) if folder and is_supported() else None
         self.hits = self.disk_hits = self.compiled = 0
         self._lock = threading.RLock()
         _CACHES.add(self)

@@ -378,7 +378,7 @@ class _Lowering:
         try:
             kernel, binding = schedule(stmt, self.region, self.cores)
             kernel, binding = ufunc_blocks.call_numpy_loops(
-                kernel, binding, not self.fastmath, self.target.own
+                kernel, binding, not self.fastmath, self.target.is_exact
             )
             # the driver launches it again and again where it is in a loop
             kernel, binding = specialise(kernel, binding, None if inside else SMALL)

@@ -63,7 +63,7 @@ class DiskCache:
             with self._directory() as directory:
                 handle = os.open(key + _OURS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
                 with open(handle, "rb") as file:
-                    if not _ours(os.fstat(handle), stat.S_ISREG):
+                    if not _is_private(os.fstat(handle), stat.S_ISREG):
                         return None
                     content = file.read()
                     with contextlib.suppress(OSError):
@@ -102,7 +102,7 @@ class DiskCache:
             os.makedirs(self.folder, 0o700)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            if not _ours(os.fstat(handle), stat.S_ISDIR):
+            if not _is_private(os.fstat(handle), stat.S_ISDIR):
                 self._warn("another user owns it or may write to it")
                 raise PermissionError
             yield handle
@@ -140,7 +140,7 @@ class DiskCache:
             )
 
 
-def _ours(found: os.stat_result, kind: object) -> bool:
+def _is_private(found: os.stat_result, kind: object) -> bool:
     assert callable(kind)
     return bool(kind(found.st_mode)) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
@@ -149,7 +149,7 @@ def _checksum(key: str, code: bytes) -> bytes:
     return sha256(key.encode() + b"\0" + code).digest()
 
 
-def usable() -> bool:
+def is_supported() -> bool:
     """Does this system have what it takes to tell whose a file is?"""
     return _POSIX
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FAR", "halves", "serves"]
+__all__ = ["MAX_EXPONENT", "is_half_integer", "matches_glibc"]
 
-FAR = 4.75
+MAX_EXPONENT = 4.75
 """Below this are the exponents of powers of ours."""
 
 
-def serves(name: str) -> bool:
+def matches_glibc(name: str) -> bool:
     """Is this ufunc the function of glibc, as good as it is since version 2.28?
 
     Parameters
@@ -25,9 +25,9 @@ def serves(name: str) -> bool:
     return _CHECKS[name]()
 
 
-def halves(exponent: float) -> bool:
+def is_half_integer(exponent: float) -> bool:
     """Is this one of the whole and half exponents that powers of ours are made for?"""
-    return 0 < abs(exponent) < FAR and (2 * exponent).is_integer()
+    return 0 < abs(exponent) < MAX_EXPONENT and (2 * exponent).is_integer()
 
 
 def _exp() -> bool:

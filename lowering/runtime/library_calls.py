@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.lowering.target import Launch
 
-__all__ = ["RUNS", "CallStep", "Interpreted", "View", "lies"]
+__all__ = ["IMPLEMENTATIONS", "CallStep", "Interpreted", "View", "blas_layout"]
 
 NDArray = np.ndarray[Any, Any]
 Number = int | str
 
 
-def lies(array: NDArray) -> tuple[int, int] | None:
+def blas_layout(array: NDArray) -> tuple[int, int] | None:
     """How BLAS is told where a matrix's elements are, one of a stack: by rows (111) or by columns (112), and
     how far apart these are; None if it cannot be told."""
     (down, along), size = array.strides[-2:], array.itemsize
@@ -43,7 +43,7 @@ def _fits_blas(array: NDArray) -> bool:
     """Whether the last two axes are a matrix as BLAS takes it, by rows or by columns."""
     if array.ndim < 2:
         return array.ndim == 0 or array.strides[0] % array.itemsize == 0
-    return lies(array) is not None
+    return blas_layout(array) is not None
 
 
 def _matmul(
@@ -95,7 +95,7 @@ def _read_once(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: in
     return skinny_products.multiply(out, a, b, launch, threads)
 
 
-RUNS: dict[str, dict[str, Callable[..., int]]] = {
+IMPLEMENTATIONS: dict[str, dict[str, Callable[..., int]]] = {
     "blas.matmul": {"numpy": partial(_matmul, _in_tiles), "skinny": partial(_matmul, _read_once)}
 }
 """For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the
@@ -199,7 +199,7 @@ class CallStep:
     ) -> None:
         self.op, self.library = op, library
         self.parts = (op, library, attrs, writes, views)
-        self._run = RUNS[op][library]
+        self._run = IMPLEMENTATIONS[op][library]
         self._attrs, self._writes, self.launch = dict(attrs), writes, launch
         self._views = [View(*parts) for parts in views]
 

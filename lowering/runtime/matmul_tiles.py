@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import openblas
-from .library_calls import lies
-from .memory import address_of, empty, up
+from .library_calls import blas_layout
+from .memory import address_of, empty, round_up
 
 if TYPE_CHECKING:
     from dcarray.lowering.target import Launch
@@ -43,7 +43,7 @@ _UNIT = 2
 
 
 @lru_cache(maxsize=256)
-def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[int, int]:
+def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[int, int]:
     """The rows and columns of a tile of an ``m`` by ``n`` product over ``k``; of all columns, and of no more
     than ``rows_only`` rows, if that is given.
 
@@ -51,7 +51,9 @@ def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[in
     """
     threads = min(threads, _MOST)
     if rows_only:
-        return min(up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)), n
+        return min(
+            round_up(-(-m // threads), _DOWN), max(rows_only // _DOWN * _DOWN, -(-m // _MOST), _DOWN)
+        ), n
     best: tuple[float, int, int] | None = None
     for count in (threads, 2 * threads, 4 * threads):
         if count > _MOST:
@@ -66,7 +68,7 @@ def shared(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[in
 
 
 @lru_cache(maxsize=64)
-def halved(threads: int) -> NDArray:
+def triangular_tiles(threads: int) -> NDArray:
     """The tiles on and above the diagonal of a product with its own transpose, in squares: their rows and
     columns of tiles, those that are not on it first, since these take twice as long."""
     side = 2
@@ -83,7 +85,7 @@ def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
     """The ways to cut a product into about so many tiles."""
     for down in range(1, count + 1):
         if count % down == 0:
-            rows, columns = up(-(-m // down), _DOWN), up(-(-n // (count // down)), _ALONG)
+            rows, columns = round_up(-(-m // down), _DOWN), round_up(-(-n // (count // down)), _ALONG)
             if (down == 1 or rows < m) and (down == count or columns < n):
                 yield min(rows, m), min(columns, n)
 
@@ -116,24 +118,24 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
     sharing = openblas.threads()  # and not ours, so that the last bits do not depend on how many these are
     if m * n * k < LEAST or sharing < 2:
         return None
-    left, right, to = lies(a), lies(b), lies(out)
+    left, right, to = blas_layout(a), blas_layout(b), blas_layout(out)
     routine = openblas.gemm(out.dtype.char)
     if left is None or right is None or to is None or to[0] != 111 or routine is None:
         return None
     if np.may_share_memory(out, b):
         return None
     within = np.may_share_memory(out, a)
-    if within and not _same(out, a):
+    if within and not _is_same_view(out, a):
         return None
     size = out.itemsize
     half, pairs = 0, np.zeros((0, 2), np.int64)
-    if _same(a, b.T):  # half of a product is enough
-        half, pairs = openblas.syrk(out.dtype.char) or 0, halved(sharing)
-        rows = columns = up(-(-m // (int(pairs[0, 1]) + 1)), _DOWN)
+    if _is_same_view(a, b.T):  # half of a product is enough
+        half, pairs = openblas.syrk(out.dtype.char) or 0, triangular_tiles(sharing)
+        rows = columns = round_up(-(-m // (int(pairs[0, 1]) + 1)), _DOWN)
         if not half or rows < _SIDE:
             return None
     else:
-        rows, columns = shared(m, n, k, sharing, max(_NEAR // (n * size), 1) if within else 0)
+        rows, columns = tile_shape(m, n, k, sharing, max(_NEAR // (n * size), 1) if within else 0)
     down, across = -(-m // rows), -(-n // columns)
     count = down * across
     if half:
@@ -152,11 +154,11 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         half, address_of(pairs) if half else 0,
     )  # fmt: skip
     work = rows * columns * k // _UNIT
-    with openblas.Alone():
+    with openblas.SingleThreaded():
         return launch(launch.pack(count, work, *arguments), threads)
 
 
-def _same(one: NDArray, other: NDArray) -> bool:
+def _is_same_view(one: NDArray, other: NDArray) -> bool:
     """Are two arrays the same elements of memory, in the same order?"""
     where = address_of(one) == address_of(other)
     return where and one.shape == other.shape and one.strides == other.strides

@@ -106,7 +106,10 @@ class _Part(_Block):
 
     def drop(self) -> None:
         self.leave()
-        start, end = up(self.skip, mmap.PAGESIZE), (self.skip + self.size) // mmap.PAGESIZE * mmap.PAGESIZE
+        start, end = (
+            round_up(self.skip, mmap.PAGESIZE),
+            (self.skip + self.size) // mmap.PAGESIZE * mmap.PAGESIZE,
+        )
         if _FORGETS:
             with contextlib.suppress(OSError):
                 self.mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
@@ -294,7 +297,7 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
     return address
 
 
-def up(extent: int, step: int) -> int:
+def round_up(extent: int, step: int) -> int:
     """An extent that is filled up to a multiple of a step."""
     return -(-extent // step) * step
 

@@ -1,7 +1,7 @@
 """NumPy's own BLAS and LAPACK, where its wheel brings OpenBLAS along: routines for compiled code to call.
 
 OpenBLAS shares the work of one call out over its threads, which for matrices of some hundred rows costs more
-than it gives.  Several calls side by side, each alone on its thread, are better there; `Alone` sees to that.
+than it gives.  Several calls side by side, each on one thread, are better there: `SingleThreaded`.
 The library is private to NumPy's wheel, so a routine is believed only after a trial; where there is none,
 callers leave the work to NumPy.
 """
@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Alone", "cholesky", "factors", "gemm", "syrk", "threads", "usable"]
+__all__ = ["SingleThreaded", "cholesky", "gemm", "is_available", "lu_routines", "syrk", "threads"]
 
 _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
-def usable() -> bool:
+def is_available() -> bool:
     """Is the library known, so that calls can be kept on one thread?"""
     return _library() is not None
 
@@ -50,7 +50,7 @@ def _library() -> Any:
     return library
 
 
-class Alone:
+class SingleThreaded:
     """While any thread is inside, every call of OpenBLAS stays on the thread that makes it.
 
     How many threads OpenBLAS uses is one number for the process; the last to leave puts it back, unless
@@ -61,8 +61,8 @@ class Alone:
     _inside = 0
     _before = 1
 
-    def __enter__(self) -> Alone:
-        cls, library = Alone, _library()
+    def __enter__(self) -> SingleThreaded:
+        cls, library = SingleThreaded, _library()
         with cls._lock:
             if not cls._inside:
                 cls._before = library.scipy_openblas_get_num_threads64_()
@@ -71,7 +71,7 @@ class Alone:
         return self
 
     def __exit__(self, *error: object) -> None:
-        cls = Alone
+        cls = SingleThreaded
         with cls._lock:
             cls._inside -= 1
             library = _library()
@@ -88,7 +88,7 @@ class Alone:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=Alone.after_fork)
+    os.register_at_fork(after_in_child=SingleThreaded.after_fork)
 
 
 def _routines(char: str, *names: str) -> list[Any] | None:
@@ -119,7 +119,7 @@ def _given(scalars: np.ndarray[Any, Any]) -> list[Any]:
 
 
 @cache
-def factors(char: str) -> tuple[int, int, int] | None:
+def lu_routines(char: str) -> tuple[int, int, int] | None:
     """Where routines are that together solve systems of equations with elements of a dtype.
 
     Returns

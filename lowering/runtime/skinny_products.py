@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .memory import address_of, empty, up
+from .memory import address_of, empty, round_up
 
 if TYPE_CHECKING:
     from dcarray.lowering.target import Launch
 
-__all__ = ["DTYPES", "MOST", "few", "large", "multiply"]
+__all__ = ["DTYPES", "MOST", "is_large", "is_skinny", "multiply"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -31,14 +31,14 @@ _UNIT = 4
 """Multiplications in a unit of the scheduler's work."""
 
 
-def large(m: int, n: int, k: int, size: int) -> bool:
+def is_large(m: int, n: int, k: int, size: int) -> bool:
     """Is a factor large of a product of ``m`` by ``n`` elements of so many bytes, sums of ``k`` terms?"""
     return max(m, n) * k * size >= LEAST
 
 
-def few(m: int, n: int, k: int, size: int) -> bool:
+def is_skinny(m: int, n: int, k: int, size: int) -> bool:
     """Is such a product worth that code?"""
-    return 1 < min(m, n) <= MOST and large(m, n, k, size)
+    return 1 < min(m, n) <= MOST and is_large(m, n, k, size)
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
@@ -59,31 +59,31 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int)
         The floating-point flags that were raised; None if nothing was done, since neither factor is
         skinny, or since the other one does not lie by rows or by columns.
     """
-    from .library_calls import lies
+    from .library_calls import blas_layout
 
     (m, k), n = a.shape, b.shape[1]
-    if out.dtype.char not in DTYPES or not few(m, n, k, out.itemsize):
+    if out.dtype.char not in DTYPES or not is_skinny(m, n, k, out.itemsize):
         return None
     if n <= m:  # the transposed product has few rows
         out, a, b = out.T, b.T, a.T
         m, n = n, m
-    how, size = lies(b), out.itemsize
+    how, size = blas_layout(b), out.itemsize
     if how is None or n < _COLUMNS or np.may_share_memory(out, b) or any(step % size for step in out.strides):
         return None
-    along, padded = how[0] != 111, up(m, 4)
+    along, padded = how[0] != 111, round_up(m, 4)
     # Rows that fill up are copies, and not zeros: those would raise flags of their own beside infinities.
     rows = np.minimum(np.arange(padded), m - 1)
     if along:
-        packed = empty((padded, up(k, _LANES)), out.dtype)
+        packed = empty((padded, round_up(k, _LANES)), out.dtype)
         packed[:, :k] = a[rows]
         packed[:, k:] = 0
     else:
         packed = empty((k, padded), out.dtype)
         packed.T[...] = a[rows]
     least = 1 if along else min(_WIDE // size, -(-n // threads))
-    width = up(max(-(-n // (threads * _ITEMS)), least), _COLUMNS)
+    width = round_up(max(-(-n // (threads * _ITEMS)), least), _COLUMNS)
     count = -(-n // width)
-    part = empty((0 if along else up(n, _COLUMNS) * padded,), out.dtype)
+    part = empty((0 if along else round_up(n, _COLUMNS) * padded,), out.dtype)
     out.fill(0)
     down, across = (step // size for step in out.strides)
     arguments = (

@@ -14,7 +14,7 @@ from dcarray.lowering.runtime import openblas
 from dcarray.recording import products
 from dcarray.tiering import blas_sharing
 
-pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
+pytestmark = pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")
 
 SLIGHT = (8, 2000), (2000, 60)
 
@@ -65,13 +65,13 @@ def test_the_product_is_that_of_one_thread_and_nothing_is_learned_of_it(
     company: blas_sharing.Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, learned = [], []
-    enter = openblas.Alone.__enter__
-    monkeypatch.setattr(openblas.Alone, "__enter__", lambda self: made.append(1) or enter(self))
+    enter = openblas.SingleThreaded.__enter__
+    monkeypatch.setattr(openblas.SingleThreaded, "__enter__", lambda self: made.append(1) or enter(self))
     monkeypatch.setattr("dcarray.recording.operands.learn", lambda inputs, always: learned.append(inputs))
     rng = np.random.default_rng(1)
     a, b = (rng.random(shape) for shape in SLIGHT)
     large = rng.random((2000, 300))
-    with openblas.Alone():
+    with openblas.SingleThreaded():
         want = a @ b
     made.clear()
     with dc.options(eager_below=1 << 14, jit="off"):

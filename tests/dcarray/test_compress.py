@@ -34,9 +34,9 @@ def test_as_numpy(dtype: str, threads: int) -> None:
 def test_of_processors_without_masks(permutes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By AVX2's permutations, and without them."""
     here = engine.machine()
-    if permutes and not here.permutes:
+    if permutes and not here.permutes_words:
         pytest.skip("this processor has no AVX2")
-    without = replace(here, masks=False, permutes=permutes)
+    without = replace(here, masks=False, permutes_words=permutes)
     monkeypatch.setattr(engine, "machine", lambda: without)
     routines = {size: Compiled("compress", "compress", size) for size in compress._ROUTINES}
     monkeypatch.setattr(compress, "_ROUTINES", routines)

@@ -68,7 +68,7 @@ def test_programs(monkeypatch, program, dtype, threads):
                 np.testing.assert_array_equal(np.asarray(got), want)
 
 
-@pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
+@pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")
 def test_exceptions_are_told(monkeypatch):
     monkeypatch.setattr(openblas, "threads", lambda: 4)
     monkeypatch.setattr(matmul_tiles, "LEAST", 1)

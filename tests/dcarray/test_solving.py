@@ -27,7 +27,9 @@ SHAPES = [
     ((60, 25, 25), 40),
 ]
 
-pytestmark = pytest.mark.skipif(openblas.factors("d") is None, reason="NumPy does not bring OpenBLAS along")
+pytestmark = pytest.mark.skipif(
+    openblas.lu_routines("d") is None, reason="NumPy does not bring OpenBLAS along"
+)
 
 
 def values(shape: tuple[int, ...], char: str) -> Any:
@@ -38,8 +40,8 @@ def values(shape: tuple[int, ...], char: str) -> Any:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     made: list[Any] = []
-    enter = openblas.Alone.__enter__
-    monkeypatch.setattr(openblas.Alone, "__enter__", lambda self: made.append(1) or enter(self))
+    enter = openblas.SingleThreaded.__enter__
+    monkeypatch.setattr(openblas.SingleThreaded, "__enter__", lambda self: made.append(1) or enter(self))
     return made
 
 
@@ -94,7 +96,7 @@ def test_any_panels_and_pieces(char: str, n: int, m: int, panels: int, pieces: i
     table = steps.at([v.ctypes.data for v in (a, b, x, lu, swaps, info)])
     with dc.options(**EAGER):
         launch = solving._ROUTINES[char].launch(1.0)
-    routines, scalars = openblas.factors(char), np.array([1.0, -1.0], char)
+    routines, scalars = openblas.lu_routines(char), np.array([1.0, -1.0], char)
     assert routines is not None
     first = 0
     for items, _ in steps.phases:
@@ -188,17 +190,17 @@ def test_the_threads_of_the_library_are_put_back() -> None:
     before = library.scipy_openblas_get_num_threads64_()
     try:
         library.scipy_openblas_set_num_threads64_(2)
-        with openblas.Alone():
-            with openblas.Alone():
+        with openblas.SingleThreaded():
+            with openblas.SingleThreaded():
                 assert library.scipy_openblas_get_num_threads64_() == 1
             assert library.scipy_openblas_get_num_threads64_() == 1
         assert library.scipy_openblas_get_num_threads64_() == 2
-        with openblas.Alone():
-            openblas.Alone.after_fork()
+        with openblas.SingleThreaded():
+            openblas.SingleThreaded.after_fork()
             assert library.scipy_openblas_get_num_threads64_() == 2
-            openblas.Alone._inside = 1  # as the parent has it
+            openblas.SingleThreaded._inside = 1  # as the parent has it
         assert library.scipy_openblas_get_num_threads64_() == 2
-        with openblas.Alone():
+        with openblas.SingleThreaded():
             library.scipy_openblas_set_num_threads64_(3)  # as the user may do in another thread
         assert library.scipy_openblas_get_num_threads64_() == 3
     finally:

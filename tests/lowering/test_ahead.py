@@ -12,7 +12,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering.cpu.kernel_passes import prefetch, unroll_and_jam
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.passes.prefetch import prefetched
+from dcarray.lowering.cpu.llvm.passes.prefetch import insert_prefetches
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.nodes import Elem, Kernel, affine, text
 
@@ -85,7 +85,7 @@ entry:
 
 
 def test_marked_loads_of_vectors_ask() -> None:
-    made = prefetched(TEXT)
+    made = insert_prefetches(TEXT)
     assert made.count("call void @llvm.prefetch.p0(") == 2
     assert "entry:\n  %ahead.n2.0 = mul i64 %n2, 32\n" in made
     assert "getelementptr i8, ptr %p, i64 %ahead.n2.0\n" in made and "ptr %p, i64 2048\n" in made
@@ -102,7 +102,7 @@ def test_marked_loads_of_vectors_ask() -> None:
     ],
 )
 def test_nothing_else_is_touched(text: str) -> None:
-    assert prefetched(text) == text
+    assert insert_prefetches(text) == text
 
 
 def test_rows_that_are_used_afterwards_are_taken_several_at_a_time() -> None:

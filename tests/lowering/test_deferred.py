@@ -12,11 +12,11 @@ from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import memory
 
 FUNCTIONS = {
-    "exp": ("exp({})", np.exp, "exponential"),
-    "sin": ("sin({})", np.sin, "circular"),
-    "cos": ("cos({})", np.cos, "circular"),
-    "pow": ("power({}, -1.5)", lambda x: np.power(x, -1.5), "powers"),
-    "cube": ("power({}, 3.0)", lambda x: np.power(x, 3.0), "powers"),
+    "exp": ("exp({})", np.exp, "exact_exp"),
+    "sin": ("sin({})", np.sin, "exact_sincos"),
+    "cos": ("cos({})", np.cos, "exact_sincos"),
+    "pow": ("power({}, -1.5)", lambda x: np.power(x, -1.5), "exact_powers"),
+    "cube": ("power({}, 3.0)", lambda x: np.power(x, 3.0), "exact_powers"),
 }
 
 
@@ -66,7 +66,7 @@ def test_in_place_and_shifted(name, size):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_registers_of_all_widths(name, bits, monkeypatch):
     """What is written for other processors is at least correct LLVM text."""
-    known = {"circular": True, "powers": True, "exponential": True}
+    known = {"exact_sincos": True, "exact_powers": True, "exact_exp": True}
     wide = dataclasses.replace(engine.machine(), vector_bits=bits, **known)
     monkeypatch.setattr(engine, "machine", lambda: wide)
     text = FUNCTIONS[name][0].format("x[i]")
@@ -88,7 +88,7 @@ def test_one_after_the_other_is_the_librarys(name):
     source = text.format("multiply(0.25, x[i-1])")
     emitted = run({"x": x}, f"for i in range(1, 21, 1) {{\n x[i] = add({source}, 0.25)\n }}")
     assert x.tobytes() == want.tobytes()
-    symbol = "pow" if flag == "powers" else name
+    symbol = "pow" if flag == "exact_powers" else name
     assert (f"call double @{symbol}(" in emitted) == bool(getattr(engine.machine(), flag))
 
 

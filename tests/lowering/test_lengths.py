@@ -15,7 +15,9 @@ from dcarray.lowering.kernel.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW
 from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import memory
 
-needs_it = pytest.mark.skipif(not engine.machine().lengths, reason="NumPy's formula is not known here")
+needs_it = pytest.mark.skipif(
+    not engine.machine().scaled_magnitude, reason="NumPy's formula is not known here"
+)
 ORDERS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 PARTS = [
     0.0,
@@ -192,7 +194,7 @@ def test_what_is_wanted_itself_is_computed():
         plan = compile_region(parse(f"region() {{ in z: c128[64]; {out} out b: bool[64]\n {body} }}"))
         texts = [emit(step.kernel, engine.machine()) for step in plan.kernels]
         assert any("dc_compared" in text for text in texts) == shortened
-        plain = replace(engine.machine(), lengths=False)
+        plain = replace(engine.machine(), scaled_magnitude=False)
         assert not any("dc_compared" in emit(step.kernel, plain) for step in plan.kernels)
 
 

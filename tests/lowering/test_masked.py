@@ -7,7 +7,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.passes.masked_loads import apart
+from dcarray.lowering.cpu.llvm.passes.masked_loads import isolate_masked_loads
 
 TEXT = """define void @f(ptr %p, ptr %q, <8 x i1> %m, <8 x double> %z) {
 entry:
@@ -21,13 +21,13 @@ FENCE = '%a = tail call <8 x double> asm "", "=v,0"(<8 x double> %raw.a)'
 
 
 def test_a_load_that_a_mask_chooses() -> None:
-    changed = apart(TEXT.replace("BODY", "%a"))
+    changed = isolate_masked_loads(TEXT.replace("BODY", "%a"))
     assert "  %raw.a = load <8 x double>, ptr %p, align 8\n  " + FENCE in changed
     assert "select <8 x i1> %m, <8 x double> %a," in changed
 
 
 def test_a_load_without_a_name_of_its_own() -> None:
-    text = apart(TEXT.replace("BODY", "%a").replace("%a", "%1"))
+    text = isolate_masked_loads(TEXT.replace("BODY", "%a").replace("%a", "%1"))
     assert "%raw.1" in text
     if "avx512vl" in engine._host()[2]:
         engine.assembly(TEXT.replace("BODY", "%a").replace("%a", "%1").replace("%b", "%2"))
@@ -35,7 +35,7 @@ def test_a_load_without_a_name_of_its_own() -> None:
 
 def test_a_load_that_an_operation_under_a_mask_uses() -> None:
     text = TEXT.replace("  %b", "  %c = fadd <8 x double> %a, %z\n  %b").replace("BODY", "%c")
-    assert FENCE in apart(text)
+    assert FENCE in isolate_masked_loads(text)
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_a_load_that_an_operation_under_a_mask_uses() -> None:
     ],
 )  # fmt: skip
 def test_other_loads_stay(text: str) -> None:
-    assert apart(text) == text
+    assert isolate_masked_loads(text) == text
 
 
 def test_names_are_those_of_one_function() -> None:
     plain = TEXT.replace("@f", "@g").replace("BODY", "%z")
-    changed = apart(plain + "\n" + TEXT.replace("BODY", "%a"))
+    changed = isolate_masked_loads(plain + "\n" + TEXT.replace("BODY", "%a"))
     assert changed.startswith(plain) and changed.count("asm") == 1
 
 

@@ -17,7 +17,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering.cpu import caches
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.passes.streaming_stores import streamed
+from dcarray.lowering.cpu.llvm.passes.streaming_stores import use_streaming_stores
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.nodes import text
 
@@ -27,7 +27,7 @@ MARK = " nontemporal"
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every array is large enough."""
-    monkeypatch.setattr(caches, "passing", lambda: 1)
+    monkeypatch.setattr(caches, "streaming_threshold", lambda: 1)
     with dc.options(jit="eager", eager_below=0):
         yield
 
@@ -41,7 +41,10 @@ POINT = f"y[i,j] = add(x[i,j], 1.0) for i<{4000}, j<{4000}"
 
 
 def test_what_is_written_once_and_large_goes_past_the_caches() -> None:
-    assert 32 << 20 <= caches.passing() <= 96 << 20 or caches.passing() == caches.sizes()[2]
+    assert (
+        32 << 20 <= caches.streaming_threshold() <= 96 << 20
+        or caches.streaming_threshold() == caches.sizes()[2]
+    )
     assert text(kernel(POINT)).count(MARK) == 1
 
 
@@ -78,7 +81,7 @@ def test_llvm_text() -> None:
     assert made.count("call void @llvm.x86.sse.sfence()") >= 1
     assert "movnt" in engine.assembly(emit(kernel(POINT), machine))
     plain = emit(kernel(POINT), engine.Machine(512))
-    assert "sfence" not in plain and streamed(plain) is plain
+    assert "sfence" not in plain and use_streaming_stores(plain) is plain
 
 
 KINDS = ("f8", "f4", "f2", "i8", "i4", "i2", "u1", "?", "c16", "c8")

@@ -139,6 +139,9 @@ print("llvmlite.binding" in sys.modules)
     assert done.stdout.split() == ["False"], done.stdout + done.stderr
 
 
-def test_a_machine_has_one_mark() -> None:
-    assert len(host.mark()) == 16 and host.mark() == host.mark.__wrapped__()
+def test_a_machine_has_one_fingerprint() -> None:
+    assert (
+        len(host.machine_fingerprint()) == 16
+        and host.machine_fingerprint() == host.machine_fingerprint.__wrapped__()
+    )
     assert "flags" in host._processor()

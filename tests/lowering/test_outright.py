@@ -9,7 +9,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.passes.select_operands import outright
+from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_operands
 
 TEXT = """define void @f(<8 x i1> %m, <8 x double> %x, <8 x double> %z) {
 entry:
@@ -29,11 +29,11 @@ OPERATIONS = (
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operations_are_kept_apart(operation: str) -> None:
     text = TEXT.replace("MADE", operation)
-    changed = outright(text, True)
+    changed = isolate_select_operands(text, True)
     assert f"  %everywhere.a = {operation}\n" in changed
     assert '  %a = tail call <8 x double> asm "", "=v,0"(<8 x double> %everywhere.a)\n' in changed
     assert len(changed.split("\n")) == len(text.split("\n")) + 1
-    assert outright(text, False) == text
+    assert isolate_select_operands(text, False) == text
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_numbers_are_kept_apart_too(kind: str, register: str | None) -> None:
   ret {kind} %b
 }}
 """
-    changed = outright(text, False)
+    changed = isolate_select_operands(text, False)
     assert (changed == text) == (register is None)
     if register:
         assert f'  %a = tail call {kind} asm "", "={register},0"({kind} %everywhere.a)\n' in changed
@@ -69,7 +69,7 @@ def test_halves_are_kept_apart_as_words(count: int) -> None:
   ret {kind} %b
 }}
 """
-    changed = outright(text, masks)
+    changed = isolate_select_operands(text, masks)
     assert (changed == text) == (count > 0 and not masks)
     if changed != text:
         assert f'asm "", "={"v" if count else "r"},0"({words} %bits.a)' in changed
@@ -87,12 +87,12 @@ def test_halves_are_kept_apart_as_words(count: int) -> None:
     ],
 )
 def test_other_text_stays(text: str) -> None:
-    assert outright(text, True) == text
+    assert isolate_select_operands(text, True) == text
 
 
 def test_names_are_those_of_one_function() -> None:
     plain = TEXT.replace("@f", "@g").replace("select <8 x i1> %m, ", "fadd ").replace("MADE", OPERATIONS[0])
-    changed = outright(plain + "\n" + TEXT.replace("MADE", OPERATIONS[0]), True)
+    changed = isolate_select_operands(plain + "\n" + TEXT.replace("MADE", OPERATIONS[0]), True)
     assert changed.startswith(plain) and changed.count("asm") == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK, quieted
+from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK, quiet_comparisons
 
 TEXT = f"""define <N x i1> @f(TYPE %a, TYPE %b) #1 {{{{
   %m = fcmp HOW TYPE %a, %b
@@ -29,9 +29,9 @@ def text(how: str, kind: str, count: int) -> str:
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize(("kind", "count"), [("double", n) for n in (1, 2, 3, 4, 8, 16)] + [("float", 16)])
 def test_code_of_comparisons(how: str, kind: str, count: int) -> None:
-    if not engine.machine().quiet:
+    if not engine.machine().quiet_comparisons:
         pytest.skip("masks are no registers here")
-    made = quieted(text(how, kind, count))
+    made = quiet_comparisons(text(how, kind, count))
     assert ("fcmp ord" in made) == (count in (1, 3) or (kind, count) == ("double", 16))
     code = engine.assembly(text(how, kind, count))
     if "fcmp ord" not in made:
@@ -49,14 +49,14 @@ def test_code_of_comparisons(how: str, kind: str, count: int) -> None:
     ],
 )
 def test_other_code_stays(other: str) -> None:
-    assert quieted(other) is other
+    assert quiet_comparisons(other) is other
 
 
 def test_constants_and_flags() -> None:
     constant = "<" + ", ".join(["double 1.0"] * 8) + ">"
     for operand in (constant, "splat (double 1.0)", "zeroinitializer"):
         line = text("ogt", "double", 8).replace("fcmp ogt", "fcmp nsz ogt").replace("%b\n", f"{operand}\n")
-        assert f"<8 x double> %a, <8 x double> {operand}, i32 30, <8 x i1>" in quieted(line)
+        assert f"<8 x double> %a, <8 x double> {operand}, i32 30, <8 x i1>" in quiet_comparisons(line)
 
 
 BOTH = text("olt", "double", 8).replace(
@@ -68,10 +68,10 @@ BOTH = text("olt", "double", 8).replace(
 
 
 def test_comparisons_under_a_mask() -> None:
-    made = quieted(BOTH)
+    made = quiet_comparisons(BOTH)
     assert " and " not in made and made.count("i32 17, ") == made.count("i32 29, ") == 1
     assert "%11 = tail call" in made and "<8 x i1> %2, i32 4)" in made
-    if engine.machine().quiet:
+    if engine.machine().quiet_comparisons:
         assert "{%k" in engine.assembly(BOTH)
 
 
@@ -84,9 +84,9 @@ def test_comparisons_under_a_mask() -> None:
     ],
 )
 def test_comparisons_that_are_needed_by_themselves(other: str) -> None:
-    made = quieted(other)
+    made = quiet_comparisons(other)
     assert made.count("i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true, i1 true") == 2
-    if engine.machine().quiet:
+    if engine.machine().quiet_comparisons:
         engine.assembly(other)
 
 

@@ -178,8 +178,10 @@ def test_warnings_are_those_of_numpy() -> None:
 
 def test_small_products_are_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert skinny_products.few(8, 30_000, 30_000, 4) and skinny_products.few(30_000, 2, 1000, 8)
-    assert not skinny_products.few(8, 1000, 1000, 4) and not skinny_products.few(17, 30_000, 30_000, 4)
+    assert skinny_products.is_skinny(8, 30_000, 30_000, 4) and skinny_products.is_skinny(30_000, 2, 1000, 8)
+    assert not skinny_products.is_skinny(8, 1000, 1000, 4) and not skinny_products.is_skinny(
+        17, 30_000, 30_000, 4
+    )
     assert [one.name for one in dispatch.LIBRARIES["blas.matmul"]] == ["skinny", "numpy"]
 
 

@@ -17,7 +17,7 @@ from dcarray.lowering.program import code_cache, packing, parcel
 from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import matmul_tiles, memory, openblas
 
-pytestmark = pytest.mark.skipif(not openblas.usable(), reason="NumPy does not bring OpenBLAS along")
+pytestmark = pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +26,9 @@ def several(monkeypatch):
     monkeypatch.setattr(openblas, "threads", lambda: 4)
     monkeypatch.setattr(matmul_tiles, "LEAST", 1)
     monkeypatch.setattr(matmul_tiles, "_WORTH", 100.0)
-    matmul_tiles.shared.cache_clear()
+    matmul_tiles.tile_shape.cache_clear()
     yield
-    matmul_tiles.shared.cache_clear()
+    matmul_tiles.tile_shape.cache_clear()
 
 
 def launch(char):
@@ -65,7 +65,7 @@ def test_products(data):
     flags = matmul_tiles.multiply(out, a, b, launch(char), threads)
     assert flags in (0, None)
     if flags is None:
-        assert (min(matmul_tiles.shared(m, n, k, 4)) > 0 and m <= 16 and n <= 48) or 1 in (m, n, k)
+        assert (min(matmul_tiles.tile_shape(m, n, k, 4)) > 0 and m <= 16 and n <= 48) or 1 in (m, n, k)
     else:
         np.testing.assert_array_equal(whole, want)
 
@@ -117,7 +117,7 @@ def test_half_a_product_is_the_same_on_both_sides():
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 4, 8, 9, 64, 500])
 def test_tiles_of_half_a_product(threads):
-    pairs = matmul_tiles.halved(threads).tolist()
+    pairs = matmul_tiles.triangular_tiles(threads).tolist()
     side = pairs[0][1] + 1
     assert sorted(pairs) == [[i, j] for i in range(side) for j in range(i, side)]
     assert [i == j for i, j in pairs] == sorted(i == j for i, j in pairs)
@@ -169,7 +169,7 @@ def test_flags_of_every_tile():
 
 @given(*[st.integers(1, 5000)] * 3, st.sampled_from((2, 3, 8, 64, 200)), st.sampled_from((0, 1, 500)))
 def test_tiles_are_few_and_not_empty(m, n, k, threads, most):
-    rows, columns = matmul_tiles.shared(m, n, k, threads, most)
+    rows, columns = matmul_tiles.tile_shape(m, n, k, threads, most)
     assert rows > 0 and 0 < columns <= n
     assert -(-m // rows) * -(-n // columns) <= max(matmul_tiles._MOST, 1)
     if most:
@@ -228,7 +228,7 @@ def test_plans(monkeypatch, over, travels):
 @pytest.mark.parametrize("usable", [True, False])
 def test_over_its_factor_without_threads(monkeypatch, usable):
     if not usable:
-        monkeypatch.setattr(openblas, "usable", lambda: False)
+        monkeypatch.setattr(openblas, "is_available", lambda: False)
     plan = compile_region(product(50, 20, True), threads=1)
     rng = np.random.default_rng(4)
     a, b = filled(rng, (50, 20), "d"), filled(rng, (20, 20), "d")

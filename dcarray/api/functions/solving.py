@@ -108,9 +108,9 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     if launch is None:
         raise Pending
     from dcarray.lowering.runtime.elimination import PHASES, plan
-    from dcarray.lowering.runtime.openblas import Alone, factors
+    from dcarray.lowering.runtime.openblas import SingleThreaded, lu_routines
 
-    routines = factors(char)
+    routines = lu_routines(char)
     if routines is None:
         raise Unserved
     given = [np.ascontiguousarray(plain(v)) for v in (a, b) if v is not None]
@@ -124,7 +124,7 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     scalars = np.array([1, -1], a.dtype)
     sizes = [number for items, work in steps.phases for number in (items * count, work * scale)]
     arguments = address_of(table), address_of(steps.starts), *routines, address_of(scalars), count
-    with Alone():
+    with SingleThreaded():
         launch(launch.pack(*sizes, *arguments, *steps.firsts), threads)
     if info.any():
         raise Unserved  # singular: NumPy says so, or knows better

@@ -74,7 +74,7 @@ class CTarget:
         """The compiler's version and the processor."""
         return _fingerprint()
 
-    def own(self, op: Op) -> bool:
+    def is_exact(self, op: Op) -> bool:
         """Never."""
         return False
 

@@ -88,7 +88,10 @@ def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
     def large(name: str) -> bool:
         size = total((*arrays[name].shape, arrays[name].dtype.itemsize))
         # Asked only where it is likely: with sizes that vary, the answer is what the plan is bound to.
-        return SizeHints(region)(size) >= caches.passing() and dims.prove_le(caches.passing(), size) is True
+        return (
+            SizeHints(region)(size) >= caches.streaming_threshold()
+            and dims.prove_le(caches.streaming_threshold(), size) is True
+        )
 
     return {
         buffer.name

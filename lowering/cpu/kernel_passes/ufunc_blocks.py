@@ -47,7 +47,7 @@ ROW = 4096  # bytes of a row on the stack
 PLAIN = 8  # a block without such rows is so many times larger
 CALLS = 8  # with more calls than these in a block, rows are smaller: they stay in the first caches
 
-Own = Callable[[Op], bool]
+Exact = Callable[[Op], bool]
 Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int, bool] | None]
 
 _OPEN = frozenset(
@@ -66,7 +66,7 @@ def call_numpy_loops(
     kernel: Kernel,
     binding: Binding,
     exact: bool = True,
-    own: Own = lambda op: False,
+    is_exact: Exact = lambda op: False,
     find: Find = numpy_loops.find,
 ) -> tuple[Kernel, Binding]:
     """The kernel with NumPy's loops in the place of operations that are not defined to the bit.
@@ -88,7 +88,7 @@ def call_numpy_loops(
     kernel, binding
         The same objects if there is nothing to do.
     """
-    maker = _Maker(kernel, binding, exact, own, find)
+    maker = _Maker(kernel, binding, exact, is_exact, find)
     phases = [maker.phase(number) for number in range(len(kernel.phases))]
     if not maker.loops:
         return kernel, binding
@@ -104,8 +104,8 @@ def call_numpy_loops(
 class _Maker:
     """Rewrites one kernel."""
 
-    def __init__(self, kernel: Kernel, binding: Binding, exact: bool, own: Own, find: Find) -> None:
-        self.kernel, self.exact, self.own, self.find = kernel, exact, own, find
+    def __init__(self, kernel: Kernel, binding: Binding, exact: bool, is_exact: Exact, find: Find) -> None:
+        self.kernel, self.exact, self.is_exact, self.find = kernel, exact, is_exact, find
         self.ints, self.values = list(kernel.ints), list(binding.ints)
         self.extents, self.work = list(binding.extents), list(binding.work)
         self.loops: dict[tuple[str, tuple[DType, ...], DType], NumpyLoop] = {}
@@ -137,7 +137,7 @@ class _Maker:
     def wanted(self, op: Op) -> bool:
         """Is an operation NumPy's to do?"""
         name, dtype = op.name, op.args[0].dtype
-        if self.own(op):
+        if self.is_exact(op):
             return False
         if name in C_LIBRARY:
             return True

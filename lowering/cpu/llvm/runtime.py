@@ -21,15 +21,15 @@ class CpuTarget:
         """What object code depends on besides its text."""
         return engine.fingerprint()
 
-    def own(self, op: Op) -> bool:
+    def is_exact(self, op: Op) -> bool:
         """Powers that are one instruction, and absolute values of complex numbers where NumPy's formula is
         known."""
         machine, kind = engine.machine(), op.args[0].dtype.char
         match op.name:
             case "power":
-                return machine.powers and powers.plain(op.args[1])
+                return machine.exact_powers and powers.plain(op.args[1])
             case "absolute":
-                return machine.lengths and kind == "D"
+                return machine.scaled_magnitude and kind == "D"
         return False
 
     def emit(self, kernel: Kernel) -> str:

@@ -342,7 +342,7 @@ def emit(kernel: Kernel, machine: Machine) -> str:
     parameters += [f"i64 %{name}" for name in kernel.ints]
     count = 0
     for number, phase in enumerate(kernel.phases):
-        b = Builder(machine, quiet and not machine.quiet, count)
+        b = Builder(machine, quiet and not machine.quiet_comparisons, count)
         writer = _Phase(kernel, phase, b, hints)
         body = writer.run()
         head = ", ".join([*parameters, "i64 %lo", "i64 %hi"])
@@ -359,7 +359,7 @@ def emit(kernel: Kernel, machine: Machine) -> str:
         lines.append(f'@llvm.compiler.used = appending global {kept}, section "llvm.metadata"')
     lines += [text for _, text in sorted(declarations.items()) if text]
     width = f'"prefer-vector-width"="{machine.vector_bits}"'
-    mark = f" {MARK}" if quiet and machine.quiet else ""
+    mark = f" {MARK}" if quiet and machine.quiet_comparisons else ""
     pure = "memory(none) nounwind willreturn"
     # Vectors that are spilled around calls would cross cache lines on a stack aligned to 16 bytes.
     stacked = f"nounwind noinline alignstack=64 {width}{mark}"

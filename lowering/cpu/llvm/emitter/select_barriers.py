@@ -14,14 +14,14 @@ from dcarray.lowering.kernel.flags import op_flags
 from dcarray.lowering.kernel.nodes import Expr, Let, Local, Op, Phase, Stmt
 from dcarray.lowering.kernel.walk import values, walk, walk_statements
 
-__all__ = ["Choices", "kept"]
+__all__ = ["NestedSelects", "opaque"]
 
 
-class Choices:
+class NestedSelects:
     """The choices of a phase by a condition that others are made by, too."""
 
     def __init__(self, phase: Phase) -> None:
-        found = list(_choices((*phase.pre, *phase.body)))
+        found = list(_selects((*phase.pre, *phase.body)))
         times = Counter(op.args[0] for _, op in found)
         self._several = {condition for condition, n in times.items() if n > 1}
         self._names = {name for name, op in found if name and op.args[0] in self._several}
@@ -36,21 +36,21 @@ class Choices:
         ) != 0
 
 
-def kept(b: Builder, value: Value, dtype: DType) -> Value:
+def opaque(b: Builder, value: Value, dtype: DType) -> Value:
     """The value, as one that LLVM knows nothing of; multiplied by one, which changes no number."""
     if dtype.kind == "c":
-        return tuple(_kept(b, ty(part(dtype)), str(one)) for one in value)
-    return _kept(b, ty(dtype), str(value))
+        return tuple(_opaque(b, ty(part(dtype)), str(one)) for one in value)
+    return _opaque(b, ty(dtype), str(value))
 
 
-def _kept(b: Builder, t: str, value: str) -> str:
+def _opaque(b: Builder, t: str, value: str) -> str:
     if t != "half":
         return b.intrinsic("canonicalize", t, value)
     wide = b.intrinsic("canonicalize", "float", b.op(f"fpext half {value} to float"))
     return b.op(f"fptrunc float {wide} to half")
 
 
-def _choices(body: Iterable[Stmt]) -> Iterator[tuple[str, Op]]:
+def _selects(body: Iterable[Stmt]) -> Iterator[tuple[str, Op]]:
     """The choices in statements and all that is in them, with the name of those that have one."""
     for stmt in walk_statements(body):
         for root in values(stmt):

@@ -31,7 +31,7 @@ from dcarray.lowering.kernel.nodes import (
 from dcarray.lowering.kernel.walk import updates, walk
 
 from .access_hints import AccessHints
-from .select_barriers import Choices, kept
+from .select_barriers import NestedSelects, opaque
 
 _INT64 = np.dtype(np.int64)
 LEAST = -(2**62)  # no stride and no index is less, which LLVM cannot know
@@ -70,7 +70,7 @@ class Values:
         self.locals: dict[str, Value] = {}
         self.variables: dict[str, tuple[DType, tuple[str, ...], bool]] = {}
         self.extremes = _extremes(phase)
-        self.choices = Choices(phase)
+        self.choices = NestedSelects(phase)
         self.unordered: dict[str, str] = {}
         self.hides = False  # what is known from LLVM
         self.along = False  # in a loop along the rows of all arrays, of which LLVM may make vectors
@@ -123,11 +123,11 @@ class Values:
                 self.b.declare("llvm.smax.i64", _SMAX)
                 line = f"  {name} = call i64 @llvm.smax.i64(i64 %{stride}, i64 {LEAST})"
             else:
-                line = f"  {name} = add i64 {self.nothing()}, {stride}"
+                line = f"  {name} = add i64 {self.opaque_zero()}, {stride}"
             self.allocas.append(line)
         return name
 
-    def nothing(self) -> str:
+    def opaque_zero(self) -> str:
         """Zero, which LLVM does not see."""
         if "  %nothing = xor i64 %nothing.least, %lo" not in self.allocas:
             self.b.declare("llvm.smax.i64", _SMAX)
@@ -137,12 +137,12 @@ class Values:
             ]
         return "%nothing"
 
-    def unseen(self, bits: bytes, dtype: DType) -> str:
+    def opaque_constant(self, bits: bytes, dtype: DType) -> str:
         """A constant that LLVM does not see."""
         number, t = int.from_bytes(bits, "little", signed=True), f"i{8 * dtype.itemsize}"
         name = f"%unseen.{ty(dtype)}.{bits.hex()}"
         if all(not line.startswith(f"  {name} ") for line in self.allocas):
-            zero = self.nothing()
+            zero = self.opaque_zero()
             if t != "i64":
                 self.allocas.append(f"  {name}.zero = trunc i64 {zero} to {t}")
                 zero = f"{name}.zero"
@@ -191,10 +191,10 @@ class Values:
         b.group = group
         return found
 
-    def alone(self, value: str, t: str) -> str:
+    def isolated(self, value: str, t: str) -> str:
         """A narrow integer, which LLVM may load with what lies between, but not compute with that, too."""
-        nothing = self.b.op(f"trunc i64 {self.nothing()} to {t}")
-        return self.b.op(f"xor {t} {value}, {nothing}")
+        opaque_zero = self.b.op(f"trunc i64 {self.opaque_zero()} to {t}")
+        return self.b.op(f"xor {t} {value}, {opaque_zero}")
 
     def fetch(self, buffer: Buffer, index: str, between: bool = False) -> Value:
         """The element of a buffer; ``between``: of those that a loop takes, others lie in between."""
@@ -202,7 +202,7 @@ class Values:
         align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
         values = [b.op(f"load {t}, ptr {at}, align {align}{b.group}") for at in self.address(buffer, index)]
         if between and buffer.dtype.itemsize < 4 and buffer.dtype.kind in "iub":
-            values = [self.alone(values[0], t)]
+            values = [self.isolated(values[0], t)]
         if buffer.dtype.kind == "b":
             return b.icmp("ne", "i8", values[0], "0")
         return tuple(values) if buffer.dtype.kind == "c" else values[0]
@@ -273,10 +273,14 @@ class Values:
     def expr(self, expr: Expr) -> Value:
         match expr:
             case Lit(bits, dtype):
-                return self.unseen(bits, dtype) if self.hides and dtype.kind == "f" else literal(bits, dtype)
+                return (
+                    self.opaque_constant(bits, dtype)
+                    if self.hides and dtype.kind == "f"
+                    else literal(bits, dtype)
+                )
             case Index(at):
                 value = self.affine(at)
-                return self.b.op(f"add i64 {value}, {self.nothing()}") if self.hides else value
+                return self.b.op(f"add i64 {value}, {self.opaque_zero()}") if self.hides else value
             case Local(name, _):
                 return self.locals[name] if name in self.locals else self.read(name)
             case Elem():
@@ -284,16 +288,16 @@ class Values:
             case Op(name, args, dtype):
                 types = tuple(a.dtype for a in args)
                 if (size := magnitude_compare.which(name, args, self.b)) is not None:
-                    return self.by_length(expr, size)
-                if self.alone_checked(expr):
+                    return self.compare_magnitudes(expr, size)
+                if self.is_overflow_checked(expr):
                     return self.overflowing(expr)
-                if name == "power" and self.b.machine.powers and powers.plain(args[1]):
+                if name == "power" and self.b.machine.exact_powers and powers.plain(args[1]):
                     return powers.power(self.b, str(self.arguments(expr)[0]), args[1])
                 return apply(self.b, name, self.arguments(expr), types, dtype)
             case NumpyOp():
                 return self.one(expr)
 
-    def alone_checked(self, expr: Op) -> bool:
+    def is_overflow_checked(self, expr: Op) -> bool:
         """Is it the result of an operation on integers of which the processor itself says whether it has
         wrapped?  Its vector instructions do not."""
         if expr.name != "checked" or self.b.group or self.along:
@@ -323,11 +327,11 @@ class Values:
         for a in expr.args:
             value = self.expr(a)
             guards = self.choices.guards(a, expr.name, types, expr.dtype)
-            values.append(kept(self.b, value, a.dtype) if guards else value)
+            values.append(opaque(self.b, value, a.dtype) if guards else value)
         self.hides = hides
         return tuple(values)
 
-    def by_length(self, expr: Op, size: int) -> Value:
+    def compare_magnitudes(self, expr: Op, size: int) -> Value:
         """A comparison, of which one argument is the absolute value of a complex number."""
         measured = expr.args[size]
         assert isinstance(measured, Op)

@@ -19,11 +19,11 @@ def _serves(b: Builder, name: str) -> bool:
     """Is a function ours on this machine, for some arguments at least?"""
     match name:
         case "exp":
-            return b.machine.exponential
+            return b.machine.exact_exp
         case "sin" | "cos":
-            return b.machine.circular
+            return b.machine.exact_sincos
         case "power":
-            return b.machine.powers
+            return b.machine.exact_powers
     return False
 
 

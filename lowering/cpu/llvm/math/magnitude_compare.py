@@ -77,7 +77,7 @@ done:
 
 def which(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
     """Which argument of a comparison is a complex number's absolute value that it alone wants."""
-    if name not in _ORDERS or not b.machine.lengths:
+    if name not in _ORDERS or not b.machine.scaled_magnitude:
         return None
     for k, arg in enumerate(args):
         if isinstance(arg, Op) and arg.name == "absolute" and arg.args[0].dtype == np.complex128:
@@ -96,7 +96,7 @@ def compared(b: Builder, z: Value, limit: str) -> str:
     low, high = (b.fmul("double", square, real(1.0 + room, "double")) for room in (-_ROOM, _ROOM))
     low = b.select(tiny, "double", real(-1.0, "double"), low)
     high = b.select(huge, "double", real(np.inf, "double"), high)
-    return vecmath.own(b, "compared", _define, (z[0], z[1], low, high))
+    return vecmath.call_vectorised(b, "compared", _define, (z[0], z[1], low, high))
 
 
 def _define(b: Builder, name: str, lanes: int) -> None:

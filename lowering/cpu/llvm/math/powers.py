@@ -159,7 +159,7 @@ def served(exponent: object) -> TypeGuard[Lit]:
     """Is this constant one of the exponents that are ours?"""
     if not isinstance(exponent, Lit) or exponent.dtype != np.float64:
         return False
-    return libm.halves(_value(exponent))
+    return libm.is_half_integer(_value(exponent))
 
 
 def _value(exponent: Lit) -> float:
@@ -188,7 +188,7 @@ def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
         return libm_fallback.declare(b, rows, _several(b), "pow", real(y, "double"))
     rows, name = "dc_power_rows", "dc_power_loop"
     ours = libm_fallback.declare(b, rows, _several(b), "pow", "")
-    far = bits_of(libm.FAR)
+    far = bits_of(libm.MAX_EXPONENT)
     b.declare(name, _SERVED.substitute(name=name, ours=ours, sizes=(1 << 63) - 1, far=far))
     return b.op(f"call i64 @{name}(double {b.op(f'load double, ptr {exponent}')}, i64 {code})")
 

@@ -116,7 +116,9 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
     return _call(b, symbol, native, t, lanes, typed)
 
 
-def own(b: Builder, symbol: str, define: Callable[[Builder, str, int], None], args: tuple[str, ...]) -> str:
+def call_vectorised(
+    b: Builder, symbol: str, define: Callable[[Builder, str, int], None], args: tuple[str, ...]
+) -> str:
     """Call a function of ours, which ``define`` defines by a name for vectors of so many doubles."""
     lanes, native = b.machine.vector_bits // 64, f"dc_{symbol}_native"
     define(b, native, lanes)

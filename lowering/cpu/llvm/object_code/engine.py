@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from dcarray.lowering.cpu.llvm.passes.masked_loads import apart
-from dcarray.lowering.cpu.llvm.passes.prefetch import prefetched
-from dcarray.lowering.cpu.llvm.passes.quiet_compare import quieted
-from dcarray.lowering.cpu.llvm.passes.select_operands import outright
-from dcarray.lowering.cpu.llvm.passes.streaming_stores import streamed
+from dcarray.lowering.cpu.llvm.passes.masked_loads import isolate_masked_loads
+from dcarray.lowering.cpu.llvm.passes.prefetch import insert_prefetches
+from dcarray.lowering.cpu.llvm.passes.quiet_compare import quiet_comparisons
+from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_operands
+from dcarray.lowering.cpu.llvm.passes.streaming_stores import use_streaming_stores
 from dcarray.lowering.runtime import libm
 from dcarray.lowering.runtime.disk import sha256
 
@@ -40,22 +40,22 @@ class Machine:
         Whether the processor converts float16 itself.
     fused_complex
         Whether NumPy multiplies complex numbers with fused multiply-adds here.
-    lengths
+    scaled_magnitude
         Whether NumPy's absolute value of a complex128 is the larger part times ``sqrt(1 + ratio**2)`` here.
-    circular
+    exact_sincos
         Whether sin and cos of doubles are ours, with NumPy's bits.
-    quiet
+    quiet_comparisons
         Whether comparisons that raise no flag for a NaN are put in when all else is done
         (`dcarray.lowering.cpu.llvm.passes.quiet_compare`).
     masks
         Whether vector instructions take masks at no cost.
     nontemporal
         Whether there are stores past the caches that wait for no other.
-    permutes
+    permutes_words
         Whether an instruction permutes a vector's eight words of 32 bits as another vector says (AVX2).
-    powers
+    exact_powers
         Whether powers of doubles with whole and half exponents are ours, with NumPy's bits.
-    exponential
+    exact_exp
         Whether exp of doubles is ours, with NumPy's bits.
     """
 
@@ -63,14 +63,14 @@ class Machine:
     vector_math: tuple[str, int] | None = None
     half: bool = False
     fused_complex: bool = False
-    circular: bool = False
-    quiet: bool = False
+    exact_sincos: bool = False
+    quiet_comparisons: bool = False
     masks: bool = False
-    lengths: bool = False
+    scaled_magnitude: bool = False
     nontemporal: bool = False
-    permutes: bool = False
-    powers: bool = False
-    exponential: bool = False
+    permutes_words: bool = False
+    exact_powers: bool = False
+    exact_exp: bool = False
 
 
 @cache
@@ -155,11 +155,11 @@ def machine() -> Machine:
             math = None
         half = "f16c" in features or not x86
         fast = {"avx2", "fma"} <= features
-        own = fast and libm.serves("sin")
+        own = fast and libm.matches_glibc("sin")
         fused = _fused_complex()
         lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
-        power = fast and libm.serves("power")
-        exps = fast and libm.serves("exp")
+        power = fast and libm.matches_glibc("power")
+        exps = fast and libm.matches_glibc("exp")
         return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power, exps)
 
 
@@ -194,12 +194,12 @@ def _optimised(text: str) -> Any:
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
     made = str(module)
-    changed = streamed(prefetched(made))
+    changed = use_streaming_stores(insert_prefetches(made))
     if _x86():
         masks = "avx512vl" in _host()[2]
-        changed = outright(changed, masks)
+        changed = isolate_select_operands(changed, masks)
         if masks:
-            changed = quieted(apart(changed))
+            changed = quiet_comparisons(isolate_masked_loads(changed))
     if changed == made:
         return module
     module = llvm.parse_assembly(changed)

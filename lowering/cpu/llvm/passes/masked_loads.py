@@ -11,7 +11,7 @@ import re
 
 from dcarray.lowering.cpu.llvm.types import BITS
 
-__all__ = ["apart"]
+__all__ = ["isolate_masked_loads"]
 
 _FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _NAME = re.compile(r"%[\w.]+")
@@ -24,7 +24,7 @@ _MASKED = frozenset(
 )
 
 
-def apart(text: str) -> str:
+def isolate_masked_loads(text: str) -> str:
     """The optimised LLVM text with such loads kept apart; the same object where there are none."""
     if " select <" not in text and " and <" not in text:
         return text

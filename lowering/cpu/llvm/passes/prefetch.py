@@ -10,7 +10,7 @@ import re
 
 from .metadata import REFERENCE, nodes
 
-__all__ = ["NAME", "PREFETCH", "prefetched"]
+__all__ = ["NAME", "PREFETCH", "insert_prefetches"]
 
 #: The named metadata that lists what marks mean: each is a group, an argument, a factor and a cache.
 NAME = "dcarray.ahead"
@@ -20,7 +20,7 @@ _FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _LOAD = re.compile(r"^  %[\w.]+ = load <\d+ x \w+>, ptr (%[\w.]+),.*!llvm\.access\.group !(\d+).*$", re.M)
 
 
-def prefetched(text: str) -> str:
+def insert_prefetches(text: str) -> str:
     """The optimised LLVM text with the prefetches that marked loads of vectors ask for; the same object
     without them."""
     found = nodes(text, NAME)

@@ -11,7 +11,7 @@ from collections import Counter
 
 from dcarray.lowering.cpu.llvm.types import BITS
 
-__all__ = ["MARK", "quieted"]
+__all__ = ["MARK", "quiet_comparisons"]
 
 #: An attribute of the functions that this is for.
 MARK = '"quiet-comparisons"'
@@ -32,7 +32,7 @@ _MADE = re.compile(
 )
 
 
-def quieted(text: str) -> str:
+def quiet_comparisons(text: str) -> str:
     """The optimised LLVM text with such comparisons in marked functions; the same object without them."""
     groups = _GROUP.findall(text)
     if not groups:

@@ -12,7 +12,7 @@ import re
 
 from dcarray.lowering.cpu.llvm.types import BITS
 
-__all__ = ["outright"]
+__all__ = ["isolate_select_operands"]
 
 _FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _CHOICE = re.compile(r"^  %[\w.]+ = select (?:<\d+ x i1>|i1) (.*)$", re.M)
@@ -31,7 +31,7 @@ _REGISTERS = (128, 256, 512)
 _SINGLE = {"float": "v", "double": "v", "half": "r", "i8": "r", "i16": "r", "i32": "r", "i64": "r"}
 
 
-def outright(text: str, masks: bool) -> str:
+def isolate_select_operands(text: str, masks: bool) -> str:
     """The optimised LLVM text with such operations kept apart; the same object where there are none.
 
     Parameters

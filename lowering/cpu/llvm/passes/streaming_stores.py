@@ -13,7 +13,7 @@ from dcarray.lowering.cpu.llvm.types import BITS
 
 from .metadata import REFERENCE, nodes
 
-__all__ = ["FENCE", "GROUP", "LINE", "streamed"]
+__all__ = ["FENCE", "GROUP", "LINE", "use_streaming_stores"]
 
 #: The named metadata that lists the marks.
 GROUP = "dcarray.nontemporal"
@@ -25,7 +25,7 @@ _LABEL = re.compile(r"^([\w.]+):")
 _STORE = re.compile(r"^(  store <(\d+) x (\w+)> .*, align )\d+(,.*!llvm\.access\.group !(\d+).*)$")
 
 
-def streamed(text: str) -> str:
+def use_streaming_stores(text: str) -> str:
     """The optimised LLVM text in which marked stores of vectors go past the caches; the same object without
     them."""
     listed = nodes(text, GROUP)

@@ -191,7 +191,7 @@ _SOME = Template("""
 def compress(size: int) -> Routine:
     """The routine for elements of 1, 2, 4, 8 or 16 bytes."""
     machine = engine.machine()
-    permuted = machine.permutes and not machine.masks
+    permuted = machine.permutes_words and not machine.masks
     head, eight = _permuted(size) if permuted else _compressed(size)
     kind = f"i{8 * size}" if size < 16 else "<2 x i64>"
     text = filled(_TEXT.replace("$EIGHT", eight), SIZE=size, ALIGN=min(size, 8), T=kind)

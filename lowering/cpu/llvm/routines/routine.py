@@ -44,7 +44,7 @@ class Routine:
         """What object code depends on besides its text."""
         return engine.fingerprint()
 
-    def own(self) -> frozenset[tuple[str, str]]:
+    def is_exact(self) -> frozenset[tuple[str, str]]:
         """No function of its own."""
         return frozenset()
 

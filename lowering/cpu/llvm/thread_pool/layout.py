@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["PLACES", "pool_bytes"]
+__all__ = ["OFFSETS", "pool_bytes"]
 
-PLACES = {
+OFFSETS = {
     "SLEEPERS": 64, "FLAGS": 128,
     "BUSY": 192, "THREADS": 200, "LAST": 208, "COOL": 216, "CPU": 224, "PATIENCE": 232,
     "JOB": 256, "STOP": 320, "MUTEX": 384, "COND": 512, "DONE": 640, "NEXT": 704,
@@ -15,4 +15,4 @@ line for each thread."""
 
 def pool_bytes(threads: int) -> int:
     """The size of the pool of so many threads."""
-    return PLACES["NEXT"] + 64 * threads
+    return OFFSETS["NEXT"] + 64 * threads

@@ -12,7 +12,7 @@ import string
 from typing import Any
 
 from .launch import LAUNCH
-from .layout import PLACES
+from .layout import OFFSETS
 from .loop_launches import TURNS
 from .parallel_loop_phase import PHASES
 
@@ -306,7 +306,7 @@ def source() -> str:
         pause = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
     linux = platform.system() == "Linux"
     words: dict[str, Any] = {
-        **PLACES,
+        **OFFSETS,
         # elsewhere nobody says on which processor a thread is, and all numbers are 0
         "declare_cpu": "declare i32 @sched_getcpu()" if linux else "",
         "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",
