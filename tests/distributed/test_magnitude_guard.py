@@ -1,4 +1,4 @@
-"""Arrays in blocks that are overwritten in place where nothing can raise a floating-point exception."""
+"""Distributed arrays overwritten in place where the input range check rules out floating-point exceptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(magnitude_guard, "FEWEST", 0)
 
 
-def test_what_is_worth_a_look() -> None:
+def test_regions_worth_an_input_range_check() -> None:
     found = magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED)
     assert found == (2.0**256, 0.0) == value_ranges.harmless(region(UPDATE))
     assert magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED | fp_attribution.UNDER) is None
@@ -92,7 +92,7 @@ def test_as_numpy(top: float, jit: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert asked and set(asked) == {top == 0.5}
 
 
-def test_an_array_that_somebody_looks_at_is_written() -> None:
+def test_exposed_blocks_are_written() -> None:
     def ranks() -> None:
         plain = np.ones((40, 40))
         with dc.options(distribute_above=0, eager_below=0, jit="off"):
@@ -110,7 +110,7 @@ def test_an_array_that_somebody_looks_at_is_written() -> None:
     dc.comm.run(2, ranks)
 
 
-def test_nothing_is_overwritten_after_all() -> None:
+def test_statements_without_effect() -> None:
     def ranks() -> None:
         with dc.options(distribute_above=0, eager_below=0, jit="off"):
             x = dc.distribute(np.arange(1.0, 9.0))

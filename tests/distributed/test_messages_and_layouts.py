@@ -126,7 +126,7 @@ def test_halos_of_several_arrays_travel_in_one_message() -> None:
     assert run(3, program) == [1, 1, 0]
 
 
-def test_what_lies_elsewhere_is_brought_and_not_gathered() -> None:
+def test_elements_of_other_ranks_are_sent_not_gathered() -> None:
     def program() -> int:
         a, b = some((12, 12)), some((12, 12), 1)
         x = dc.distribute(a, (2, 2))
@@ -151,7 +151,7 @@ def test_what_lies_elsewhere_is_brought_and_not_gathered() -> None:
 
 
 # ---- meaning -----------------------------------------------------------------------------------------
-def test_expressions_keep_the_values_of_their_time() -> None:
+def test_expressions_keep_earlier_values() -> None:
     def program() -> None:
         a = some((10, 6))
         x = dc.distribute(a.copy())
@@ -294,7 +294,7 @@ PLACED: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("function", PLACED)
-def test_distributed_forms(function: Callable[[Any], Any]) -> None:
+def test_distributed_functions(function: Callable[[Any], Any]) -> None:
     def program() -> None:
         a = some((6, 4))
         plain: Any = a.view(type("Plain", (np.ndarray,), {"gather": lambda self: self}))
@@ -378,7 +378,7 @@ def test_errors_on_every_rank(function: Callable[[Any], Any], kind: type[Excepti
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("fold", [np.sum, np.prod, np.mean])
 @pytest.mark.parametrize("dtype", ["d", "F"])
-def test_few_numbers_are_folded_as_by_one_process(ranks: int, fold: Callable[..., Any], dtype: str) -> None:
+def test_small_reductions_are_those_of_one_process(ranks: int, fold: Callable[..., Any], dtype: str) -> None:
     a = some((37, 41)) + 0.5 if dtype == "d" else (some((37, 41)) - 0.5j).astype(dtype)
 
     def lines(x: Any) -> Any:
@@ -392,7 +392,7 @@ def test_few_numbers_are_folded_as_by_one_process(ranks: int, fold: Callable[...
         assert run(ranks, lambda: folded(dc.distribute(a))) == [want] * ranks
 
 
-def test_what_is_printed_of_a_view_is_all_that_is_gathered() -> None:
+def test_printing_a_view_gathers_only_that() -> None:
     a = some((600, 50))
 
     def program() -> None:

@@ -1,4 +1,4 @@
-"""What is planned of recordings that many ranks run, and when."""
+"""Plans of single statements, made to find the statement that raised a floating-point exception."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dcarray.comm import run, world
 from dcarray.comm.planning import planner
 
 
-def test_statements_are_planned_each_for_itself_when_an_exception_has_to_be_found(
+def test_single_statements_are_planned_to_find_an_exception(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     planned: list[int] = []

@@ -1,4 +1,4 @@
-"""What travels for products of arrays that lie over many ranks."""
+"""The bytes sent for products of distributed arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of a global random array are what the whole array has there."""
+"""Windows of a random array are bit for bit those of the whole array."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def agree(a, b):
 
 @pytest.mark.parametrize("kind", BITS)
 @pytest.mark.parametrize(("method", "args", "kwargs"), DRAWS)
-def test_uneven_blocks_are_the_whole(kind, method, args, kwargs):
+def test_uneven_blocks(kind, method, args, kwargs):
     for before in range(7):
         g = generator(kind, before)
         want = whole(g, method, (13, 7), args, kwargs)
@@ -94,7 +94,7 @@ def test_windows(kind, draw, before, shape, data, skip, most):
     assert agree(own, g)
 
 
-def test_little_is_drawn_for_a_little_window(monkeypatch):
+def test_small_windows_draw_little(monkeypatch):
     drawn = []
     fill = random_blocks._fill
 
@@ -132,7 +132,7 @@ def test_wrapped_generators_and_default_window():
     )
 
 
-def test_what_cannot_be_cut():
+def test_unsupported_methods_and_windows():
     g = np.random.default_rng(1)
     before = g.bit_generator.state
     for method in ("normal", "standard_normal", "poisson", "exponential", "standard_exponential", "choice"):

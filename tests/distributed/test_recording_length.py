@@ -1,4 +1,4 @@
-"""How long the recordings are that ranks run together."""
+"""The length at which recordings of several ranks are flushed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dcarray.recording.session import session
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_those_of_several_ranks_are_longer(ranks: int) -> None:
+def test_recordings_of_several_ranks_are_longer(ranks: int) -> None:
     plain = np.arange(24.0) % 5
 
     def turn(a: np.ndarray, b: np.ndarray) -> None:

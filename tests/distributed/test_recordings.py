@@ -1,4 +1,4 @@
-"""Recordings run over many ranks give what NumPy gives; `rank_programs` has the programs."""
+"""Recordings on distributed arrays give NumPy's results; `rank_programs` has the programs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_programs_under_mpi(ranks: int) -> None:
     assert done.stdout.count("ended") == ranks
 
 
-def test_memory_that_is_shared_stays_so() -> None:
+def test_shared_memory_stays_shared() -> None:
     def program() -> None:
         a = np.arange(12.0)
         with dc.options(distribute_above=0):
@@ -77,7 +77,7 @@ def test_memory_that_is_shared_stays_so() -> None:
     run(3, program)
 
 
-def test_what_somebody_looks_at_is_up_to_date() -> None:
+def test_exposed_memory_is_up_to_date() -> None:
     def program() -> None:
         with dc.options(distribute_above=0):
             x = dc.asarray(np.arange(6.0)) * 2
@@ -163,7 +163,7 @@ WHERE = (
 )
 
 
-def test_ranks_that_record_other_calls_are_told_so() -> None:
+def test_ranks_that_record_different_calls_raise() -> None:
     def program() -> None:
         x = distribute(np.arange(6.0))
         y = x + 1 if world().rank else x - 1
@@ -173,7 +173,7 @@ def test_ranks_that_record_other_calls_are_told_so() -> None:
     run(2, program)
 
 
-def test_strict_refuses_what_is_gathered() -> None:
+def test_strict_refuses_gathers() -> None:
     def program() -> None:
         x = distribute(np.arange(12.0).reshape(4, 3))
         with dc.options(strict=True), pytest.raises(dc.StrictError):
@@ -230,7 +230,7 @@ def test_nothing_is_distributed_where_that_is_asked_for() -> None:
     run(2, program)
 
 
-def test_generators_without_a_seed_are_alike() -> None:
+def test_unseeded_generators_agree() -> None:
     draws = run(3, lambda: dc.random.default_rng().random(4).tolist())
     assert draws[0] == draws[1] == draws[2] != run(3, lambda: dc.random.default_rng().random(4).tolist())[0]
 
@@ -246,7 +246,7 @@ def test_a_call_that_raises_leaves_nothing_to_run() -> None:
     run(2, program)
 
 
-def test_a_selection_of_blocks_is_taken_from_what_has_been_computed() -> None:
+def test_selections_of_computed_arrays() -> None:
     def program() -> None:
         with dc.options(distribute_above=0, jit="off"):
             x, y = dc.asarray(np.arange(8.0)), dc.asarray(np.ones(8))
@@ -282,7 +282,7 @@ def test_a_script_that_knows_nothing_of_ranks() -> None:
     assert "rank 2: " in done.stderr and done.stderr.count("dcarray report") == 1
 
 
-def test_arrays_of_a_tile_are_its_ranks_own() -> None:
+def test_arrays_of_a_tile_are_local() -> None:
     def tile(k: int) -> Any:
         return (dc.asarray(np.full(5 + k, k)) + 1) * 2
 
@@ -313,7 +313,7 @@ def test_files(tmp_path: Any) -> None:
     assert np.array_equal(np.load(tmp_path / "x.npy"), a)
 
 
-def test_what_travels_is_explained() -> None:
+def test_messages_are_explained() -> None:
     def program() -> None:
         x = distribute(np.arange(24.0).reshape(6, 4))
 
@@ -347,7 +347,7 @@ def _turns(a: Any, b: Any, n: int) -> Any:
 
 
 @pytest.mark.parametrize("jit", ["eager", "background"])
-def test_compiled_loops_work_on_whole_memory(jit: str) -> None:
+def test_compiled_loops_gather_their_arrays(jit: str) -> None:
     first, second = np.random.default_rng(2).random((2, 12, 5))
     want = _turns(first.copy(), second.copy(), 12)
     loop = dc.accelerate(_turns)
@@ -374,7 +374,7 @@ def _steps(a: Any, b: Any, n: int) -> None:
         a[1:-1] = 0.5 * b[1:-1]
 
 
-def test_loops_whose_statements_are_large_are_shared_out() -> None:
+def test_loops_with_large_statements_run_distributed() -> None:
     first = np.random.default_rng(3).random((40, 3))
     want = first.copy()
     _steps(want, first.copy(), 5)
@@ -401,7 +401,7 @@ def test_loops_whose_statements_are_large_are_shared_out() -> None:
         lambda x: np.linalg.svd(x),
     ],
 )
-def test_whatever_is_gathered_is_told_and_refused(call: Any) -> None:
+def test_gathers_are_reported_and_refused(call: Any) -> None:
     def program() -> None:
         a = np.arange(12.0).reshape(4, 3)
         with dc.options(distribute_above=0, eager_below=0):

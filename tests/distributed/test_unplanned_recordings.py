@@ -1,4 +1,4 @@
-"""Recordings for which some rank can make no plan or no code, a bug of ours: they run all the same."""
+"""Recordings for which planning or compilation fails on some rank run without a plan."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.one_process("simulates ranks")
-def test_debugging_it_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_mode_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan(*_: Any, **__: Any) -> Any:
         raise KeyError("on purpose")
 

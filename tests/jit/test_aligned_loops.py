@@ -1,4 +1,4 @@
-"""Loops that work on copies of their arrays, and what they say of floating-point exceptions."""
+"""Loops on aligned copies of their arrays: results and floating-point exceptions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def outcome(f: Any, top: float, n: int, **state: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("mode", ["warn", "raise", "ignore"])
 @pytest.mark.parametrize("top", [0.5, 1e308, np.inf])
-def test_exceptions_are_numpys(mode: str, top: float) -> None:
+def test_floating_point_exceptions_are_numpys(mode: str, top: float) -> None:
     f = written(SOURCE)
     fast = dc.accelerate(f)
     for n in (200, 200, 200):
@@ -59,7 +59,7 @@ def test_exceptions_are_numpys(mode: str, top: float) -> None:
         assert dc.report().loops == 3
 
 
-def test_nothing_is_kept_beside_the_copies() -> None:
+def test_aligned_copies_need_no_undo_copies() -> None:
     """A run takes memory for the copies that it works on, and for no others."""
     from dcarray.lowering.program import plan as plans
 

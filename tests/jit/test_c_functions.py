@@ -1,4 +1,4 @@
-"""Functions of `math`, and powers of scalars: the C library's bits, and Python's and NumPy's errors."""
+"""Functions of `math` and powers of scalars in loops: the C library's bits, Python's and NumPy's errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_powers_and_other_functions(line: str) -> None:
     alike(f, x, y, -600.0, 300)
 
 
-def test_narrow_scalars_have_powers_of_their_own() -> None:
+def test_powers_of_narrow_scalars() -> None:
     x = R.uniform(0.1, 0.9, 50).astype("f4")
     assert not alike(function("x[i] = x[i] ** 2.5"), x, x, 1.0, 50)
 
@@ -82,7 +82,7 @@ def test_without_the_library(monkeypatch: Any) -> None:
         numpy_loops.find.cache_clear()
 
 
-def test_the_dtypes_of_their_loops() -> None:
+def test_dtypes_of_results() -> None:
     double = np.dtype("d")
     assert loop_dtype("c_exp", (double,)) == loop_dtype("c_pow", (double, double)) == double
     assert loop_dtype("c_exp", (np.dtype("f"),)) is None is loop_dtype("c_exp", (double, double))

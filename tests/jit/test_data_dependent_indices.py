@@ -1,5 +1,4 @@
-"""Loops over what only data tell: places in arrays, ends of ranges, whole numbers, conditions that ask only
-where Python does.  Accelerated functions leave, raise and warn as plain ones."""
+"""Loops with data-dependent indices, loop bounds, integers and conditions: results, errors and warnings."""
 
 from __future__ import annotations
 
@@ -228,7 +227,7 @@ def test_programs(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u4", "i8"])
-def test_dtypes_of_places(dtype: str) -> None:
+def test_dtypes_of_indices(dtype: str) -> None:
     given = {**DATA, "z": (np.abs(DATA["z"]) % 9).astype(dtype)}
     for name in ("counts", "weights", "pairs", "exchanged"):
         assert alike(function(PROGRAMS[name]), *given.values())
@@ -246,13 +245,13 @@ def test_dtypes_of_places(dtype: str) -> None:
         "for i in range(30):\n    if i < 29 or x[z[i] + 99] > 0:\n        x[i] = -1",
     ],
 )
-def test_what_no_place_is(body: str) -> None:
+def test_invalid_indices(body: str) -> None:
     z = DATA["z"].copy()
     z[20] = 12
     alike(function(body + "\nreturn x"), DATA["x"], DATA["y"], z, 9)
 
 
-def test_conditions_ask_no_more_than_python() -> None:
+def test_conditions_short_circuit() -> None:
     """A part that is left out is not looked at: neither its places, nor what its calls change."""
     source = """
 import numpy as np
@@ -283,7 +282,7 @@ def f(x, y, z, n):
         "k = 1\nwhile k > 0:\n    k = k * 3\n    x[k % 30] = 1 / (k - 3 ** 20)",
     ],
 )
-def test_loops_that_an_error_ends(body: str) -> None:
+def test_loops_ended_by_an_error(body: str) -> None:
     """Where Python would leave a loop with an error, nothing goes on for ever."""
     alike(function(body + "\nreturn x"), *DATA.values())
 
@@ -307,7 +306,7 @@ def test_a_scalar_of_python_or_numpy() -> None:
     alike(function(head.replace("z[0]", "n - 9") + "x[i] = s / 2\nreturn x, s"), *DATA.values())
 
 
-def test_what_is_left_to_python() -> None:
+def test_unsupported_loops_run_in_python() -> None:
     names = {**DATA, "np": np, "k": np.array([1, 1, 2]), "b": np.True_}
     for body, reason in [
         ("x[k] = i", "written through"),
@@ -384,7 +383,7 @@ class _Programs:
         )
 
 
-def test_random_places() -> None:
+def test_random_indices() -> None:
     served = 0
     for seed in range(50):
         source = _Programs(seed).body()

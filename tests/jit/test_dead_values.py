@@ -1,4 +1,4 @@
-"""Values that loops compute and nobody reads, or only under a condition: NumPy warns of them all the same."""
+"""Dead values in loops, of which NumPy warns as of others."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def outcome(f: Any, zeros: bool, **state: str) -> Any:
 
 
 @pytest.mark.parametrize("lines", LINES)
-def test_what_nobody_reads_is_warned_of(lines: str) -> None:
+def test_dead_values_are_warned_of(lines: str) -> None:
     f = function(lines)
     g = dc.accelerate(f)
     with dc.options(jit="eager"):
@@ -90,7 +90,7 @@ def names(body: str) -> set[str]:
     return {ast.unparse(target) for target in dead_targets(ast.parse(body).body)}
 
 
-def test_which_values_may_not_be_read() -> None:
+def test_dead_targets() -> None:
     assert names("for i in x:\n    t = a[i] * 2\n    c[i] = t") == set()
     assert names("for i in x:\n    t = a[i] * 2\n    if t > 1:\n        c[i] = 1") == set()
     assert names("for i in x:\n    t = a[i] * 2\n    if t > 1:\n        pass") == {"t"}
@@ -146,7 +146,7 @@ KINDS = {"divide by zero": DIVIDE, "overflow": OVER, "invalid value": INVALID}
 
 @given(terms(), st.sets(st.sampled_from(sorted(BITS))))
 @settings(max_examples=400, deadline=None)
-def test_what_has_been_raised_shows_in_values(expr: Expr, names: set[str]) -> None:
+def test_flag_checks_find_raised_flags(expr: Expr, names: set[str]) -> None:
     watched = sum(BITS[name] for name in names)
     raised = computed(expr)[1]
     minded = {kind for kind in raised if KINDS[kind] & watched}

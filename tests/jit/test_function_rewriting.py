@@ -1,4 +1,4 @@
-"""Functions with sites before their loops do what they did."""
+"""Functions rewritten with loop sites behave as before."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ programs = block(st.recursive(simple, compound, max_leaves=12))
 
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(body=programs, a=st.integers(0, 4), b=st.integers(-2, 2))
-def test_any_program_is_what_it_was(body: list[str], a: int, b: int) -> None:
+def test_rewritten_programs_behave_as_before(body: list[str], a: int, b: int) -> None:
     from contextlib import suppress
 
     text = "\n".join(["def f(a, b):", *indent([*body, "return a, b, c"])])
@@ -146,7 +146,7 @@ def test_any_program_is_what_it_was(body: list[str], a: int, b: int) -> None:
         agree(f, a, b)
 
 
-def test_the_oracle_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oracle_runs_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written("""
         def f(a, b):
             for i in range(a):
@@ -163,7 +163,7 @@ def test_the_oracle_serves(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- which names ----------------------------------------------------------------------------------------
-def test_what_a_loop_needs_and_leaves() -> None:
+def test_needed_and_live_names() -> None:
     f = written("""
         def f(n, x, y):
             t = y
@@ -182,7 +182,7 @@ def test_what_a_loop_needs_and_leaves() -> None:
     assert first.place.source.startswith("for k in range(1, n):\n    t = x[k]\n")
 
 
-def test_what_a_loop_may_leave_as_it_was_is_needed() -> None:
+def test_conditionally_bound_live_names_are_needed() -> None:
     f = written("""
         def f(n, x):
             best = x[0]
@@ -195,7 +195,7 @@ def test_what_a_loop_may_leave_as_it_was_is_needed() -> None:
     assert site.place.needed == ("best", "n", "x") and site.place.live == ("best",)
 
 
-def test_names_that_may_be_missing_are_not_asked_for() -> None:
+def test_no_sites_where_names_may_be_unbound() -> None:
     f = written("""
         def f(n, x):
             if n > 3:
@@ -206,7 +206,7 @@ def test_names_that_may_be_missing_are_not_asked_for() -> None:
     assert rewritten(f) is None
 
 
-def test_lines_over_several_columns() -> None:
+def test_indented_and_multiline_source() -> None:
     f = written("""def f(n, x):
     if n:
         for k in range(n):
@@ -250,12 +250,12 @@ def test_lines_over_several_columns() -> None:
     "while f():\n    n = 2",
     "global t\nfor k in range(n):\n    t = n",
 ])  # fmt: skip
-def test_loops_that_are_left_alone(body: str) -> None:
+def test_ineligible_loops(body: str) -> None:
     f = written("def f(n, x):\n" + textwrap.indent(body, "    ") + "\n    return n\n")
     assert rewritten(f) is None
 
 
-def test_loops_inside_of_one_that_is_left_alone() -> None:
+def test_loops_inside_ineligible_loops() -> None:
     f = written("""
         def f(n, x):
             for k in range(n):
@@ -273,7 +273,7 @@ def test_loops_inside_of_one_that_is_left_alone() -> None:
     assert [site.place.line for site in sites_of(rewritten(f))] == [4, 9]
 
 
-def test_loops_inside_of_one_that_is_asked_for() -> None:
+def test_loops_inside_eligible_loops() -> None:
     f = written("""
         def f(n, x):
             for k in range(n):
@@ -284,13 +284,13 @@ def test_loops_inside_of_one_that_is_asked_for() -> None:
     assert outer.open and not inner.open and inner.place.needed == ("k", "x")
 
 
-def test_functions_that_look_at_their_names_are_left_alone() -> None:
+def test_functions_that_read_frames_are_not_rewritten() -> None:
     assert rewritten(written("def f(n):\n    for k in range(n): j = k\n    return locals()")) is None
     assert rewritten(written("def f(n):\n    for k in range(n): j = k\n    return eval('j')")) is None
 
 
 # ---- the function stays what it is ------------------------------------------------------------------------
-def test_closures_and_names_of_functions_inside() -> None:
+def test_closures_and_inner_functions() -> None:
     f = written("""
         def outer(step):
             def f(n, x=0):
@@ -344,7 +344,7 @@ def test_no_names_are_added() -> None:
     assert set(made.co_names) == {"range", "open", "enter", "left"}
 
 
-def test_functions_that_are_sent_to_other_processes() -> None:
+def test_rewritten_functions_can_be_sent_to_other_processes() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k\n    return t")
     made = rewritten(f)
     (site,) = sites_of(made)
@@ -353,7 +353,7 @@ def test_functions_that_are_sent_to_other_processes() -> None:
     assert f(3) == 2
 
 
-def test_a_file_that_has_changed() -> None:
+def test_changed_files_have_no_source() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k\n    return t")
     lines = linecache.cache[f.__code__.co_filename][2]
     lines[2] = "        t = k + 1\n"
@@ -364,7 +364,7 @@ def test_a_file_that_has_changed() -> None:
     assert source_of(f, f.__code__) is None
 
 
-def test_assertions_that_pytest_writes_anew_are_no_source() -> None:
+def test_assertions_rewritten_by_pytest_have_no_source() -> None:
     def f(n: int) -> int:
         for k in range(n):
             assert k == k
@@ -378,7 +378,7 @@ def test_assertions_that_pytest_writes_anew_are_no_source() -> None:
     ["from written import *", "import math\nfrom written import *", "import numpy\nnp = numpy", "",
      "import numpy as np\nfrom written import linecache as lines", "if 1:\n    import numpy as np"],
 )  # fmt: skip
-def test_names_that_came_without_an_import_of_their_own(head: str) -> None:
+def test_names_imported_without_an_import_statement(head: str) -> None:
     """Calls of their attributes are compiled in another way."""
     body = "\ndef f(n):\n    for k in range(n):\n        t = np.add(k, 1)\n    return t, lines.getline('', 1)"
     f = written(head + body, np=np, lines=linecache)
@@ -397,7 +397,7 @@ def test_the_source_of_this_file() -> None:
     assert Liveness(source.tree, frozenset()) is not None
 
 
-def test_functions_get_their_code_back() -> None:
+def test_functions_get_their_original_code_back() -> None:
     f = written("""
         def helper(n):
             for k in range(n):
@@ -429,7 +429,7 @@ def test_functions_get_their_code_back() -> None:
     assert helper.__code__ is codes[2]
 
 
-def test_functions_of_one_code_get_sites_each() -> None:
+def test_functions_that_share_a_code_object() -> None:
     """A `def` inside of a function makes another function with the same code each time it runs."""
     f = written("""
         def f(a):

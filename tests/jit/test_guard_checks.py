@@ -1,4 +1,4 @@
-"""What C looks at where the values of a loop come again: no others than those with their guards pass."""
+"""Guards and their checks in C: no values pass but those with equal guards."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _values() -> list[Any]:
     return [*arrays, *[dc.asarray(a) for a in arrays if a.dtype.kind != "M"], *others]
 
 
-def test_only_values_of_the_same_mark_pass() -> None:
+def test_only_values_with_equal_guards_pass() -> None:
     values, again = _values(), _values()
     passed = 0
     for value in values:
@@ -89,7 +89,7 @@ def test_only_values_of_the_same_mark_pass() -> None:
     assert passed > 100
 
 
-def test_addresses_are_those_of_the_arrays() -> None:
+def test_checks_give_addresses() -> None:
     a, x, big = np.zeros(8), dc.asarray(np.zeros(16)[::2]), dc.asarray(np.zeros(20_000))
     values = (a, 3, x, big)
     guards = [guard_of(v) for v in values]
@@ -104,7 +104,7 @@ def test_addresses_are_those_of_the_arrays() -> None:
     assert checks_hold(checks, (a, 4, x, big)) is None and checks_hold(checks, values[:3]) is None
 
 
-def test_what_is_written_is_apart_from_the_rest() -> None:
+def test_written_arrays_must_not_overlap() -> None:
     memory = np.zeros(20)
     a, b, c = memory[:8], memory[8:16], memory[7:15]
     guards = [guard_of(a), guard_of(b)]
@@ -116,7 +116,7 @@ def test_what_is_written_is_apart_from_the_rest() -> None:
     assert checks_hold(writing, (memory[8:16], memory[:8]))
 
 
-def test_what_is_pending_does_not_pass() -> None:
+def test_pending_arrays_do_not_pass() -> None:
     a = np.zeros(20_000)
     x = dc.asarray(a)
     checks = checks_of((x,), (guard_of(x),), ())
@@ -129,7 +129,7 @@ def test_what_is_pending_does_not_pass() -> None:
     assert checks_hold(checks, (x,)) and checks_hold(plain, (a,)) and a[0] == 1
 
 
-def test_a_function_that_is_another_one_does_not_pass() -> None:
+def test_changed_functions_do_not_pass() -> None:
     f = written("def g(x):\n    return x\n\ndef f(x):\n    return g(x) + 1\n")
     checks = checks_of((f,), (guard_of(f),), ())
     assert checks is not None and checks_hold(checks, (f,))
@@ -137,7 +137,7 @@ def test_a_function_that_is_another_one_does_not_pass() -> None:
     assert checks_hold(checks, (f,)) is None
 
 
-def test_arguments_are_received() -> None:
+def test_wrap_arguments() -> None:
     a, b = np.zeros(4), np.zeros(3)[::-1]
     got = wrap_arguments((a, 2, "x", b, a, None, 1.5), 100)
     assert got is not None
@@ -170,7 +170,7 @@ def _both(f: Any, args: tuple[Any, ...]) -> None:
         assert type(other) is not np.ndarray or one.flags.writeable == other.flags.writeable
 
 
-def test_calls_in_turns() -> None:
+def test_alternating_calls() -> None:
     """After calls that were served the short way others come, and those again."""
     f = written(
         """
@@ -208,7 +208,7 @@ def test_calls_in_turns() -> None:
             np.testing.assert_array_equal(memory, want)
 
 
-def test_exceptions_are_watched_anew() -> None:
+def test_changed_error_states_are_noticed() -> None:
     f = written(
         """
         def f(a, b):

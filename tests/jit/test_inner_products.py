@@ -1,5 +1,4 @@
-"""Loops over single elements with inner products of rows and columns: sums for many elements at once
-where turns allow it.  What plain NumPy leaves, whatever the arrays share and however they lie."""
+"""Loops over elements with inner products of rows and columns, for overlapping and strided arrays."""
 
 from __future__ import annotations
 
@@ -118,7 +117,7 @@ def _program(name: str) -> Any:
 @pytest.mark.parametrize("name", PROGRAMS)
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_what_plain_numpy_leaves(name: str, data: st.DataObject) -> None:
+def test_results_are_numpys(name: str, data: st.DataObject) -> None:
     n = data.draw(st.sampled_from([0, 1, 2, 5, 9, 13, 37]))
     ways = st.sampled_from(["whole", "turned", "backwards", "apart"])
     dtype = data.draw(st.sampled_from("ddfDl"))
@@ -155,7 +154,7 @@ def test_variables_may_have_names_like_those_of_blocks(name: str, outer: bool, s
 
 @pytest.mark.parametrize("name", ["below", "both", "along"])
 @pytest.mark.parametrize("values", [(np.inf,), (np.nan,), (np.inf, -np.inf), (1e200, -1e200)])
-def test_infinities_and_what_is_said_of_them(name: str, values: tuple[float, ...]) -> None:
+def test_infinities_and_their_warnings(name: str, values: tuple[float, ...]) -> None:
     f = _program(name)
 
     def arrays() -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Loops that keep no copies of what they overwrite, since their inputs are too small to raise exceptions."""
+"""Loops without undo copies, where the input range check rules out floating-point exceptions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_results_and_exceptions_are_numpys(mode: str, kind: str, top: float) -> 
             assert got[:2] == want[:2]
 
 
-def test_nothing_is_kept_unless_inputs_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undo_copies_only_for_large_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[float, int, bool]] = []
     within = input_range_check.within
 

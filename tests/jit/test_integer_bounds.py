@@ -1,4 +1,4 @@
-"""Python's integers in traced loops: bounds that hold, and values that are Python's."""
+"""Python's integers in traced loops: their bounds, and values that stay Python's."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def terms(draw: Any, depth: int = 3) -> str:
 
 @given(terms(), terms(), st.integers(-100, 100), st.integers(0, 1 << 20))
 @settings(max_examples=250, deadline=None)
-def test_terms_of_integers(first: str, second: str, n: int, m: int) -> None:
+def test_integer_expressions(first: str, second: str, n: int, m: int) -> None:
     names: dict[str, Any] = dict(n=n, m=m, u=True, x=np.zeros(6, "i8"), y=np.zeros(6))
     loop = f"""
 for k in range(6):
@@ -119,7 +119,7 @@ for b in data:
         ("n = 1 >> (k - 2)", "bounds"),
     ],
 )
-def test_integers_that_may_be_anything(body: str, reason: str) -> None:
+def test_unbounded_integers(body: str, reason: str) -> None:
     with pytest.raises(Untraceable, match=reason):
         trace(request(f"for k in range(40):\n    {body}", dict(n=3)))
 
@@ -140,7 +140,7 @@ def test_integers_that_grow() -> None:
         interp.run(traced.region, {name: v for name, v in memory.items() if v is not None})
 
 
-def test_truths_of_python() -> None:
+def test_truth_values() -> None:
     names: dict[str, Any] = dict(x=np.arange(6.0), s=0, t=False, n=3)
     loop = """
 for k in range(6):

@@ -1,4 +1,4 @@
-"""Loops over arrays, and over what ``enumerate``, ``zip`` and ``reversed`` make of them."""
+"""Loops over arrays, and over ``enumerate``, ``zip`` and ``reversed`` of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LOOPS = [
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_series_are_gone_through(loop: str) -> None:
+def test_iterables(loop: str) -> None:
     check(loop, names(), live={name for name in "sn" if f"{name} = " in loop or f"{name} += " in loop})
 
 
@@ -66,12 +66,12 @@ def test_targets_are_bound_afterwards() -> None:
         ("for k in range(2):\n    for a in zip():\n        s += 1", "nothing"),
     ],
 )
-def test_what_is_refused(loop: str, reason: str) -> None:
+def test_unsupported_code_is_refused(loop: str, reason: str) -> None:
     with pytest.raises(Untraceable, match=reason):
         trace(request(loop, names()))
 
 
-def test_a_served_loop_over_an_array() -> None:
+def test_compiled_loop_over_an_array() -> None:
     f = dc.accelerate(
         written("""
 def f(data, weights):

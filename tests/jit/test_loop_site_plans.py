@@ -1,4 +1,4 @@
-"""Loops whose plans are made beside the program, or found in the cache folder."""
+"""Loop sites with plans made in the background, or found in the cache folder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def until_served(f: Any) -> int:
     raise AssertionError("it was never served")
 
 
-def test_a_loop_that_comes_again_is_planned() -> None:
+def test_repeated_loops_are_planned() -> None:
     f = written(LONG)
     assert 1 <= until_served(f) <= 4
     assert client.REMOTE._process is not None or not client.REMOTE._usable
@@ -84,7 +84,7 @@ def test_short_loops_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dc.report().loops == 0 and not session.EXECUTOR.background._held
 
 
-def test_what_is_not_understood_is_told_by_the_other_process() -> None:
+def test_reasons_come_from_the_planner_process() -> None:
     f = written("""
         def f(x, n):
             for i in range(1, n):
@@ -101,7 +101,7 @@ def test_what_is_not_understood_is_told_by_the_other_process() -> None:
     assert dc.report().loops == 0
 
 
-def test_a_plan_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any) -> Any:
         raise RuntimeError("for this test")
 
@@ -115,7 +115,7 @@ def test_a_plan_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dc.report().loops == 0
 
 
-def test_want_of_memory_is_no_reason_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planning_is_retried_after_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, times = provider.obtained, []
 
     def fails(*args: Any) -> Any:
@@ -129,7 +129,7 @@ def test_want_of_memory_is_no_reason_for_ever(monkeypatch: pytest.MonkeyPatch) -
     assert len(times) == 2
 
 
-def test_loops_inside_of_one_that_runs_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inner_loops_of_a_long_running_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written("""
         def f(x, n):
             for t in range(n):
@@ -199,7 +199,7 @@ def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
     assert second[1:] == ["1", "0", "True", "False"] and int(second[0]) <= int(first[0])
 
 
-def test_short_loops_are_not_asked_about_for_a_while(monkeypatch):
+def test_short_loops_back_off(monkeypatch):
     for timer in [*backoff._timer]:  # of what has run before
         timer.join()
     wakes = []

@@ -1,4 +1,4 @@
-"""Random loops in functions, plain and accelerated."""
+"""Random programs with loops in functions, plain and accelerated."""
 
 from __future__ import annotations
 

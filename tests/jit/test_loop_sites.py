@@ -1,4 +1,4 @@
-"""Loops of accelerated functions, served by compiled code: the same results, errors and warnings."""
+"""Loop sites: compiled loops have the results, errors and warnings of the program."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def f(x, n, c=0.5):
 """
 
 
-def test_a_loop_is_served() -> None:
+def test_compiled_loop() -> None:
     f = written(SCAN)
     x = np.linspace(0, 1, 200)
     agree(f, x, 200, served=1)
@@ -150,7 +150,7 @@ def test_an_empty_range_binds_nothing() -> None:
     assert agree(f, np.zeros(5), 3) == 2
 
 
-def test_jit_off_leaves_functions_alone() -> None:
+def test_jit_off_rewrites_nothing() -> None:
     f = written(SCAN)
     code = f.__code__
     seen = []
@@ -160,7 +160,7 @@ def test_jit_off_leaves_functions_alone() -> None:
     assert seen == [code] and loops() == 0
 
 
-def test_the_code_is_there_while_the_function_runs() -> None:
+def test_code_is_rewritten_only_during_calls() -> None:
     f = written(SCAN)
     code = f.__code__
     seen = []
@@ -217,7 +217,7 @@ def test_closures() -> None:
     agree(f, np.arange(10.0), 10, served=1)
 
 
-def test_helpers_of_the_module_are_served_too() -> None:
+def test_loops_of_helper_functions() -> None:
     f = written("""
         import numpy as np
         def inner(x):
@@ -235,7 +235,7 @@ def test_helpers_of_the_module_are_served_too() -> None:
 @pytest.mark.parametrize(
     "line", ["x[i + 7] = 1.0", "x[i] = y[0, 1]", "x[i] = missing", "x[i] = x @ y[:3]", "x[i] = open"]
 )
-def test_errors_are_those_of_the_loop(line: str) -> None:
+def test_errors_are_raised_by_the_loop(line: str) -> None:
     f = written(f"""
         def f(x, y):
             for i in range(10):
@@ -262,7 +262,7 @@ def test_floating_point_exceptions(mode: Any, value: float) -> None:
         agree(f, x, y, np.float64(value), served=int(value != 0 or mode == "ignore"))
 
 
-def test_what_raises_again_and_again_is_left_alone() -> None:
+def test_loops_that_keep_raising_are_given_up() -> None:
     f = written("""
         def f(x, v):
             for i in range(20):
@@ -322,7 +322,7 @@ def test_division_by_zero_of_python_numbers() -> None:
     agree(f, np.arange(20.0), 0.0, served=0)
 
 
-def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written("""
         def f(x, n):
             for i in range(n):
@@ -339,7 +339,7 @@ def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     agree(f, np.arange(20.0), 4, served=0)
 
 
-def test_a_run_that_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     f = written(SCAN)
     x = np.linspace(0, 1, 200)
     agree(f, x, 200, served=1)
@@ -375,7 +375,7 @@ def f(x, n):
 
 
 @pytest.mark.parametrize("text", [SCAN, DOUBLED])
-def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_interrupts_come_before_or_after_a_loop(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """After what has several steps, or may have to be taken back; around what is one native call."""
     import signal
 
@@ -407,7 +407,7 @@ def test_an_interrupt_finds_a_loop_done_or_not_begun(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(x, want if text == SCAN else before)
 
 
-def test_reasons_are_told_once() -> None:
+def test_reasons_are_reported_once() -> None:
     f = written("""
         def f(x, n):
             for i in range(n):
@@ -420,7 +420,7 @@ def test_reasons_are_told_once() -> None:
     assert "loops run by Python, since" in str(dc.report())
 
 
-def test_strict_mode_is_about_calls() -> None:
+def test_strict_mode_does_not_concern_loops() -> None:
     f = written("""
         def f(x, n):
             for i in range(n):
@@ -487,7 +487,7 @@ def test_read_only_arrays() -> None:
         dc.accelerate(f)(np.zeros(30), x, 20)
 
 
-def test_what_is_pending_on_arrays_comes_first() -> None:
+def test_pending_work_runs_first() -> None:
     f = written("""
         import numpy as np
         def f(x, y, n):
@@ -517,7 +517,7 @@ def test_plain_arrays_of_the_module() -> None:
     assert loops() == 2
 
 
-def test_selections_are_not_served() -> None:
+def test_selections_run_in_python() -> None:
     f = written("""
         def f(x, m):
             y = x[m > 0]
@@ -543,7 +543,7 @@ def test_other_types_and_sizes() -> None:
     assert loops() > 3
 
 
-def test_ones_and_truths_are_different_keys() -> None:
+def test_one_and_true_have_different_guards() -> None:
     f = written("""
         def f(x, c):
             for i in range(3):
@@ -555,7 +555,7 @@ def test_ones_and_truths_are_different_keys() -> None:
         agree(f, np.ones(3), c)
 
 
-def test_a_loop_whose_sizes_always_change_is_left_alone() -> None:
+def test_loops_with_changing_sizes_are_given_up() -> None:
     f = written(SHIFT)
     g = dc.accelerate(f)
     for n in range(1, loop_sites.KEYS * 12):
@@ -591,7 +591,7 @@ def test_constants_and_helpers_that_change() -> None:
     agree(f, x, 10, served=0)
 
 
-def test_a_function_that_is_defined_anew() -> None:
+def test_redefined_functions() -> None:
     f = written(SHIFT)
     agree(f, np.zeros(9), np.zeros(9), 9, served=1)
     f.__code__ = written(SHIFT.replace("1.0", "2.0")).__code__
@@ -626,7 +626,7 @@ def test_threads() -> None:
     assert (not wrong and loops() == 120 and f.__code__.co_consts == written.__code__.co_consts) or not wrong
 
 
-def test_inner_loops_where_the_outer_one_is_not_understood() -> None:
+def test_inner_loops_of_unsupported_loops() -> None:
     f = written("""
         def f(x, n, log):
             for t in range(n):
@@ -675,7 +675,7 @@ def test_explain() -> None:
     assert len(found.regions) == 1 and "for i in range" in text and ":3" in text
 
 
-def test_each_function_of_one_code_is_served() -> None:
+def test_loops_of_functions_that_share_a_code_object() -> None:
     f = written("""
         def f(c):
             def inner(a):

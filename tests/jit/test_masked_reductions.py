@@ -1,4 +1,4 @@
-"""Loops that fold what masks choose: compiled code takes blocks of the arrays through all turns."""
+"""Loops with reductions of boolean selections, compiled block by block for all iterations."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def test_some_bins_have_none(fold: str) -> None:
 
 
 @pytest.mark.parametrize("fold", ["mean", "sum", "max"])
-def test_special_values_that_are_not_chosen_do_not_matter(fold: str) -> None:
+def test_unselected_special_values(fold: str) -> None:
     x, r = data()
     x[::3] = np.array([np.nan, np.inf, -np.inf])[np.arange(N)[::3] % 3]
     r[::3] = np.array([np.nan, np.inf, 2.0, -1.0])[np.arange(N)[::3] % 4]
     agree(BINS.replace("FOLD", fold), x, r, 9, served=True)
 
 
-def test_special_values_that_are_chosen() -> None:
+def test_selected_special_values() -> None:
     x, r = data()
     x[5], x[6] = np.inf, np.nan
     r[5], r[6] = 0.1, 0.7

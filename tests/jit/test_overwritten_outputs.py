@@ -1,4 +1,4 @@
-"""Loops that overwrite what they need not keep: if something is raised, they write it anew."""
+"""Loops without undo copies of arrays that they overwrite completely: after an error Python does it again."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def outcome(f: Any, arrays: list[np.ndarray], action: str, **state: str) -> tupl
         ("always", {"all": "ignore"}),
     ],
 )
-def test_what_is_left_is_what_is_left_without_kernels(
-    source: str, zeros: Any, action: str, state: Any
-) -> None:
+def test_results_are_those_of_python(source: str, zeros: Any, action: str, state: Any) -> None:
     f = written(source)
     fast, slow = dc.accelerate(f), dc.accelerate(written(source))
     for _ in range(2):
@@ -85,7 +83,7 @@ def test_what_is_left_is_what_is_left_without_kernels(
             assert got == outcome(f, inputs(*zeros), action, **state)
 
 
-def test_a_place_outside_leaves_what_comes_after_it() -> None:
+def test_an_index_out_of_bounds_ends_the_loop() -> None:
     f = written(PLACES, np=np)
     fast = dc.accelerate(f)
     for place in (0, 17):
@@ -95,7 +93,7 @@ def test_a_place_outside_leaves_what_comes_after_it() -> None:
         assert got == want and want[1] is not None
 
 
-def test_nothing_is_kept_of_what_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[Any] = []
     told: list[tuple[str, ...]] = []
 

@@ -1,5 +1,4 @@
-"""What Python and NumPy do besides computing: operands that are not asked for, errors, copies where there
-might be views.  Accelerated loops do it too."""
+"""Semantics of Python and NumPy in loops: short circuits, errors, and where NumPy copies or makes views."""
 
 from __future__ import annotations
 
@@ -57,14 +56,14 @@ def alike(f: Any, u: Any, *rest: Any) -> int:
     "test",
     ["u[i] > 0.5 and bump(u) > 2", "u[i] > 0.5 or bump(u) > 3", "0.5 < u[i] < bump(u)", "bump(u) > u[i] > 1"],
 )
-def test_operands_that_may_not_be_asked_for(test: str) -> None:
+def test_operands_that_python_may_not_evaluate(test: str) -> None:
     u = np.random.default_rng(1).random(30)
     assert alike(function(f"if {test}:\n    u[i] = 0.0"), u, 1.0, 2.0, 20) == 3 * (test[:3] != "0.5")
 
 
 @pytest.mark.parametrize("top", [np.nan, np.inf, -np.inf, 0.0, 1.0])
 @pytest.mark.parametrize("line", ["s = s + float(u[i]) / float(u[i + 1])", "s = s + float(u[i + 1]) / i"])
-def test_python_divides_nothing_by_zero(top: float, line: str) -> None:
+def test_division_by_zero_raises_for_any_dividend(top: float, line: str) -> None:
     u = np.random.default_rng(2).random(30) + 0.1
     assert alike(function(line), u, 1.0, 2.0, 20) == (0 if line.endswith("i") else 3)
     u[1], u[5], u[6] = top, top, 0.0
@@ -87,14 +86,14 @@ def test_arrays_of_one_element_are_no_scalars(line: str) -> None:
     alike(function(line), np.random.default_rng(3).random(30), 1.0, 2.0, 20)
 
 
-def test_powers_that_python_makes_complex() -> None:
+def test_complex_powers_of_negative_numbers() -> None:
     f = function("u[i] += abs(a**b)")
     u = np.random.default_rng(4).random(30)
     assert alike(f, u, 8.0, 1 / 3, 20) == 3
     assert alike(f, u, -8.0, 1 / 3, 20) == 0
 
 
-def test_what_fails_where_it_is_not_asked_for() -> None:
+def test_unevaluated_operands_may_fail() -> None:
     u = np.random.default_rng(5).random(30)
     alike(function("if u[i] > 2:\n    u[i] = a**b"), u, np.int32(3), np.int32(-2), 20)
     alike(function("if u[i].real > 2:\n    u[i] = a // b\nu[i] *= b"), u + 0j, 2 + 3j, 2.0, 20)
@@ -151,7 +150,7 @@ def test_positional_arguments_of_variances() -> None:
         "u[i] = np.sqrt(np.float32(1.0) - i)",
     ],
 )
-def test_exceptions_of_what_is_known(lines: str) -> None:
+def test_exceptions_of_constants(lines: str) -> None:
     """What a compiler computes itself is computed without floating-point exceptions."""
     u, f = np.random.default_rng(9).random(30), function(lines)
     with np.errstate(all="raise"):
@@ -165,7 +164,7 @@ _INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 
 @pytest.mark.parametrize("char", _INTEGERS)
 @pytest.mark.parametrize("line", ["u[i] = a[i]", "u[i] += a[i]", "u[i:] = a[i]", "u[i] = float(a[i])"])
-def test_integers_take_only_what_fits_them(char: str, line: str) -> None:
+def test_values_that_do_not_fit_integers(char: str, line: str) -> None:
     """Of a scalar that is assigned; of an array they take what the processor makes of it."""
     f, info = function(line), np.iinfo(char)
     u = np.arange(12).astype(char)
@@ -184,7 +183,7 @@ def test_integers_take_only_what_fits_them(char: str, line: str) -> None:
     assert alike(function("u[u < 3] = float(a[i])"), u, np.full(12, 1e30), 2.0, 9) == 0
 
 
-def test_what_a_few_turns_have_written_when_one_fails() -> None:
+def test_partial_writes_before_an_error() -> None:
     f = function("u[n - i] = b - i\nu = a\na[1:] += a[:-1]")
     u, a = np.arange(9, dtype="u4"), np.ones(9, "u4")
     wanted, found = (u.copy(), a.copy()), (u.copy(), a.copy())
@@ -235,7 +234,7 @@ def test_two_names_of_one_new_array(below: int) -> None:
     ],
 )
 @pytest.mark.parametrize("head", ["for i in range(n):", "while i < n:\n        i += 1"])
-def test_names_of_arrays_that_another_name_had(lines: str, head: str) -> None:
+def test_names_that_take_over_arrays(lines: str, head: str) -> None:
     """What is bound to one of them afterwards, and what is written into that."""
     text = f"def f(u, v, n):\n    o, t, s, i = u, v, 0.0, 0\n    {head}\n"
     text += "".join(f"        {line}\n" for line in lines.split("\n"))
@@ -260,7 +259,7 @@ def test_products_of_complex_scalars(char: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["s = b - u[i]", "s += b == u[i]", "s = b * float(u[i])"])
-def test_complex_numbers_of_python_take_float64_for_floats(line: str) -> None:
+def test_python_complex_with_float64(line: str) -> None:
     """What they give is none of NumPy's scalars."""
     assert alike(function(line), np.arange(30.0), 1.0, 1 + 2j, 20) == 0
     alike(function(line), np.arange(30.0), 1.0, np.complex128(1 + 2j), 20)
@@ -280,7 +279,7 @@ def test_complex_numbers_of_python_take_float64_for_floats(line: str) -> None:
         ("t = math.sqrt(a[i])\nu[i] = i", "f8", -1.0),
     ],
 )
-def test_what_nobody_reads_raises_too(line: str, char: str, wrong: float) -> None:
+def test_dead_values_raise(line: str, char: str, wrong: float) -> None:
     f, u, a = function(line), np.zeros(30, "i1"), np.arange(1, 31).astype(char) % 20
     a[19] = 1
     assert alike(f, u, a, 5, 25) == 3
@@ -289,7 +288,7 @@ def test_what_nobody_reads_raises_too(line: str, char: str, wrong: float) -> Non
 
 
 @pytest.mark.parametrize("line", ["t = a[i] + a[i + 1]\nu[i] = 1", "u[i] = a[i] * a[i + 1]\nu[i] = 1"])
-def test_integers_that_overflow_where_nobody_reads_them(line: str) -> None:
+def test_dead_integers_overflow(line: str) -> None:
     f, a = function(line), np.arange(30)
     a[6:8] = 2**63 - 1
     for g in (f, dc.accelerate(f)):
@@ -305,7 +304,7 @@ def test_integers_that_overflow_where_nobody_reads_them(line: str) -> None:
         "if j != 1:\n    u, b = b, u\nu[0] = u[0] + s\nb[0] = p",
     ],
 )
-def test_scalars_of_before_turns_that_are_traced_again(lines: str) -> None:
+def test_scalars_after_a_retraced_body(lines: str) -> None:
     """They are read where they were, not where the first attempt has stored them."""
     inner = "".join(f"            {line}\n" for line in lines.split("\n"))
     text = "def f(u, b, c, n):\n    s, b, c = 0.5, b * 1, c * 1\n    for i in range(n):\n"
@@ -315,7 +314,7 @@ def test_scalars_of_before_turns_that_are_traced_again(lines: str) -> None:
     assert alike(f, u, b, c, 4)
 
 
-def test_the_order_of_arrays_that_are_carried() -> None:
+def test_memory_order_of_loop_carried_arrays() -> None:
     head = "def f(u, n):\n    w = u * 1\n    for i in range(n):\n"
     for lines in (
         "        for j in range(3):\n            w = u * 2\n        u = (u + 1).T\n",
@@ -329,7 +328,7 @@ def test_the_order_of_arrays_that_are_carried() -> None:
             assert [x.strides for x in found] == [x.strides for x in wanted]
 
 
-def test_turns_left_out_that_would_go_past_an_array() -> None:
+def test_no_iterations_past_the_end_of_an_array() -> None:
     """What such a loop overwrites is kept for a second run; that ends where the array does."""
     f = written(
         "def f(u, n):\n    for i in range(n):\n        if i == 1:\n"
@@ -343,7 +342,7 @@ def test_turns_left_out_that_would_go_past_an_array() -> None:
         assert alike(f, u, 14) == 3
 
 
-def test_roots_that_are_only_asked_for_zero_are_taken() -> None:
+def test_roots_used_only_as_conditions() -> None:
     """LLVM takes the truth of a root for that of its operand."""
     asked: list[Callable[[Any], Any]] = [
         lambda x: np.sqrt(x).astype(bool), lambda x: np.sqrt(x) != 0.0, lambda x: np.logical_not(np.sqrt(x)),
@@ -361,7 +360,7 @@ def test_roots_that_are_only_asked_for_zero_are_taken() -> None:
                 np.testing.assert_array_equal(found, f(x))
 
 
-def test_roots_in_loops_that_are_only_asked_for_zero() -> None:
+def test_roots_used_only_as_conditions_in_loops() -> None:
     f = written("""
         import numpy as np
         def f(a, b):

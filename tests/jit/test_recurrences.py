@@ -1,4 +1,4 @@
-"""Recurrences over rows and columns, and elements that loops go on with, as Python computes them."""
+"""Loops with recurrences over rows, columns and elements."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_several_rows_run_at_once() -> None:
     assert "carries scalars" in text
 
 
-def test_what_is_raised_in_sweeps_is_said() -> None:
+def test_exceptions_in_sweeps() -> None:
     f = written(
         SWEEP.format(rows=UP, columns="range(1, m - 1)", row="pass", value="u[i, j - 1] * u[i - 1, j]")
     )
@@ -108,7 +108,7 @@ FOLD = """
         "c[i, j] - c[k, j]",
     ],
 )
-def test_elements_that_loops_go_on_with(dtype: str, value: str) -> None:
+def test_loop_carried_elements(dtype: str, value: str) -> None:
     f = written(FOLD.format(value=value))
     rng = np.random.default_rng(3)
     agree(f, rng.integers(0, 3, (9, 9)).astype(dtype), 9)
@@ -208,7 +208,7 @@ INTEGERS = [
 
 @settings(max_examples=80, deadline=None)
 @given(st.data())
-def test_ints_that_pass_from_turn_to_turn(data: st.DataObject) -> None:
+def test_loop_carried_ints(data: st.DataObject) -> None:
     """Some never fall below 0, which is used; some do, and some become too large to be counted with."""
     first, second = (data.draw(st.sampled_from(INTEGERS)) for _ in range(2))
     f = written(f"""
@@ -233,7 +233,7 @@ def test_ints_that_pass_from_turn_to_turn(data: st.DataObject) -> None:
     agree(f, *arguments)
 
 
-def test_an_int_that_becomes_too_large_tells_no_place_outside() -> None:
+def test_an_int_that_grows_too_large_is_no_valid_index() -> None:
     """Not even in the turns that compiled code goes on with."""
     f = written("""
         def f(x, s, n):

@@ -1,4 +1,4 @@
-"""Traced loops leave what NumPy leaves: bit for bit but for sums."""
+"""Traced loops give NumPy's results: bit for bit but for sums."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_update_reads_all_before_it_writes() -> None:
     check("for k in range(2, 7):\n    y = x[:k]\n    y += x[k - 1::-1]", dict(x=data(9)), live=())
 
 
-def test_values_are_kept_before_memory_changes() -> None:
+def test_values_are_stored_before_memory_changes() -> None:
     check(
         """
 for k in range(1, 5):
@@ -57,7 +57,7 @@ for k in range(1, 5):
     )
 
 
-def test_scalars_pass_from_turn_to_turn() -> None:
+def test_loop_carried_scalars() -> None:
     loop = """
 for k in range(1, r.shape[0]):
     beta *= 1.0 - alpha * alpha
@@ -73,7 +73,7 @@ for k in range(1, r.shape[0]):
     check("for k in range(5):\n    s += x[k]", dict(s=0, x=data(5)))
 
 
-def test_the_first_turn_may_not_differ() -> None:
+def test_the_first_iteration_may_not_differ() -> None:
     names: dict[str, Any] = dict(x=data(9, dtype="f4"), s=0.5, t=np.float64(0.1))
     loop = "for k in range(9):\n    x[k] = x[k] * s\n    s = t * 1.1"
     assert "first iteration" in refused(loop, **names)
@@ -142,7 +142,7 @@ def test_sums_and_shapes() -> None:
     check("for i in range(5):\n    y[i] = w[:, 0] @ x[i]", names, rtol=1e-12)
 
 
-def test_what_is_refused() -> None:
+def test_unsupported_code_is_refused() -> None:
     x = data(5)
     assert "in bounds" in refused("for i in range(5):\n    x[i + 1] = 0", x=x)
     assert "fit" in refused("for i in range(5):\n    x[:i] = x", x=x)
@@ -182,7 +182,7 @@ for k in range(4):
     + ["var()", "std(ddof=1)"],
 )
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "?"])
-def test_folds_of_what_a_mask_chooses(fold: str, dtype: str) -> None:
+def test_reductions_of_selections(fold: str, dtype: str) -> None:
     if fold[:3] in ("mea", "var", "std") and dtype in ("i4", "?"):
         pytest.skip("it is left to NumPy")
     a, b = data(6, 4).astype(dtype), data(6).astype(dtype)
@@ -193,7 +193,7 @@ def test_folds_of_what_a_mask_chooses(fold: str, dtype: str) -> None:
         check(f"for k in range(4):\n    s[k] = a[a >= 0].{fold}", names, rtol=1e-6)
 
 
-def test_how_many_a_mask_chooses() -> None:
+def test_lengths_of_selections() -> None:
     names = dict(np=np, a=data(6, 4), b=data(6), o=np.zeros(6), n=np.zeros(6, int), c=0, s=0, k=0)
     check(
         """
@@ -214,7 +214,7 @@ for k in range(6):
     assert "mask" in refused("for k in range(3):\n    x = np.count_nonzero(a)", a=data(3), np=np)
 
 
-def test_folds_of_rows_that_a_mask_chooses_along_other_axes_are_refused() -> None:
+def test_reductions_of_selected_rows_along_other_axes_are_refused() -> None:
     m = np.array([1, 0, 1], bool)
     for axis in ("-1", "1", "(0, 1)"):
         assert "along an axis" in refused(f"for k in range(3):\n    x = a[m].sum({axis})", a=data(3, 4), m=m)
@@ -253,13 +253,13 @@ for k in range(4):
     assert "one without axes" in refused("for k in range(3):\n    x = np.roll(x, 1)", np=np, x=data(5, 2))
 
 
-def test_results_in_another_order_are_refused() -> None:
+def test_results_in_another_memory_order_are_refused() -> None:
     x = np.asfortranarray(data(3, 4))
     assert "order" in refused("for k in range(3):\n    y = x + k", x=x)
     check("for k in range(3):\n    y = (x + k)[0] * 2", dict(x=x))
 
 
-def test_results_are_the_objects_that_they_were() -> None:
+def test_results_keep_object_identity() -> None:
     x = data(5)
     traced = check(
         "for k in range(3):\n    y = x\n    y += 1\n    n = 7\n    z = y[:2] * k", dict(x=x, y=x, z=x)
@@ -271,7 +271,7 @@ def test_results_are_the_objects_that_they_were() -> None:
     assert "view" in refused("for k in range(3):\n    y = x[1:]", x=x)
 
 
-def test_places_that_depend_on_data() -> None:
+def test_data_dependent_indices() -> None:
     at = np.array([[0, 3, -1], [2, 2, 1]])
     names: dict[str, Any] = dict(
         np=np, x=data(5), A=data(4, 5), at=at, y=np.zeros((2, 3)), z=np.zeros((2, 3, 5))
@@ -336,7 +336,7 @@ for i in range(2):
     check("for i in range(2):\n    r = x @ x + r", dict(x=data(40, 40), r=data(40, 40)), rtol=1e-12)
 
 
-def test_arrays_that_change_their_names() -> None:
+def test_permuted_names_of_arrays() -> None:
     loop = """
 for k in range(7):
     v[1:-1] = u[1:-1] * 0.5 + u[2:] * k + u[:-2]
@@ -354,7 +354,7 @@ for k in range(7):
     )
 
 
-def test_few_turns_that_are_not_alike() -> None:
+def test_few_different_iterations() -> None:
     check("for k in range(6):\n    x[k // 2] += w[k % 3] * 2**k", dict(x=data(5), w=(1.5, 2, 3)))
 
 
@@ -392,7 +392,7 @@ for i in range(8):
     check("for i in range(8):\n    while 3 * count < i:\n        count += 1\n    x[i] = count", dict(names))
 
 
-def test_arrays_that_each_turn_makes_anew() -> None:
+def test_arrays_made_in_each_iteration() -> None:
     loop = """
 while d > 1e-9:
     y = x - (x * x - 2.0) / (2.0 * x)

@@ -1,4 +1,4 @@
-"""Which loops of NPBench's kernels are traced: NPBENCH is a checkout of it."""
+"""The loops of NPBench's kernels that are traced; NPBENCH is a checkout of it."""
 
 from __future__ import annotations
 

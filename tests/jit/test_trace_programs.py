@@ -1,4 +1,4 @@
-"""Random loop programs: what is traced leaves what NumPy leaves, and what NumPy refuses is not traced."""
+"""Random loop programs: traced ones give NumPy's results, and none is traced that NumPy refuses."""
 
 from __future__ import annotations
 

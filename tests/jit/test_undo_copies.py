@@ -1,4 +1,4 @@
-"""Copies that loops make of what they overwrite give it back to the bit."""
+"""Undo copies of arrays that loops overwrite restore them to the bit."""
 
 import warnings
 
@@ -23,7 +23,7 @@ SPECIAL = [0.0, -0.0, 1.0, np.nan, np.inf, 5e-324]
     st.sampled_from([1, 7, 100_000]),
     st.sampled_from(["C", "F"]),
 )
-def test_all_is_as_it_was(char, usual, others, stretch, order):
+def test_restored_bits(char, usual, others, stretch, order):
     with np.errstate(all="ignore"):
         a = np.full((400, 250), np.array(usual).astype(char), char, order)
         for at, value in others:
@@ -35,7 +35,7 @@ def test_all_is_as_it_was(char, usual, others, stretch, order):
 
 
 @pytest.mark.parametrize("a", [np.zeros((512, 512)), np.eye(512), np.full((300, 300), -0.0, "f")])
-def test_what_is_nearly_all_the_same_takes_no_memory(monkeypatch, a):
+def test_nearly_constant_arrays_are_compressed(monkeypatch, a):
     monkeypatch.setattr(undo_copies, "empty", None)
     before = a.tobytes()
     held = UndoCopy(a)
@@ -44,7 +44,7 @@ def test_what_is_nearly_all_the_same_takes_no_memory(monkeypatch, a):
     assert a.tobytes() == before
 
 
-def test_what_is_not_is_copied():
+def test_other_arrays_are_copied():
     a = np.random.default_rng(1).random((300, 300))
     a[:150] = 0.0
     before, held = a.copy(), UndoCopy(a)
@@ -62,7 +62,7 @@ def f(out, data):
 
 
 @pytest.mark.parametrize("top", [1.0, 1e200, np.inf])
-def test_a_loop_of_products_runs_again_from_what_it_overwrote(monkeypatch, top):
+def test_a_failed_loop_of_products_starts_from_its_undo_copies(monkeypatch, top):
     fill, copies = written(FILL), []
     monkeypatch.setattr(run_loop, "UndoCopy", lambda a: copies.append(a) or UndoCopy(a))
     data = np.random.default_rng(2).random((400, 300))

@@ -1,4 +1,4 @@
-"""Loops from source: requests for them, and what compiled code and NumPy leave of the same names."""
+"""Tracing requests for loops in source text, and their results beside NumPy's."""
 
 from __future__ import annotations
 

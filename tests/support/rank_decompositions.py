@@ -1,4 +1,4 @@
-"""NumPy's functions of arrays over many ranks that come down to others, in groups, beside NumPy's own."""
+"""Programs with decomposed NumPy functions on distributed arrays, in groups, beside NumPy's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random keys of NumPy's, and what is read and written by them: arrays over many ranks beside plain ones."""
+"""Random index expressions, read and written through on distributed arrays and plain ones."""
 
 from __future__ import annotations
 

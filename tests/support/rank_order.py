@@ -1,4 +1,5 @@
-"""Sets, medians, quantiles, counts and transforms of arrays over many ranks, beside NumPy's."""
+"""Programs with sets, medians, quantiles, counts and transforms of distributed arrays, beside NumPy's
+results."""
 
 from __future__ import annotations
 

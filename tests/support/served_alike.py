@@ -1,4 +1,4 @@
-"""What calls of plain and of accelerated functions give, raise, warn of and leave."""
+"""Results, errors, warnings and side effects of plain and accelerated functions, compared."""
 
 from __future__ import annotations
 

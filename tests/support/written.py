@@ -1,4 +1,4 @@
-"""Functions of program texts, whose sources can be found like those of files."""
+"""Functions compiled from program text, whose source can be found as that of files."""
 
 from __future__ import annotations
 

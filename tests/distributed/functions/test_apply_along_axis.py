@@ -1,4 +1,4 @@
-"""`numpy.apply_along_axis` over many ranks, and which functions ranks may share out."""
+"""Distributed `numpy.apply_along_axis`, and which functions are known to be pure."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ NOT_KNOWN: list[Callable[..., Any]] = [
 
 @pytest.mark.parametrize("function", FINE)
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_lines_are_shared_out(function: Callable[..., Any], axis: int) -> None:
+def test_ranks_share_lines(function: Callable[..., Any], axis: int) -> None:
     def program() -> None:
         a = np.random.default_rng(0).integers(0, 9, (5, 3, 4)).astype(float)
         with dc.options(distribute_above=0, eager_below=0, strict=True):
@@ -118,11 +118,11 @@ def test_lines_are_shared_out(function: Callable[..., Any], axis: int) -> None:
 
 
 @pytest.mark.parametrize("function", NOT_KNOWN)
-def test_all_ranks_make_all_calls_of_others(function: Callable[..., Any]) -> None:
+def test_impure_functions_are_called_on_all_ranks(function: Callable[..., Any]) -> None:
     assert not is_pure(function)
 
 
-def test_calls_are_counted_as_in_one_process() -> None:
+def test_number_of_calls() -> None:
     def program() -> None:
         a = np.arange(12.0).reshape(4, 3)
         found = np.apply_along_axis(_stepwise(), 1, dc.distribute(a))
@@ -131,7 +131,7 @@ def test_calls_are_counted_as_in_one_process() -> None:
     run(3, program)
 
 
-def test_lines_that_are_written_are_those_of_the_array() -> None:
+def test_written_lines() -> None:
     def program() -> None:
         a = np.arange(12.0).reshape(4, 3)
         x = dc.distribute(a)
@@ -142,7 +142,7 @@ def test_lines_that_are_written_are_those_of_the_array() -> None:
     run(3, program)
 
 
-def test_what_fails_fails_on_all_ranks() -> None:
+def test_errors_are_raised_on_all_ranks() -> None:
     def picky(v: Any) -> Any:
         return v[: int(v[0])]
 
@@ -155,7 +155,7 @@ def test_what_fails_fails_on_all_ranks() -> None:
     run(3, program)
 
 
-def test_arrays_of_a_call_are_its_ranks_own() -> None:
+def test_arrays_of_a_call_are_local() -> None:
     def made(v: Any) -> Any:
         return np.asarray(dc.zeros(4) + v.sum()).sum() * dc.ones(2)
 

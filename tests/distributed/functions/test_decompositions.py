@@ -1,4 +1,4 @@
-"""Functions that come down to others over simulated ranks: as NumPy, and nothing is gathered."""
+"""Decompositions of NumPy's functions on distributed arrays: NumPy's results, and nothing is gathered."""
 
 from __future__ import annotations
 

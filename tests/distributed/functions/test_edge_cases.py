@@ -1,4 +1,4 @@
-"""Calls at the edge of what NumPy takes, over many ranks: its results, or its errors."""
+"""Edge cases of NumPy's functions on distributed arrays: NumPy's results or errors."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_as_numpy(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("function", [np.nanmedian, lambda x, axis: np.nanquantile(x, 0.5, axis)])
-def test_all_ranks_warn_of_what_one_has(function: Callable[..., Any]) -> None:
+def test_warnings_are_issued_on_all_ranks(function: Callable[..., Any]) -> None:
     values = np.arange(24.0).reshape(6, 4)
     values[5] = np.nan
 

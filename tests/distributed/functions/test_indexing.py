@@ -1,4 +1,5 @@
-"""Elements read and written by keys, masks and places, in arrays over many ranks: as NumPy, not gathered."""
+"""Reads and writes of distributed arrays by index arrays and masks: NumPy's results, and nothing is
+gathered."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_nothing_is_gathered(name: str) -> None:
 
 
 @pytest.mark.parametrize("key", [BITS, ROWS, (ROWS, COLUMNS)], ids=["mask", "rows", "places"])
-def test_an_array_whole_on_every_rank_gathers_no_key(key: Any) -> None:
+def test_replicated_arrays_gather_no_index(key: Any) -> None:
     wanted = TABLE.copy()
     wanted[key] = 1.5
 
@@ -85,7 +86,7 @@ def test_an_array_whole_on_every_rank_gathers_no_key(key: Any) -> None:
     dc.comm.run(4, program)
 
 
-def test_a_few_elements_send_a_few() -> None:
+def test_few_elements_send_few_bytes() -> None:
     def program() -> int:
         x = dc.distribute(np.zeros(100_000))
         before = dc.comm.world().counts.bytes_sent
@@ -98,7 +99,7 @@ def test_a_few_elements_send_a_few() -> None:
 
 
 @pytest.mark.parametrize("value", [300, [1, 2, 3], "x", None])
-def test_what_numpy_refuses(value: Any) -> None:
+def test_errors_are_numpys(value: Any) -> None:
     def program() -> None:
         plain = np.zeros(9, np.int8)
         with pytest.raises((ValueError, OverflowError, TypeError)) as theirs:

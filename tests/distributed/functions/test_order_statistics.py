@@ -1,4 +1,4 @@
-"""Sets, medians, quantiles, counts and transforms over simulated ranks: as NumPy, and nothing is gathered."""
+"""Distributed sets, medians, quantiles, counts and transforms: NumPy's results, and nothing is gathered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of ordinary programs on arrays in blocks, in which nothing may be gathered."""
+"""Lines of ordinary programs on distributed arrays, which gather nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_lines(name: str) -> None:
         run(ranks, program)
 
 
-def test_running_sums_of_what_was_never_laid_out() -> None:
+def test_cumulative_sums_of_replicated_arrays() -> None:
     def program() -> None:
         a = np.random.default_rng(0).integers(0, 9, (6, 20))
         with dc.options(distribute_above=0, eager_below=0, grid=(1, 3), strict=True):
@@ -91,7 +91,7 @@ def test_files_that_one_rank_writes(tmp_path: Path) -> None:
     assert "(gathered)" not in str(dc.report())
 
 
-def test_few_numbers_are_added_one_after_the_other_as_by_numpy() -> None:
+def test_small_cumulative_sums_have_numpys_bits() -> None:
     draw = np.random.default_rng(1)
     a = (draw.random((23, 3)) * 7 - 5.3j).astype("F")
     x = draw.random(301).astype("f")
@@ -111,7 +111,7 @@ def test_few_numbers_are_added_one_after_the_other_as_by_numpy() -> None:
 
 
 @pytest.mark.parametrize("ufunc", [np.maximum, np.logical_or, np.fmin])
-def test_running_folds_of_what_all_ranks_have_whole(ufunc: np.ufunc) -> None:
+def test_accumulate_of_replicated_arrays(ufunc: np.ufunc) -> None:
     """Each takes its part; what travels is what the parts come to."""
     draw = np.random.default_rng(1).integers(-9, 9, 3000).astype(float)
 

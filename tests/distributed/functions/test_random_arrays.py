@@ -1,4 +1,4 @@
-"""Random arrays over many ranks have the bits of NumPy's single stream, and no rank has them whole."""
+"""Distributed random arrays have the bits of NumPy's single stream, and no rank has them whole."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_legacy_generators(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dc.comm.run(3, program)
 
 
-def test_a_rank_draws_its_own_block_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_draw_only_their_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes: list[Any] = []
     plain = random_arrays.block
 
@@ -106,7 +106,7 @@ def test_a_rank_draws_its_own_block_alone(monkeypatch: pytest.MonkeyPatch) -> No
     assert [math.prod(shape) for shape in shapes] == [30] * 4
 
 
-def test_mistakes_are_numpys() -> None:
+def test_invalid_arguments_raise_numpys_errors() -> None:
     def program() -> None:
         with dc.options(distribute_above=0):
             g = dc.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Ufuncs and products without a kernel, of arrays in blocks: each rank does its own elements."""
+"""Distributed ufuncs and products without a kernel."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_calls(name: str) -> None:
         run(ranks, program)
 
 
-def test_what_numpy_says_it_says_on_all_ranks() -> None:
+def test_numpys_errors_and_warnings_on_all_ranks() -> None:
     def program() -> None:
         with dc.options(distribute_above=0, eager_below=0):
             x = dc.distribute(np.arange(-6, 6))
@@ -74,7 +74,7 @@ def test_what_numpy_says_it_says_on_all_ranks() -> None:
     run(3, program)
 
 
-def test_operands_that_fit_in_no_way_raise_what_numpy_raises() -> None:
+def test_operands_that_do_not_broadcast() -> None:
     def program() -> None:
         x, z = np.ones((4, 6)), np.ones((4, 6), "D")
         for ufunc, a in ((np.divmod, z), (np.divmod, x), (np.gcd, x), (np.power, x.astype(int))):
@@ -88,7 +88,7 @@ def test_operands_that_fit_in_no_way_raise_what_numpy_raises() -> None:
         run(3, program)
 
 
-def test_objects_stay_where_they_are() -> None:
+def test_object_arrays_are_not_sent() -> None:
     """They do not travel; and a function of the user's is called for each element on every rank."""
 
     def program() -> None:

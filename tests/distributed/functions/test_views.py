@@ -1,4 +1,4 @@
-"""Views of arrays in blocks in other shapes and dtypes: parts of complex arrays, reshapes of slices."""
+"""Views of distributed arrays in other shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_programs(program: Callable[[Any, Any], Any], jit: str) -> None:
         run(ranks, check)
 
 
-def test_a_view_is_of_the_same_memory_after_it_was_gathered() -> None:
+def test_views_share_memory_after_gathering() -> None:
     def check() -> None:
         with dc.options(distribute_above=0, eager_below=0):
             x = dc.distribute(np.arange(24.0).reshape(6, 4))
@@ -119,7 +119,7 @@ def test_a_view_is_of_the_same_memory_after_it_was_gathered() -> None:
     run(3, check)
 
 
-def test_nothing_is_gathered_for_nothing() -> None:
+def test_unused_views_gather_nothing() -> None:
     def check() -> None:
         with dc.options(distribute_above=0, eager_below=0, strict=True):
             x = dc.distribute(np.arange(24.0).reshape(6, 4))
@@ -131,7 +131,7 @@ def test_nothing_is_gathered_for_nothing() -> None:
     run(3, check)
 
 
-def test_what_failed_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_recording_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     before, told = executor._run_distributed, set[int]()
 
     def once(*args: Any) -> Any:
@@ -157,7 +157,7 @@ def test_what_failed_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_what_is_divided_and_writes_into_plain_memory_does_not_wait(ranks: int) -> None:
+def test_split_recordings_that_write_to_plain_memory_run_at_once(ranks: int) -> None:
     def program() -> None:
         with dc.options(distribute_above=0, eager_below=0):
             x = dc.asarray(np.arange(1.0, 5.0))

@@ -1,4 +1,4 @@
-"""Functions of whole arrays that lie over simulated ranks: as NumPy, and nothing is gathered for them."""
+"""NumPy's functions of whole distributed arrays: NumPy's results, and nothing is gathered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("name", CALLS)
-def test_as_numpy_and_not_gathered(name: str, ranks: int) -> None:
+def test_results_are_numpys_and_nothing_is_gathered(name: str, ranks: int) -> None:
     call = CALLS[name]
     wanted = call(TABLE, LINE)
 
@@ -59,7 +59,7 @@ def test_as_numpy_and_not_gathered(name: str, ranks: int) -> None:
     dc.comm.run(ranks, program)
 
 
-def test_results_are_computed_with() -> None:
+def test_results_are_used_further() -> None:
     def program() -> None:
         with dc.options(distribute_above=0, jit="eager", eager_below=0):
             found = np.take(dc.distribute(TABLE), np.array([3, -1, 3]), axis=1) + 1
@@ -69,7 +69,7 @@ def test_results_are_computed_with() -> None:
 
 
 @pytest.mark.parametrize("bad", [203, -204])
-def test_places_outside(bad: int) -> None:
+def test_indices_out_of_bounds(bad: int) -> None:
     def program() -> None:
         with dc.options(distribute_above=0):
             line = dc.distribute(LINE)
