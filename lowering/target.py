@@ -1,86 +1,205 @@
-"""What a target is, and the table of them.
-
-A target turns a kernel into source text (a pure function), the source into code (bytes that may be kept
-on disk), and the code into a ``Launch``.  How a launch is called is the same for every CPU target:
-
-* Each phase becomes a C function ``int32_t phaseK(const int64_t *args, int64_t lo, int64_t hi)``.
-  ``args`` holds the pointers in the order of ``Kernel.buffers``, then the integers in the order of
-  ``Kernel.ints``.  The result is ``DIVIDE`` if an integer was divided by zero, else 0.
-* ``Launch`` takes one block of int64 (``Launch.pack``): for each phase its extent and the work of one
-  iteration, then the pointers, then the integers.  It runs the phases one after the other, each on up to
-  ``threads`` threads, and gives back the floating-point flags that any of them raised.
-"""
+"""Targets as values: what a region goes through on its way to a program that runs; and the table of them."""
 
 from __future__ import annotations
 
 import importlib
+import os
+import sys
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-    from dcarray.lowering.kernel.nodes import Kernel, Op
-
-
-class Launch(Protocol):
-    """A loaded kernel."""
-
-    @property
-    def pack(self) -> Callable[..., bytes]:
-        """``pack(extent0, work0, extent1, work1, ..., *pointers, *ints)``, all Python integers."""
-
-    def __call__(self, arguments: bytes, threads: int) -> int:
-        """Run the kernel on packed arguments; returns the floating-point flags that were raised."""
+    from dcarray.ir.nodes import Call, Region, Stmt
+    from dcarray.ir.passes.base import Pass
+    from dcarray.ir.passes.pipeline import Pipeline
+    from dcarray.lowering.kernel.compiler import Compiler, LoadedKernel
+    from dcarray.lowering.kernel.nodes import Binding, Kernel, Op
+    from dcarray.lowering.libraries.dispatch import Library
+    from dcarray.lowering.program.nodes import Program
+    from dcarray.lowering.program.python_driver import Driver
 
 
-class Target(Protocol):
-    """A way to run kernels."""
+class Scheduler(Protocol):
+    """From a statement of a region to a kernel."""
+
+    def __call__(
+        self, stmt: Stmt, region: Region, *, cores: int, repeated: bool, exact: Callable[[Op], bool] | None
+    ) -> tuple[Kernel, Binding]:
+        """The kernel, and how its arguments come from the region's arrays and symbols.
+
+        ``repeated``: it is launched in a loop of the program, with the same sizes.  ``exact``: as
+        `Target.is_exact`, None if no operation has to have NumPy's bits.  Raises ``Unsupported`` if it cannot
+        be done, or cannot be proved right.
+        """
+
+
+class ProgramPrinter(Protocol):
+    """From a program to the driver that runs it."""
+
+    def __call__(self, program: Program, threads: int, fresh: bool = False) -> Driver: ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """A way to run regions.
+
+    Attributes
+    ----------
+    name : str
+    pipeline : callable
+        The passes, given the number of threads; 0 for a machine of which nothing is known.
+    schedule : Scheduler
+    is_exact : callable
+        Whether compiled code has NumPy's bits for an operation that IEEE 754 leaves open; other such
+        operations are left to NumPy's own loops.
+    compiler : Compiler
+    libraries : mapping of str to sequence of Library
+        For each operation of a library call the libraries that may serve it, best first.
+    printer : ProgramPrinter
+    memory_space : str
+        Where temporaries lie: their `place` in a region.
+    shares_arrays : bool
+        Whether a temporary and the array that its last reader makes of it become one array.
+    copies : bool
+        Whether a statement that only moves elements is a `Copy` of the program rather than a kernel.
+    """
 
     name: str
+    pipeline: Callable[[int], Pipeline]
+    schedule: Scheduler
+    is_exact: Callable[[Op], bool]
+    compiler: Compiler
+    libraries: Mapping[str, Sequence[Library]]
+    printer: ProgramPrinter
+    memory_space: str = "host"
+    shares_arrays: bool = True
+    copies: bool = False
 
-    def fingerprint(self) -> str:
-        """What code depends on besides its source: compiler, processor and library versions."""
-
-    def is_exact(self, op: Op) -> bool:
-        """Has it NumPy's bits itself for this operation, which IEEE 754 leaves open?"""
-
-    def emit(self, kernel: Kernel) -> str:
-        """The source of a kernel: deterministic, and a function of the kernel and the machine alone.
+    def with_pass(self, one: Pass, *, after: str | None = None, before: str | None = None) -> Target:
+        """This target with one pass more; see `Pipeline.with_pass`.
 
         Raises
         ------
-        Unsupported
-            If an operation cannot be done exactly.
+        ValueError
+            If there is no pass of the name, or both are given.
         """
+        pipeline = self.pipeline
+        pipeline(0).with_pass(one, after=after, before=before)
+        return replace(
+            self, pipeline=lambda threads: pipeline(threads).with_pass(one, after=after, before=before)
+        )
+
+    def with_library_call(self, op: str, run: str, serves: Callable[[Call, Region], bool]) -> Target:
+        """This target with one library more, which is asked first.
+
+        Parameters
+        ----------
+        op : str
+            The operation of the calls that it may serve.
+        run : str
+            The import path ``package.module:function`` of what does such a call, in the process that runs the
+            plan: ``function(writes, reads, attrs, own)`` fills the arrays ``writes`` and returns the
+            floating-point flags that NumPy does not know of, 0 if none.  ``own`` is None.
+        serves : callable
+            Whether it serves a call of a region.
+        """
+        from dcarray.lowering.libraries.dispatch import Library
+
+        known = self.libraries.get(op, ())
+        return replace(self, libraries={**self.libraries, op: (Library(run, serves), *known)})
+
+    # ---- as a compiler ------------------------------------------------------------------------------
+    @property
+    def key(self) -> str:
+        """See `Compiler`; targets that differ in other things share their code."""
+        return self.compiler.key
+
+    def fingerprint(self) -> str:
+        """See `Compiler`; with the source of one that is not of this package."""
+        return self.compiler.fingerprint() + _module_digest(type(self.compiler).__module__)
+
+    def emit(self, kernel: Kernel) -> str:
+        """See `Compiler`."""
+        return self.compiler.emit(kernel)
 
     def compile(self, source: str) -> bytes:
-        """Code for this machine.  Raises ``Unsupported`` when the compiler fails."""
+        """See `Compiler`."""
+        return self.compiler.compile(source)
 
-    def load(self, kernel: Kernel, code: bytes) -> Launch:
-        """Make code of ``compile`` callable; it stays loaded as long as the process lives."""
+    def load(self, kernel: Kernel, code: bytes) -> LoadedKernel:
+        """See `Compiler`."""
+        return self.compiler.load(kernel, code)
 
 
-_MODULES = {"cpu": "cpu.llvm.runtime", "c": "cpu.c.runtime"}
+_BUILT_IN = {
+    "cpu": "dcarray.lowering.cpu.llvm.target:TARGET",
+    "c": "dcarray.lowering.cpu.c.target:TARGET",
+}
 _loaded: dict[str, Target] = {}
 
 
 def names() -> tuple[str, ...]:
-    """The names of the targets."""
-    return tuple(_MODULES)
+    """The names of the targets that are built in."""
+    return tuple(_BUILT_IN)
 
 
-def get(name: str) -> Target:
-    """The target of that name; its module is imported when first asked for.
+def get(target: str | Target) -> Target:
+    """A target, by its name or by the import path ``package.module:NAME`` of a value of one's own; its module
+    is imported when first asked for.
 
     Raises
     ------
     ValueError
         If there is no such target.
     """
-    target = _loaded.get(name)
-    if target is None:
-        if name not in _MODULES:
-            raise ValueError(f"unknown target {name!r}; the targets are {', '.join(map(repr, _MODULES))}")
-        module = importlib.import_module(f"{__package__}.{_MODULES[name]}")
-        target = _loaded[name] = module.TARGET
-    return target
+    if isinstance(target, Target):
+        return target
+    found = _loaded.get(target)
+    if found is None:
+        found = _loaded[target] = _imported(target)
+    return found
+
+
+def _imported(name: str) -> Target:
+    module, _, value = _BUILT_IN.get(name, name).partition(":")
+    reason = ""
+    if module == "__main__":
+        reason = ": other processes cannot import '__main__'"
+    elif value:
+        try:
+            found = getattr(importlib.import_module(module), value)
+        except (ImportError, AttributeError) as error:
+            reason = f": {error}"
+        else:
+            if isinstance(found, Target):
+                return found
+            reason = ": it is no Target"
+    there = ", ".join(map(repr, _BUILT_IN))
+    raise ValueError(
+        f"unknown target {name!r}; the targets are {there}, and 'package.module:NAME' of one's own{reason}"
+    )
+
+
+def source_digest(name: str) -> str:
+    """A digest of the source of a target of one's own, with that of the package that it lies in; empty for
+    one that is built in."""
+    if name in _BUILT_IN:
+        return ""
+    get(name)
+    return _module_digest(name.partition(":")[0])
+
+
+@cache
+def _module_digest(name: str) -> str:
+    file = getattr(sys.modules[name], "__file__", None)
+    if file is None or name.startswith("dcarray."):
+        return ""
+    from dcarray.lowering.runtime.disk import digest, sha256
+
+    if sys.modules[name].__package__:
+        return digest(os.path.dirname(file))
+    with open(file, "rb") as source:
+        return sha256(source.read()).hexdigest()

@@ -92,12 +92,12 @@ PACKAGES = {
     "dcarray.ir": ("analysis", "passes"),
     "dcarray.ir.passes": ("portable", "cpu"),
     "dcarray.lowering": (
-        "errors", "kernel", "target", "nest", "runtime", "c_family", "cpu", "libraries", "program",
+        "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "cpu", "plan",
     ),
     "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "host"),
     "dcarray.lowering.cpu.llvm": (
         "types", "passes", "object_code", "text", "math", "ops", "thread_pool", "emitter", "routines",
-        "runtime",
+        "libraries", "target",
     ),
     "dcarray.comm": (
         "transport", "layout", "exchange", "algorithms", "planning",

@@ -29,7 +29,7 @@ new_deferred(OpSequence *c)
 static int
 means_the_same(OpSequence *c, PyObject *options)
 {
-    static const char *const names[] = {"eager_below", "threads", "fastmath", "debug", "device"};
+    static const char *const names[] = {"eager_below", "threads", "fastmath", "debug", "device", "target"};
     int same = options != NULL && options != Py_None;
     for (size_t k = 0; same && k < sizeof(names) / sizeof(names[0]); k++) {
         PyObject *one = PyObject_GetAttrString(options, names[k]);

@@ -32,12 +32,26 @@ class Options:
     cache_dir: str | None = None
     debug: bool = False
     grid: tuple[int, ...] | None = None
+    target: str = "cpu"
 
 
 def _device(value: Any) -> str:
     if isinstance(value, str) and value in DEVICES:
         return value
     raise ValueError(f"one of the devices there are: {', '.join(DEVICES)}")
+
+
+def _target(value: Any) -> str:
+    from dcarray.lowering import target
+
+    if isinstance(value, str):
+        try:
+            if value not in target.names():
+                target.get(value)
+        except ValueError as error:
+            raise ValueError(f"a target ({error})") from None
+        return value
+    raise ValueError("the name of a target, or an import path 'package.module:NAME'")
 
 
 def _jit(value: Any) -> str:
@@ -111,6 +125,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "cache_dir": _folder,
     "debug": _flag,
     "grid": _grid,
+    "target": _target,
 }
 
 
@@ -202,6 +217,9 @@ def options(**values: Any) -> Iterator[Options]:
         Whether the region is verified after every pass, and errors in compiling are raised.
     grid : sequence of int or None
         Ranks along the first axes of distributed arrays; None chooses a grid for each shape.
+    target : str
+        What regions are compiled for: ``"cpu"`` (LLVM), ``"c"`` (the system's C compiler), or the import path
+        ``"package.module:NAME"`` of a target of one's own (``docs/adding-a-target.md``).
 
     Yields
     ------

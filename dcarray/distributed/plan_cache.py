@@ -166,7 +166,7 @@ def slot_of(name: str) -> int:
 
 def region_request(region: Region, options: Options) -> requests.Located:
     """The request for the plan of local statements."""
-    return requests.Located(region, options.fastmath, options.threads, options.cache_dir)
+    return requests.Located(region, options.fastmath, options.threads, options.cache_dir, options.target)
 
 
 def compile_region(slot: PlanSlot[Ready], region: Region, options: Options) -> None:

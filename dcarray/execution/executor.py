@@ -36,17 +36,17 @@ class Executor:
     """The plans of a process."""
 
     def __init__(self) -> None:
-        # by fastmath, and by the exceptions that are not ignored
-        self._prepared: dict[tuple[bool, int], dict[Any, templates.Prepared]] = {}
-        self._forms: dict[tuple[bool, int], dict[Any, templates.Form]] = {}
+        # by the target, fastmath, and the exceptions that are not ignored
+        self._prepared: dict[tuple[str, bool, int], dict[Any, templates.Prepared]] = {}
+        self._forms: dict[tuple[str, bool, int], dict[Any, templates.Form]] = {}
         self.background = Background(_told_something)
 
-    def prepare(self, rec: Recording, fastmath: bool = False) -> templates.Prepared:
+    def prepare(self, rec: Recording, options: config.Options) -> templates.Prepared:
         """The entry of this log; its key has the windows' integers and who is still alive."""
         slots, unstored = rec.slots, rec.unstored
         live = tuple([k for k in rec.news if slots[k]() is not None and k != unstored])
         key = (tuple(rec.log), live, rec.kinds)
-        kind = fastmath, rec.watched
+        kind = options.target, options.fastmath, rec.watched
         plans = self._prepared.get(kind)
         if plans is None:
             plans, self._forms[kind] = self._prepared.setdefault(kind, {}), {}
@@ -98,7 +98,7 @@ class Executor:
         Exception
             Before anything is changed.
         """
-        prepared = self.prepare(rec, options.fastmath)
+        prepared = self.prepare(rec, options)
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
         form, tally = prepared.form, cost_model.tally
@@ -244,7 +244,7 @@ def _request(prepared: templates.Prepared, options: config.Options) -> Recorded:
     form = prepared.form
     return Recorded(
         *prepared.key, form.sample, prepared.values, tuple(form.saved),
-        options.fastmath, options.threads, options.cache_dir,
+        options.fastmath, options.threads, options.cache_dir, options.target,
     )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ class Compiled(PlanSlot[Any]):
         return self.plan
 
     def _make(self, options: config.Options) -> None:
+        from dcarray.lowering.cpu.llvm.thread_pool.linked import linked
         from dcarray.lowering.program import parcel
         from dcarray.plans import client
         from dcarray.plans.requests import Compilation
@@ -61,7 +62,7 @@ class Compiled(PlanSlot[Any]):
 
         def compiled() -> Any:
             parts = _elsewhere(request) if options.jit == "background" else None
-            return parcel.linked(*(parts or _here(request)))
+            return linked(*(parts or _here(request)))
 
         with suppress(parcel.Unfit, client.Refused, MemoryError):  # NumPy goes on serving
             self.make(compiled)

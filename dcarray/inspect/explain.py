@@ -89,7 +89,7 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     """The view of a recording; none where nothing of it would run."""
     options = current()
-    prepared = EXECUTOR.prepare(rec, options.fastmath)
+    prepared = EXECUTOR.prepare(rec, options)
     if not prepared.useful:
         return []
     lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.sites)}
@@ -222,7 +222,7 @@ class Collection:
         _watch(self._seen)
 
     def _seen(self, rec: Recording) -> None:
-        form = id(EXECUTOR.prepare(rec, current().fastmath).form)
+        form = id(EXECUTOR.prepare(rec, current()).form)
         if form not in self._forms:
             self._forms.add(form)
             if len(self._forms) <= self.MOST:

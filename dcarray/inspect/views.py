@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.ir.passes import Note
     from dcarray.lowering.kernel.nodes import Kernel
-    from dcarray.lowering.program.plan import Part, Plan
+    from dcarray.lowering.program.executable import Part, Plan
     from dcarray.plans.requests import Request
 
 __all__ = ["KernelView", "RegionView", "Stage", "view_program", "view_request"]
@@ -270,7 +270,8 @@ def _kernel(
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.kernel.nodes import text
     from dcarray.lowering.libraries import dispatch
-    from dcarray.lowering.program.nodes import HostCall, Launch
+    from dcarray.lowering.program.nodes import Copy, HostCall, Launch
+    from dcarray.lowering.target import get
 
     kernel = None
     step = part.step if isinstance(part.step, str) else plan.steps[part.step]
@@ -284,10 +285,14 @@ def _kernel(
             listing = text(kernel)
     elif isinstance(step, HostCall):
         kind, listing = "interpreter", f"no kernel: {step.reason}"
+    elif isinstance(step, Copy):
+        kind, listing = "call", "copy, by NumPy"
     else:
         assert isinstance(part.stmt, Call)
         kind = "call"
-        listing = f"library call {dispatch.described(part.stmt, plan.region, current().threads)}"
+        options = current()
+        libraries = get(options.target).libraries
+        listing = f"library call {dispatch.described(part.stmt, plan.region, options.threads, libraries)}"
     formula = tuple(statement_lines(part.whole, names))
     where = lines.get(part.stmt.loc, "")
     cost = fused(part.whole, plan.region)

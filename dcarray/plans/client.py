@@ -63,7 +63,7 @@ class Remote:
         return parcel, counts, reasons
 
     def code(self, request: Compilation) -> tuple[Any, ...]:
-        """What `dcarray.lowering.program.parcel.linked` takes.
+        """What `dcarray.lowering.cpu.llvm.thread_pool.linked` takes.
 
         Raises
         ------

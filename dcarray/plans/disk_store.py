@@ -79,8 +79,10 @@ def _shelf(folder: str) -> DiskCache | None:
 
 def _key(request: Request | Compilation) -> str:
     from dcarray.lowering.runtime.disk import sha256
+    from dcarray.lowering.target import source_digest
 
-    text = "\0".join(("plan", *_surroundings(), request.text()))
+    own = "" if isinstance(request, Compilation) else source_digest(request.target)
+    text = "\0".join(("plan", *_surroundings(), own, request.text()))
     return sha256(text.encode()).hexdigest()
 
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.ir.passes import Log as Notes
     from dcarray.ir.passes.pipeline import Observer
+    from dcarray.lowering.program.executable import Plan
     from dcarray.lowering.program.input_range_check import Planned as Look
-    from dcarray.lowering.program.plan import Plan
+    from dcarray.lowering.target import Target
 
 
 class Drawn(NamedTuple):
@@ -57,6 +58,8 @@ class Request(Protocol):
     def threads(self) -> int: ...
     @property
     def cache_dir(self) -> str | None: ...
+    @property
+    def target(self) -> str: ...
 
     def drawn(self) -> Drawn:
         """The region."""
@@ -79,6 +82,7 @@ class Recorded(NamedTuple):
     fastmath : bool
     threads : int
     cache_dir : str or None
+    target : str
         As the options of these names.
     """
 
@@ -91,6 +95,7 @@ class Recorded(NamedTuple):
     fastmath: bool
     threads: int
     cache_dir: str | None
+    target: str = "cpu"
 
     def drawn(self) -> Drawn:
         """The region of the log."""
@@ -126,6 +131,7 @@ class Located(NamedTuple):
     fastmath : bool
     threads : int
     cache_dir : str or None
+    target : str
         As the options of these names.
     """
 
@@ -133,6 +139,7 @@ class Located(NamedTuple):
     fastmath: bool
     threads: int
     cache_dir: str | None
+    target: str = "cpu"
 
     def drawn(self) -> Drawn:
         """The region."""
@@ -142,7 +149,7 @@ class Located(NamedTuple):
         """All that the plan depends on."""
         from dcarray.ir.text import dump
 
-        return repr((dump(self.region), self.fastmath, self.threads))
+        return repr((dump(self.region), self.fastmath, self.threads, self.target))
 
 
 class Compilation(NamedTuple):
@@ -164,7 +171,7 @@ class Compilation(NamedTuple):
     cache_dir: str | None
 
     def code(self) -> tuple[Any, ...]:
-        """What `dcarray.lowering.program.parcel.linked` takes.
+        """What `dcarray.lowering.cpu.llvm.thread_pool.linked` takes.
 
         Raises
         ------
@@ -222,12 +229,11 @@ def make(
     """
     from dcarray.ir import dims
     from dcarray.ir.analysis import effects, undo_copies, value_ranges
-    from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
-    from dcarray.lowering.cpu import caches
+    from dcarray.lowering.plan import compile_region
     from dcarray.lowering.program import code_cache
     from dcarray.lowering.program import input_range_check as looks
-    from dcarray.lowering.program.plan import compile_region
     from dcarray.lowering.program.verify import verify
+    from dcarray.lowering.target import get
 
     drawn, hints, saved, told, vain, fresh = request.drawn()
     # a loop that is run once more may end in the middle, before it writes anew what is not read before
@@ -236,7 +242,7 @@ def make(
     # memory that is there in several geometries is copied once, by whoever runs the plan
     several = () if vain else undo_copies.several(drawn, names)
     region, kept = undo_copies.keeping(drawn, [name for name in names if name not in several])
-    guards = dims.Guards(hints)
+    target, guards = get(request.target), dims.Guards(hints)
     code = code_cache.of(request.cache_dir)
     before = code.stats()
     if on_change is not None:
@@ -244,7 +250,7 @@ def make(
         if region is not drawn:
             on_change("undo copies", region, ())
     with guards if hints else nullcontext():
-        optimised = cpu_pipeline(caches.limits(request.threads)).run(region, log, debug, on_change)
+        optimised = target.pipeline(request.threads).run(region, log, debug, on_change)
         final, kept, aside = undo_copies.called(optimised, kept)
         stop, look, spared = None, None, (*several, *aside)
         if vain:
@@ -257,7 +263,7 @@ def make(
             and stop is None
             and value_ranges.worth(drawn, [one.array for one in kept], least, hints)
             and (left := undo_copies.without(final, kept, beside=True)) is not final
-            and (look := _look(drawn, left, request))
+            and (look := _look(drawn, left, target, request.cache_dir))
         ):
             spared = tuple([one.array for one in kept])
             final, kept = left, ()
@@ -265,7 +271,7 @@ def make(
             on_change("undo copies", final, ())
         plan = compile_region(
             final,
-            "cpu",
+            target,
             request.cache_dir,
             fallback=fallback,
             fastmath=request.fastmath,
@@ -281,19 +287,20 @@ def make(
     return Planned(plan, guards.recorded, told, *found)
 
 
-def _look(region: Region, final: Region, request: Request) -> Look | None:
+def _look(region: Region, final: Region, target: Target, cache_dir: str | None) -> Look | None:
     """What finds whether what a region is given is too small to raise anything; None if it might even so."""
     from dcarray.ir.analysis import value_ranges
-    from dcarray.ir.passes.cpu.pipeline import CPU
+    from dcarray.lowering.plan import compile_region
     from dcarray.lowering.program import input_range_check
-    from dcarray.lowering.program.plan import compile_region
 
     limits = value_ranges.harmless(region) or value_ranges.harmless(final)  # where conditions are expressions
     if limits is None:
         return None
     names = value_ranges.seen(region)
     arrays = [array for array in region.arrays if array.name in names]
-    plan = compile_region(CPU.run(value_ranges.largest(arrays, region.symbols)), "cpu", request.cache_dir)
+    plan = compile_region(
+        target.pipeline(0).run(value_ranges.largest(arrays, region.symbols)), target, cache_dir
+    )
     if len(plan.kernels) < len(plan.steps):
         return None
     given = [array.name for array in region.arrays if array.role != "temp"]

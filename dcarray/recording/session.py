@@ -268,7 +268,7 @@ class Executor(Protocol):
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording; gives back what is left to say to the user once everything is in its place."""
 
-    def prepare(self, rec: Recording) -> Any:
+    def prepare(self, rec: Recording, options: config.Options) -> Any:
         """The plan-cache entry of a recording."""
 
 

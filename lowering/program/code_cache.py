@@ -1,7 +1,7 @@
 """Compiled code, found again: in memory for this process, on disk for the next ones.
 
-The key is the kernel's text (which has no sizes in it but those of `fixed`), the target with its compiler,
-processor and libraries, and the text of this package, so that nothing old is ever taken for something new.
+The key is the kernel's text (which has no sizes in it but those of `fixed`), the compiler with its version,
+processor and libraries, and the source of this package, so that no old code is ever taken for new code.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dcarray.lowering.runtime.disk import DiskCache, digest, is_supported, sha25
 from dcarray.lowering.runtime.memory import require
 
 if TYPE_CHECKING:
+    from dcarray.lowering.kernel.compiler import Compiler, LoadedKernel
     from dcarray.lowering.kernel.nodes import Kernel
-    from dcarray.lowering.target import Launch, Target
 
 ROOM = 64 << 20
 """Bytes that a compiler may want; without, LLVM ends the process."""
@@ -44,49 +44,49 @@ class CodeCache:
         self._lock = threading.RLock()
         _CACHES.add(self)
 
-    def launch(self, target: Target, kernel: Kernel) -> Launch:
+    def launch(self, compiler: Compiler, kernel: Kernel) -> LoadedKernel:
         """The loaded code of a kernel, from memory, from disk or from the compiler.
 
         Raises
         ------
         Unsupported
-            If the target cannot do the kernel or its compiler fails.
+            If the compiler cannot do the kernel or its compiler fails.
         MemoryError
             If there is little memory left.
         """
-        name = (target.name, kernel_text(kernel))
+        name = (compiler.key, kernel_text(kernel))
         found = _LOADED.get(name)
         if found is None:
             with self._lock:
-                found = _LOADED.get(name) or self._load(target, kernel, name)
+                found = _LOADED.get(name) or self._load(compiler, kernel, name)
         else:
             self.hits += 1
         if isinstance(found, Unsupported):
             raise type(found)(*found.args)
         return found
 
-    def _load(self, target: Target, kernel: Kernel, name: tuple[str, str]) -> Launch | Unsupported:
+    def _load(self, compiler: Compiler, kernel: Kernel, name: tuple[str, str]) -> LoadedKernel | Unsupported:
         require(ROOM)
         key = sha256(
             "\0".join(
-                (*name, target.fingerprint(), digest(os.path.dirname(os.path.dirname(__file__))))
+                (*name, compiler.fingerprint(), digest(os.path.dirname(os.path.dirname(__file__))))
             ).encode()
         ).hexdigest()
         code = self.disk.read(key) if self.disk else None
-        found: Launch | Unsupported | None = None
+        found: LoadedKernel | Unsupported | None = None
         if code is not None:
             with contextlib.suppress(Unsupported, RuntimeError, OSError):
-                found = target.load(kernel, code)
+                found = compiler.load(kernel, code)
                 self.disk_hits += 1
         if found is None:
             try:
-                source = target.emit(kernel)
+                source = compiler.emit(kernel)
             except Unsupported as refusal:
                 return _LOADED.setdefault(name, refusal)
             try:
-                code = target.compile(source)
+                code = compiler.compile(source)
                 self.compiled += 1
-                found = target.load(kernel, code)
+                found = compiler.load(kernel, code)
             except Unsupported as failure:
                 found = CompilerFailed(*failure.args)
             else:
@@ -104,7 +104,7 @@ class CodeCache:
 
 
 # Loaded code is never unloaded, so it serves all caches of the process.
-_LOADED: dict[tuple[str, str], Launch | Unsupported] = {}
+_LOADED: dict[tuple[str, str], LoadedKernel | Unsupported] = {}
 _CACHES: weakref.WeakSet[CodeCache] = weakref.WeakSet()
 _BY_FOLDER: dict[str, CodeCache] = {}
 

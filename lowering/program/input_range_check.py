@@ -14,7 +14,7 @@ import numpy as np
 from dcarray.lowering.runtime.memory import address_of
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .executable import Plan
 
 __all__ = ["FEWEST", "WORTH", "Look", "Planned", "within"]
 
@@ -54,7 +54,7 @@ class Look:
     Parameters
     ----------
     run : callable
-        As `dcarray.lowering.program.plan.Plan.run`.
+        As `dcarray.lowering.plan.Plan.run`.
     at, plain, most, least
         As in `Planned`.
     """

@@ -14,9 +14,9 @@ from dcarray.ir import dims
 from dcarray.ir.analysis import effects
 from dcarray.ir.nodes import Array, Call, Compute, Dim, Region, Stmt, Window
 from dcarray.ir.windows import loads
+from dcarray.lowering.kernel.compiler import LoadedKernel
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Pointer
 from dcarray.lowering.runtime.library_calls import CallStep, Interpreted
-from dcarray.lowering.target import Launch as LoadedKernel
 
 Windows = tuple[Window, ...]
 

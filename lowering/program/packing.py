@@ -15,7 +15,7 @@ from .input_range_check import Look
 from .parcel import Parcel, Unfit
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .executable import Plan
 
 __all__ = ["facts", "local", "packed"]
 
@@ -73,4 +73,4 @@ def _reduced(thing: Any) -> tuple[Any, ...]:
     parts = getattr(thing, "parts", None)
     if parts is None:
         raise Unfit(f"{type(thing).__name__} is of use in one process only")
-    return "launch", *parts
+    return "launch", thing.loader, *parts

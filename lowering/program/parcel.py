@@ -9,20 +9,17 @@ to be imported where it is opened: neither here nor in what this module imports.
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.driver_scope import function
+from dcarray.lowering.runtime.driver_scope import function, imported
 
 if TYPE_CHECKING:
-    from dcarray.lowering.cpu.llvm.thread_pool.threads import Launch
-
     from .input_range_check import Look
 
-__all__ = ["Parcel", "Unfit", "linked", "opened"]
+__all__ = ["Parcel", "Unfit", "opened"]
 
 
 class Unfit(Exception):
@@ -118,38 +115,14 @@ def _made(kind: str, *parts: Any) -> Any:
             raise Unfit(f"NumPy's loop of {parts[0]} is not found here")
         return address
     if kind == "launch":
-        return linked(*parts)
+        return imported(parts[0])(*parts[1:])
     from dcarray.lowering.runtime.library_calls import CallStep, Interpreted
 
     if kind == "interp":
         return Interpreted(parts[0])
     try:
         step = CallStep(*parts[1])
-    except KeyError as error:
+    except (KeyError, ImportError, AttributeError) as error:
         raise Unfit(f"there is no library {parts[1][1]} here") from error
     step.launch = parts[0] and _made(*parts[0])
     return step
-
-
-def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
-    """Code that is linked once, however often it comes."""
-    from dcarray.lowering.cpu.llvm.thread_pool.threads import Launch
-    from dcarray.lowering.runtime.disk import sha256
-
-    key = (sha256(code).digest(), phases, arguments, mask)
-    found = _LINKED.get(key)
-    if found is None:
-        with _lock:
-            found = _LINKED.get(key)
-            if found is None:
-                try:
-                    found = Launch.of(code, phases, arguments, mask)
-                    found.parts = None  # it is not to travel on, and need not keep its code
-                    _LINKED[key] = found
-                except (RuntimeError, OSError, ImportError) as error:
-                    raise Unfit(f"LLVM: {error}") from error
-    return found
-
-
-_LINKED: dict[tuple[bytes, int, int, int], Launch] = {}  # loaded code is never unloaded
-_lock = threading.Lock()

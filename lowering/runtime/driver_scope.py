@@ -7,6 +7,7 @@ them.
 from __future__ import annotations
 
 import ctypes
+import importlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -40,6 +41,12 @@ def _repeat(turns: range, threads: int, *launches: tuple[Any, Callable[[int], by
         for launch, arguments in launches:
             flags |= launch(arguments(turn), threads)
     return flags
+
+
+def imported(path: str) -> Any:
+    """The object of an import path ``package.module:NAME``."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:

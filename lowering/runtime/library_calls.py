@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .driver_scope import imported
 from .memory import empty
 
 if TYPE_CHECKING:
     from dcarray.ir.interp import Interpreter
     from dcarray.ir.nodes import Region
-    from dcarray.lowering.target import Launch
+    from dcarray.lowering.kernel.compiler import LoadedKernel
 
 __all__ = ["IMPLEMENTATIONS", "CallStep", "Interpreted", "View", "blas_layout"]
 
@@ -51,7 +52,7 @@ def _matmul(
     writes: Sequence[NDArray],
     reads: Sequence[NDArray],
     attrs: dict[str, Any],
-    own: tuple[Launch, int] | None = None,
+    own: tuple[LoadedKernel, int] | None = None,
 ) -> int:
     (out,), (a, b) = writes, reads
     plain = out.flags.c_contiguous and a.flags.c_contiguous and b.flags.c_contiguous
@@ -83,20 +84,28 @@ BLAS = "fdFD"
 """The dtypes that it knows."""
 
 
-def _in_tiles(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+def _in_tiles(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
     from . import matmul_tiles
 
     return matmul_tiles.multiply(out, a, b, launch, threads)
 
 
-def _read_once(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+def _read_once(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
     from . import skinny_products
 
     return skinny_products.multiply(out, a, b, launch, threads)
 
 
+def _copy(
+    writes: Sequence[NDArray], reads: Sequence[NDArray], attrs: dict[str, Any], own: None = None
+) -> int:
+    writes[0][...] = reads[0]
+    return 0
+
+
 IMPLEMENTATIONS: dict[str, dict[str, Callable[..., int]]] = {
-    "blas.matmul": {"numpy": partial(_matmul, _in_tiles), "skinny": partial(_matmul, _read_once)}
+    "copy": {"numpy": _copy},
+    "blas.matmul": {"numpy": partial(_matmul, _in_tiles), "skinny": partial(_matmul, _read_once)},
 }
 """For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the
 floating-point flags that NumPy does not tell of.  ``own`` is the library's own code, and how many threads
@@ -195,11 +204,11 @@ class CallStep:
         attrs: tuple[tuple[str, Any], ...],
         writes: int,
         views: tuple[Any, ...],
-        launch: Launch | None = None,
+        launch: LoadedKernel | None = None,
     ) -> None:
         self.op, self.library = op, library
         self.parts = (op, library, attrs, writes, views)
-        self._run = IMPLEMENTATIONS[op][library]
+        self._run = imported(library) if ":" in library else IMPLEMENTATIONS[op][library]
         self._attrs, self._writes, self.launch = dict(attrs), writes, launch
         self._views = [View(*parts) for parts in views]
 

@@ -14,7 +14,7 @@ from .library_calls import blas_layout
 from .memory import address_of, empty, round_up
 
 if TYPE_CHECKING:
-    from dcarray.lowering.target import Launch
+    from dcarray.lowering.kernel.compiler import LoadedKernel
 
 __all__ = ["multiply"]
 
@@ -96,14 +96,14 @@ def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> floa
     return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
 
 
-def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
     """Write the product of two matrices.
 
     Parameters
     ----------
     out, a, b : ndarray
         Of one dtype that BLAS knows.  The product may lie where the first factor does, in just its place.
-    launch : Launch
+    launch : LoadedKernel
         Of `dcarray.lowering.cpu.llvm.routines.gemm`, for that dtype.
     threads : int
         On how many threads.  The tiles are those for as many as OpenBLAS has.

@@ -10,7 +10,7 @@ import numpy as np
 from .memory import address_of, empty, round_up
 
 if TYPE_CHECKING:
-    from dcarray.lowering.target import Launch
+    from dcarray.lowering.kernel.compiler import LoadedKernel
 
 __all__ = ["DTYPES", "MOST", "is_large", "is_skinny", "multiply"]
 
@@ -41,14 +41,14 @@ def is_skinny(m: int, n: int, k: int, size: int) -> bool:
     return 1 < min(m, n) <= MOST and is_large(m, n, k, size)
 
 
-def multiply(out: NDArray, a: NDArray, b: NDArray, launch: Launch, threads: int) -> int | None:
+def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
     """Write the product of two matrices.
 
     Parameters
     ----------
     out, a, b : ndarray
         Of one dtype, float32 or float64.
-    launch : Launch
+    launch : LoadedKernel
         Of `dcarray.lowering.cpu.llvm.routines.skinny_products`, for that dtype.
     threads : int
         On how many threads; nothing else depends on it.

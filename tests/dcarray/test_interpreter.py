@@ -12,8 +12,10 @@ import dcarray as dc
 from dcarray.execution import executor, interpreter, run_plan
 from dcarray.ir import build, interp
 from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.lowering import plan
+from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
+from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.program import plan
 from dcarray.lowering.runtime import library_calls, memory
 from dcarray.plans import templates
 from dcarray.recording import log_format, session
@@ -76,7 +78,7 @@ def broken(*args, **kwargs):
 
 
 PLACES = [
-    (Pipeline, "run"), (build, "build"), (plan, "compile_region"), (plan, "schedule"), (interp, "run"),
+    (Pipeline, "run"), (build, "build"), (plan, "compile_region"), (scheduler, "schedule"), (interp, "run"),
     (log_format, "split"), (templates.Form, "__init__"), (templates.General, "__init__"),
     (templates, "_matcher"),
     (templates.Ready, "bytes"), (executor.Executor, "prepare"), (templates.Prepared, "serve"),
@@ -167,9 +169,9 @@ def test_a_library_that_fails_after_something_was_written(monkeypatch, options, 
     def fail(*args):
         raise error("for this test")
 
-    found = dispatch.LIBRARIES["blas.matmul"][0]
-    monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [dispatch.Library("x", found.serves)])
-    monkeypatch.setitem(library_calls.RUNS["blas.matmul"], "x", fail)
+    found = LIBRARIES["blas.matmul"][0]
+    monkeypatch.setitem(LIBRARIES, "blas.matmul", [dispatch.Library("x", found.serves)])
+    monkeypatch.setitem(library_calls.IMPLEMENTATIONS["blas.matmul"], "x", fail)
     with dc.options(**options), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         agree()

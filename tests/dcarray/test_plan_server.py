@@ -15,8 +15,9 @@ import pytest
 
 import dcarray as dc
 from dcarray.execution import executor
+from dcarray.lowering import plan
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.program import packing, parcel, plan
+from dcarray.lowering.program import packing, parcel
 from dcarray.plans import client, disk_store, server, worker_process
 from dcarray.plans.requests import Recorded
 from dcarray.recording import session

@@ -192,8 +192,8 @@ def test_functions_have_numpys_bits_unless_fastmath_says_otherwise():
 
 
 def test_what_cannot_be_compiled_is_interpreted(monkeypatch):
+    from dcarray.lowering import plan
     from dcarray.lowering.errors import Unsupported
-    from dcarray.lowering.program import plan
 
     def refuse(*args):
         raise Unsupported("for this test")

@@ -23,7 +23,7 @@ from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.cpu.schedules import time_tiles as lowered
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel.check import check
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 
 SMALL = CacheLimits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
 

@@ -14,7 +14,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.check import check
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import memory, numpy_loops
 
 F8, I8 = np.dtype("d"), np.dtype("q")

@@ -34,7 +34,7 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import memory
 
 C = target.get("c")

@@ -38,9 +38,9 @@ def kernel(op="add"):
 
 
 class Fake:
-    """A target that counts."""
+    """A compiler that counts."""
 
-    name = "fake"
+    key = "fake"
 
     def __init__(self, refuse=False):
         self.compiled = self.loaded = 0

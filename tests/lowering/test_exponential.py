@@ -8,7 +8,7 @@ import pytest
 
 from dcarray.ir.text import parse
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import libm, memory
 
 needs_it = pytest.mark.skipif(

@@ -22,7 +22,7 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.check import check
 from dcarray.lowering.kernel.specialise import specialise
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 
 CPU = target.get("cpu")
 STENCIL = """

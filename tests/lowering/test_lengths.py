@@ -12,7 +12,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import memory
 
 needs_it = pytest.mark.skipif(

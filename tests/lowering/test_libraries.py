@@ -8,8 +8,9 @@ import pytest
 from dcarray.ir import dims, interp
 from dcarray.ir.nodes import Array, Call, Index, Region, Symbol, Window
 from dcarray.ir.verify import verify
+from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import memory
 
 # How a matrix of (rows, columns) lies in its array: the array's shape and the two indices, with r and c.
@@ -69,7 +70,7 @@ def test_every_place_of_every_operand(dtype):
 @pytest.mark.parametrize("dtype", "?bBhilQfdFD")
 @pytest.mark.parametrize("place", PLACES)
 def test_without_a_library(place, dtype, monkeypatch):
-    monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [])
+    monkeypatch.setitem(LIBRARIES, "blas.matmul", [])
     region, given = matmul(dtype, (place, "plain", place))
     assert run(region, given).stats == {"kernels": 1, "calls": 0, "interpreted": 0}
 
@@ -97,7 +98,7 @@ def test_what_neither_can_is_interpreted():
 )
 def test_stacks_and_vectors(left, right, out, blas, monkeypatch):
     if not blas:
-        monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [])
+        monkeypatch.setitem(LIBRARIES, "blas.matmul", [])
     double = np.dtype(float)
 
     def whole(name, shape):

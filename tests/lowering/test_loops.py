@@ -25,7 +25,7 @@ from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.check import check
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 
 
 def memory(region, values, seed=0):

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import dims, interp, text, verify
+from dcarray.lowering import plan
 from dcarray.lowering import target as targets
+from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID
-from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.program import code_cache, plan, storage
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
+from dcarray.lowering.program import code_cache, storage
 from dcarray.lowering.runtime import memory
 
 
@@ -276,16 +277,13 @@ def test_what_a_target_cannot_do_is_interpreted_and_reported():
 
 
 class Broken:
-    name = "broken"
+    key = "broken"
 
     def __init__(self, where):
         self.where = where
 
     def fingerprint(self):
         return ""
-
-    def is_exact(self, op):
-        return False
 
     def emit(self, kernel):
         if self.where == "emit":
@@ -296,9 +294,13 @@ class Broken:
         raise Unsupported("no compiler here")
 
 
+def broken(where):
+    return replace(targets.get("cpu"), name="broken", compiler=Broken(where))
+
+
 @pytest.mark.parametrize("where, reason", [("emit", "KeyError: 'surprise'"), ("compile", "no compiler here")])
 def test_a_broken_compiler_warns_once_and_the_program_runs(monkeypatch, where, reason):
-    monkeypatch.setitem(targets._loaded, "broken", Broken(where))
+    monkeypatch.setitem(targets._loaded, "broken", broken(where))
     monkeypatch.setattr(plan, "_warned", set())
     monkeypatch.setattr(code_cache, "_LOADED", {})
     reasons = []
@@ -318,7 +320,7 @@ def test_unknown_targets_are_named():
 
 
 def test_without_blas_the_native_path_is_right(monkeypatch):
-    monkeypatch.setitem(dispatch.LIBRARIES, "blas.matmul", [])
+    monkeypatch.setitem(LIBRARIES, "blas.matmul", [])
     plan_ = compiled("""region() {
       in a: f64[5, 6];  in b: f64[6, 7];  out o: f64[5, 7]
       call blas.matmul(a, b) -> o
@@ -340,7 +342,7 @@ def test_flags_of_all_kinds_of_steps_are_reported(monkeypatch):
     assert execute(plan_, {"a": one, "b": one})[1] == 0
     assert execute(plan_, {"a": one, "b": zero})[1] == DIVIDE
     assert execute(plan_, {"a": zero, "b": zero})[1] == INVALID
-    monkeypatch.setitem(targets._loaded, "broken", Broken("compile"))
+    monkeypatch.setitem(targets._loaded, "broken", broken("compile"))
     monkeypatch.setattr(plan, "_warned", {"no compiler here"})
     plan_ = compiled(source, target="broken")
     with warnings.catch_warnings():

@@ -8,8 +8,8 @@ import pytest
 from dcarray.ir import interp
 from dcarray.ir.text import parse
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.runtime import TARGET
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.cpu.llvm.target import TARGET
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import memory
 
 needs_it = pytest.mark.skipif(

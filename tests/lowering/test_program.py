@@ -16,8 +16,8 @@ from program_machine import ProgramMachine
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.program import nodes
-from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.program.text import dump
 from dcarray.lowering.program.verify import ProgramError, verify
 

@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dcarray as dc
+from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
 from dcarray.lowering.cpu.llvm.routines.skinny_products import skinny as routine
-from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.runtime import skinny_products
 
 
@@ -182,7 +182,7 @@ def test_small_products_are_not_worth_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not skinny_products.is_skinny(8, 1000, 1000, 4) and not skinny_products.is_skinny(
         17, 30_000, 30_000, 4
     )
-    assert [one.name for one in dispatch.LIBRARIES["blas.matmul"]] == ["skinny", "numpy"]
+    assert [one.name for one in LIBRARIES["blas.matmul"]] == ["skinny", "numpy"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from dcarray.ir.nodes import Array, Call, Index, Region, Window
 from dcarray.lowering.cpu.llvm.routines.gemm import gemm
 from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.program import code_cache, packing, parcel
-from dcarray.lowering.program.plan import compile_region
 from dcarray.lowering.runtime import matmul_tiles, memory, openblas
 
 pytestmark = pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")

@@ -8,7 +8,7 @@ from dcarray.lowering.cpu.schedules import column_reductions
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel.check import check
 from dcarray.lowering.kernel.nodes import text
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 
 TEXT = """region() {{
   in a: f64[23, 23];  inout c: f64[23, 6]

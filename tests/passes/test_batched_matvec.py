@@ -12,7 +12,7 @@ from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.cpu.schedules import loop_kernels
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import memory
 
 ARRAYS = """inout A: f64[12, 20];  in B: f64[12, 20];  inout C: f64[20, 20];  inout v: f64[20]

@@ -11,7 +11,7 @@ from dcarray.ir.passes.cpu.blocked_recurrences import BLOCKED_RECURRENCES
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.cpu.schedules import loop_kernels
-from dcarray.lowering.program.plan import compile_region
+from dcarray.lowering.plan import compile_region
 from dcarray.lowering.runtime import memory
 
 ARRAYS = """in A: f64[20, 20];  inout x: f64[20];  in b: f64[20];  inout y: f64[20]

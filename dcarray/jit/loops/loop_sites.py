@@ -181,7 +181,7 @@ class LoopSite:
     ) -> tuple[tuple[Any, ...], ...] | None:
         """What `enter` gives for values that are those of a key; None if that is still to be found out."""
         plan = entry.plan
-        if plan is None or entry.key[0] is not options.fastmath or entry.key[1] != _watched():
+        if plan is None or entry.key[0] != (options.target, options.fastmath) or entry.key[1] != _watched():
             return None
         with LOCK:
             places = plan.addresses(values)
@@ -287,7 +287,7 @@ class LoopSite:
     def _entry(self, values: tuple[Any, ...], options: config.Options) -> _Entry | None:
         """What is known of these values; None if they are strange."""
         watched = _watched()
-        guards: list[Any] = [options.fastmath, watched]
+        guards: list[Any] = [(options.target, options.fastmath), watched]
         arrays = []
         for k, value in enumerate(values):
             guard = guard_of(value)
@@ -327,7 +327,7 @@ class LoopSite:
             place.source, place.file, place.line, tuple(names), frozenset(place.live), watched
         )
         most = None if communicator() is None else max(1, options.distribute_above)
-        return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, most)
+        return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, options.target, most)
 
     def _odd(self, name: str, value: Any) -> None:
         """The value of a name is nothing that a plan can be made for."""

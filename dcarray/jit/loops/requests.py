@@ -57,6 +57,7 @@ class LoopRequest(NamedTuple):
     fastmath: bool
     threads: int
     cache_dir: str | None
+    target: str = "cpu"
     most: int | None = None
 
     def drawn(self) -> Drawn:
@@ -81,7 +82,7 @@ class LoopRequest(NamedTuple):
     def text(self) -> str:
         """All that the plan depends on."""
         loop = self.loop
-        options = self.fastmath, self.threads, self.most
+        options = self.fastmath, self.threads, self.target, self.most
         return repr((loop.source, loop.names, sorted(loop.live), loop.watched, *options))
 
 

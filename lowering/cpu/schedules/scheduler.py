@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, While
+from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.cpu.kernel_passes.streaming_stores import stream_stores
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.nodes import Binding, Kernel
+from dcarray.lowering.kernel.nodes import Binding, Kernel, Op
+from dcarray.lowering.kernel.specialise import SMALL, specialise
 from dcarray.lowering.nest.loop_nest import MIN_PARALLEL, LoopNest, make_kernel
 
 from .cross_row_reductions import folds_rows, schedule_row_blocks, schedule_row_groups
@@ -18,6 +23,21 @@ from .loop_kernels import schedule_loops
 from .reductions import schedule_reduction
 from .scans import schedule_scan
 from .time_tiles import schedule_bands
+
+
+def cpu_kernel(
+    stmt: Any, region: Region, *, cores: int, repeated: bool, exact: Callable[[Op], bool] | None
+) -> tuple[Kernel, Binding]:
+    """The kernel of a statement, with NumPy's own loops for what has to have NumPy's bits; see
+    `dcarray.lowering.target.Scheduler`."""
+    kernel, binding = schedule(stmt, region, cores)
+    kernel, binding = ufunc_blocks.call_numpy_loops(kernel, binding, exact is not None, exact or _none)
+    # what is launched again and again has its sizes in its text
+    return specialise(kernel, binding, None if repeated else SMALL)
+
+
+def _none(op: Op) -> bool:
+    return False
 
 
 def schedule(

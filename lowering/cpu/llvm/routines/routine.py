@@ -10,8 +10,8 @@ import numpy as np
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.thread_pool import threads
 from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.compiler import LoadedKernel
 from dcarray.lowering.kernel.nodes import Kernel
-from dcarray.lowering.target import Launch
 
 __all__ = ["NO_KERNEL", "Routine", "filled", "scalar", "words_of"]
 
@@ -20,7 +20,7 @@ NO_KERNEL = Kernel((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """A target that knows one kernel, whatever it is asked for; see ``lowering.target.Target``.
+    """A compiler that knows one kernel, whatever it is asked for; see `dcarray.lowering.kernel.compiler`.
 
     Attributes
     ----------
@@ -40,13 +40,14 @@ class Routine:
     arguments: int
     mask: int = 0
 
+    @property
+    def key(self) -> str:
+        """See `Compiler`."""
+        return self.name
+
     def fingerprint(self) -> str:
         """What object code depends on besides its text."""
         return engine.fingerprint()
-
-    def is_exact(self) -> frozenset[tuple[str, str]]:
-        """No function of its own."""
-        return frozenset()
 
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text."""
@@ -59,7 +60,7 @@ class Routine:
         except (RuntimeError, OSError, ImportError) as error:
             raise Unsupported(f"LLVM: {error}") from error
 
-    def load(self, kernel: Kernel, code: bytes) -> Launch:
+    def load(self, kernel: Kernel, code: bytes) -> LoadedKernel:
         """Link object code and make it callable."""
         try:
             return threads.Launch.of(code, self.phases, self.arguments, self.mask)

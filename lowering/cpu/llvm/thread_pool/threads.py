@@ -132,13 +132,14 @@ atexit.register(_stop)
 
 
 class Launch:
-    """A kernel of which the phases are native functions at ``addresses``; see ``lowering.target``.
+    """A kernel of which the phases are native functions at ``addresses``; see `LoadedKernel`.
 
     ``arguments`` is their number; flags outside ``mask`` are not reported.  ``parts`` is what another process
     needs to have it too (see `lowering.parcel`), if that can be.
     """
 
     __slots__ = ("_call", "_mask", "_table", "pack", "parts")
+    loader = "dcarray.lowering.cpu.llvm.thread_pool.linked:linked"
 
     def __init__(self, addresses: Sequence[int], arguments: int, mask: int = 15) -> None:
         phases = len(addresses)

@@ -1,26 +1,32 @@
-"""The plain C target: builds kernels with a C compiler and calls them, on the calling thread."""
+"""The plain C target: kernels are C text, built by a C compiler."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import importlib.util
 import os
 import platform
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
+from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
+from dcarray.ir.passes.pipeline import Pipeline
 from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.cpu.caches import limits
+from dcarray.lowering.cpu.schedules.scheduler import cpu_kernel
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel.nodes import Kernel, Op
+from dcarray.lowering.libraries.dispatch import NUMPY
+from dcarray.lowering.program.python_driver import printed
+from dcarray.lowering.target import Target
+
+from .shared_library import CKernel
 
 # Exactly the arithmetic that is written: nothing contracted, reordered or assumed.
 FLAGS = (
@@ -47,36 +53,14 @@ def compiler() -> tuple[str, ...]:
     raise Unsupported("there is no C compiler: neither cc nor the package ziglang is installed")
 
 
-class CLaunch:
-    """A loaded kernel; see ``target.Launch``."""
+class CCompiler:
+    """The system's C compiler; see `dcarray.lowering.kernel.compiler.Compiler`."""
 
-    def __init__(self, kernel: Kernel, code: bytes) -> None:
-        count = 2 * len(kernel.phases) + len(kernel.buffers) + len(kernel.ints)
-        self.pack: Callable[..., bytes] = struct.Struct(f"={count}q").pack
-        with _file(code) as path:
-            library = ctypes.CDLL(path)
-        self._mask = flags.kernel_flags(kernel)
-        self._run: Any = library.run
-        self._run.argtypes, self._run.restype = (ctypes.c_char_p,), ctypes.c_int32
-
-    def __call__(self, arguments: bytes, threads: int) -> int:
-        """Run the kernel; one thread does all."""
-        raised: int = self._run(arguments)
-        return raised & self._mask
-
-
-class CTarget:
-    """See ``target.Target``."""
-
-    name = "c"
+    key = "c"
 
     def fingerprint(self) -> str:
         """The compiler's version and the processor."""
         return _fingerprint()
-
-    def is_exact(self, op: Op) -> bool:
-        """Never."""
-        return False
 
     def emit(self, kernel: Kernel, names: Mapping[str, str] | None = None) -> str:
         """The C text; ``names`` of the arrays behind the buffers go into comments."""
@@ -98,10 +82,11 @@ class CTarget:
             with open(path + ".so", "rb") as file:
                 return file.read()
 
-    def load(self, kernel: Kernel, code: bytes) -> CLaunch:
+    def load(self, kernel: Kernel, code: bytes) -> CKernel:
         """Load a shared library."""
+        arguments = 2 * len(kernel.phases) + len(kernel.buffers) + len(kernel.ints)
         try:
-            return CLaunch(kernel, code)
+            return CKernel(code, arguments, flags.kernel_flags(kernel))
         except OSError as error:
             raise Unsupported(f"the compiled kernel cannot be loaded: {error}") from error
 
@@ -121,14 +106,15 @@ def _fingerprint() -> str:
     return hashlib.sha256(version + cpu.encode() + " ".join(FLAGS).encode()).hexdigest()[:16]
 
 
-@contextlib.contextmanager
-def _file(code: bytes) -> Iterator[str]:
-    """A path that holds ``code`` and that nobody else can write, for the time of loading it."""
-    with tempfile.TemporaryDirectory(prefix="dcarray-") as folder:
-        path = os.path.join(folder, "kernel.so")
-        with open(path, "wb") as file:
-            file.write(code)
-        yield path
+def pipeline(threads: int) -> Pipeline:
+    """The passes of the CPU; compiled code uses one thread."""
+    return cpu_pipeline(limits(1))
 
 
-TARGET = CTarget()
+def is_exact(op: Op) -> bool:
+    """Whether compiled code has NumPy's bits for an operation that IEEE 754 leaves open: never."""
+    return False
+
+
+TARGET = Target("c", pipeline, cpu_kernel, is_exact, CCompiler(), {"blas.matmul": (NUMPY,)}, printed)
+"""Passes, schedules and drivers are those of the CPU; the code is a C compiler's, for one thread."""

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+from dcarray.ir.passes.cpu.pipeline import CPU as UNKNOWN_MACHINE
+from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
+from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.lowering.cpu import caches
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.schedules.scheduler import cpu_kernel
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel.nodes import Kernel, Op
+from dcarray.lowering.program.python_driver import printed
+from dcarray.lowering.target import Target
 
+from .libraries import LIBRARIES
 from .math import powers
 from .object_code import engine
 from .thread_pool import threads
 
 
-class CpuTarget:
-    """LLVM through llvmlite; see ``lowering.target.Target``."""
+class LlvmCompiler:
+    """LLVM through llvmlite; see `dcarray.lowering.kernel.compiler.Compiler`."""
 
-    name = "cpu"
+    key = "cpu"
 
     def fingerprint(self) -> str:
         """What object code depends on besides its text."""
         return engine.fingerprint()
-
-    def is_exact(self, op: Op) -> bool:
-        """Powers that are one instruction, and absolute values of complex numbers where NumPy's formula is
-        known."""
-        machine, kind = engine.machine(), op.args[0].dtype.char
-        match op.name:
-            case "power":
-                return machine.exact_powers and powers.plain(op.args[1])
-            case "absolute":
-                return machine.scaled_magnitude and kind == "D"
-        return False
 
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text of a kernel for this machine."""
@@ -52,4 +49,21 @@ class CpuTarget:
             raise Unsupported(f"LLVM: {error}") from error
 
 
-TARGET = CpuTarget()
+def is_exact(op: Op) -> bool:
+    """Whether compiled code has NumPy's bits: powers that are one instruction, and absolute values of complex
+    numbers where NumPy's formula is known."""
+    machine, kind = engine.machine(), op.args[0].dtype.char
+    match op.name:
+        case "power":
+            return machine.exact_powers and powers.plain(op.args[1])
+        case "absolute":
+            return machine.scaled_magnitude and kind == "D"
+    return False
+
+
+def pipeline(threads: int) -> Pipeline:
+    """The passes for this machine and so many threads; 0: for a machine of which nothing is known."""
+    return cpu_pipeline(caches.limits(threads)) if threads else UNKNOWN_MACHINE
+
+
+TARGET = Target("cpu", pipeline, cpu_kernel, is_exact, LlvmCompiler(), LIBRARIES, printed)

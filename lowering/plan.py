@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.analysis import effects
-from dcarray.ir.analysis.idempotence import idempotent
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -31,134 +30,23 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
-from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.specialise import SMALL, specialise
+from dcarray.lowering.kernel.compiler import LoadedKernel
+from dcarray.lowering.kernel.nodes import Kernel
 from dcarray.lowering.libraries import dispatch
 from dcarray.lowering.nest import expansion
+from dcarray.lowering.program import code_cache, nodes, storage
+from dcarray.lowering.program.executable import Part, Plan
 from dcarray.lowering.runtime.driver_scope import function
 from dcarray.lowering.runtime.library_calls import Interpreted
-from dcarray.lowering.target import Launch as LoadedKernel
 from dcarray.lowering.target import Target, get
-
-from . import code_cache, nodes, storage
-from .input_range_check import Planned
-from .python_driver import printed
 
 Fallback = Callable[[str, Any], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A statement as a plan runs it.
-
-    Attributes
-    ----------
-    position : int
-        The position in the region of the statement that it is, or is part of.
-    stmt : Stmt
-    whole : Stmt
-        The statement inside of the loops and branches that the driver runs around it.
-    step : int or str
-        The position of the step that runs it; or, where the statements inside of it have parts of their own,
-        the reason why it is not one kernel.
-    """
-
-    position: int
-    stmt: Stmt
-    whole: Stmt
-    step: int | str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A region that is ready to run, from any thread and in several at once.
-
-    Attributes
-    ----------
-    region : Region
-        What is run: the region as given, with temporaries merged.
-    arrays : tuple of str
-        The names of the arrays that a run is given, in order: all but the temporaries.
-    program : Program
-        What a run does, as data.
-    steps : tuple
-        The nodes of the program that do something, in the order of the text.
-    driver : str
-        The Python text that runs them.
-    things : mapping of str to object
-        What the text calls by name.
-    run : callable
-        ``run(arrays, addresses, symbols=(), threads=0, minded=0) -> flags``: the ndarrays, the addresses of
-        their first elements, the values of the region's symbols, all in order, the number of threads (0:
-        the plan's own), and the flags for which a run ends where it was compiled to stop.  Gives the
-        floating-point flags that were raised (1 divide, 2 over, 4 under, 8 invalid).  All memory is
-        allocated before anything is written.
-    kept : tuple of pairs of str
-        The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
-        (`ir.keep`).  Whoever added the copies says so.
-    look : dcarray.lowering.program.input_range_check.Planned or None
-        What finds whether the inputs are so small that nothing but underflow can be raised.
-    spared : tuple of str
-        The arrays of which a run keeps nothing though it overwrites what it has read: for that reason, or,
-        if there is no ``look``, since they are one memory in several geometries.
-    stops : bool
-        Whether a run ends before it overwrites anything if it has raised flags that are minded.
-    single : bool
-        Whether a run is one native call, which no interrupt comes into.
-    parts : tuple of Part
-        The statements of the region, and of those that are no single kernel the statements inside.
-    """
-
-    region: Region
-    arrays: tuple[str, ...]
-    program: nodes.Program
-    steps: tuple[nodes.Step, ...]
-    driver: str
-    things: Mapping[str, Any]
-    run: Callable[..., int]
-    kept: tuple[tuple[str, str], ...] = ()
-    look: Planned | None = None
-    spared: tuple[str, ...] = ()
-    stops: bool = False
-    single: bool = False
-    parts: tuple[Part, ...] = ()
-
-    @property
-    def kernels(self) -> tuple[nodes.Launch, ...]:
-        """The launches of kernels in order."""
-        return tuple(step for step in self.steps if isinstance(step, nodes.Launch))
-
-    @property
-    def stats(self) -> dict[str, int]:
-        """How many steps of each kind there are."""
-        kinds = {
-            "kernels": nodes.Launch,
-            "calls": nodes.LibraryCall | nodes.Copy,
-            "interpreted": nodes.HostCall,
-        }
-        return {name: sum(isinstance(step, kind) for step in self.steps) for name, kind in kinds.items()}
-
-    @property
-    def overwritten(self) -> tuple[str, ...]:
-        """The existing arrays that may have been written when a library call or the interpreter fails, as
-        either does before it changes anything itself, and that another run would find changed."""
-        last = max((step.position for step in self.steps if not isinstance(step, nodes.Launch)), default=-1)
-        before = self.region.body[: max(last, 0)]
-        if last >= 0 and not isinstance(self.region.body[last], Call | Compute):
-            before = self.region.body[: last + 1]
-        root = effects.families(self.region)
-        written = {window.array for stmt in before for window in effects.writes(stmt)}
-        written |= {root[name] for name in written}  # perhaps in another shape
-        found = [a.name for a in self.region.arrays if a.role == "inout" and a.name in written]
-        anew = idempotent(self.region) if found else ()
-        return tuple([name for name in found if name not in anew])
-
-
 def compile_region(
     region: Region,
-    target: str = "cpu",
+    target: str | Target = "cpu",
     cache_dir: str | None = None,
     threads: int = 0,
     fallback: Fallback | None = None,
@@ -172,8 +60,8 @@ def compile_region(
     ----------
     region : Region
         A verified region.
-    target : str, optional
-        The name of a target.
+    target : str or Target, optional
+        A target, its name or its import path.
     cache_dir : str, optional
         Where code outlives the process; empty or None for nowhere.
     threads : int, optional
@@ -200,11 +88,11 @@ def compile_region(
         If there is little memory left.
     """
     cores = threads or _cores()
-    lowering = _Lowering(
-        storage.in_place(region), get(target), code_cache.of(cache_dir), fallback, fastmath, cores
-    )
+    target = get(target)
+    region = storage.in_place(region) if target.shares_arrays else region
+    lowering = _Lowering(region, target, code_cache.of(cache_dir), fallback, fastmath, cores)
     program = lowering.program(stop)
-    driver = printed(program, cores, fresh)
+    driver = target.printer(program, cores, fresh)
     run = function(driver.text, driver.things)
     return Plan(
         program.region, program.given, program, program.steps(), driver.text, driver.things, run,
@@ -256,7 +144,7 @@ class _Lowering:
             self.position = position
             if position == stop:
                 self.body.append(nodes.Stop(position))
-            self.body += [nodes.Alloc(array, position) for array, first, _ in life if first == position]
+            self.body += [self.alloc(array) for array, first, _ in life if first == position]
             self.statement(stmt, False)
             self.body += [nodes.Free(array, position) for array, _, last in life if last == position]
         return nodes.Program(self.region, tuple(self.body))
@@ -270,6 +158,10 @@ class _Lowering:
                 self.call(stmt, inside)
             case Loop() | While() | Branch():
                 self.control(stmt, inside)
+
+    def alloc(self, array: Array) -> nodes.Alloc:
+        """Memory for a temporary, where the target has it."""
+        return nodes.Alloc(replace(array, place=self.target.memory_space), self.position)
 
     def control(self, stmt: Loop | While | Branch, inside: bool) -> None:
         """Lower a loop or branch to one kernel, or to a node around the nodes of its parts."""
@@ -290,7 +182,7 @@ class _Lowering:
         if cond.dtype != array.dtype:
             cond = Apply("cast", (cond,), array.dtype)
         decide = Compute(Window(array.name, (), ()), cond, None, None, stmt.loc)
-        self.body.append(nodes.Alloc(array, self.position))
+        self.body.append(self.alloc(array))
         if isinstance(stmt, While):
             head = self.block((decide,))
             body = self.block(stmt.body, lambda one: replace(stmt, body=(one,)))
@@ -334,7 +226,7 @@ class _Lowering:
 
     def call(self, stmt: Call, inside: bool) -> None:
         """Lower a library call: to the call of a library, or to a statement in its place."""
-        library = dispatch.find(stmt, self.region)
+        library = dispatch.find(stmt, self.region, self.target.libraries)
         if library is not None:
             call = dispatch.step(stmt, library, self.routine(stmt, library))
             self.step(nodes.LibraryCall(stmt, call, self.position))
@@ -347,20 +239,19 @@ class _Lowering:
 
     def routine(self, stmt: Call, library: dispatch.Library) -> LoadedKernel | None:
         """The code of a library that has its own, where that serves."""
-        if library.routine is None or self.target.name != "cpu":
+        compiler = library.routine and library.routine(stmt, self.region, self.cores)
+        if compiler is None:
             return None
-        found: Any = library.routine(stmt, self.region, self.cores)
-        if found is None:
-            return None
-        from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
-
         try:
-            return self.code.launch(found, NO_KERNEL)
+            return self.code.launch(compiler, Kernel((), (), ()))
         except Unsupported:
             return None
 
     def compute(self, stmt: Compute | Nest | Rows | Bands, inside: bool) -> None:
         """Lower a statement to a kernel, or leave it to the interpreter."""
+        if self.target.copies and isinstance(stmt, Compute) and dispatch.is_copy(stmt):
+            self.step(nodes.Copy(stmt, dispatch.copy_step(stmt), self.position))
+            return
         reason = self.launched(stmt, inside)
         if reason is None:
             return
@@ -376,12 +267,10 @@ class _Lowering:
     ) -> str | None:
         """Lower a statement to the launch of a kernel; return the reason if that cannot be done."""
         try:
-            kernel, binding = schedule(stmt, self.region, self.cores)
-            kernel, binding = ufunc_blocks.call_numpy_loops(
-                kernel, binding, not self.fastmath, self.target.is_exact
+            exact = None if self.fastmath else self.target.is_exact
+            kernel, binding = self.target.schedule(
+                stmt, self.region, cores=self.cores, repeated=inside, exact=exact
             )
-            # the driver launches it again and again where it is in a loop
-            kernel, binding = specialise(kernel, binding, None if inside else SMALL)
             loaded = self.code.launch(self.target, kernel)
         except MemoryError:  # later there may be more
             raise
