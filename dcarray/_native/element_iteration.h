@@ -35,7 +35,7 @@ next_element(Elements *e)
     if (a != NULL)
         Py_XSETREF(e->seen, Py_NewRef(a));
     else if (e->seen == NULL || (head != NULL && !idle(AT(head, Dirty))) || in_blocks(head)) {
-        a = PyObject_CallMethod(e->array, "_seen", NULL);
+        a = PyObject_CallMethod(e->array, "_read_only_elements", NULL);
         if (a == NULL)
             return NULL;
         Py_XSETREF(e->seen, a);

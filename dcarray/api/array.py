@@ -222,7 +222,7 @@ class ndarray(Methods):
         return DISPATCH(func, args, kwargs)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
-        self._tell()
+        self._raise_buffer_error()
         a = self._evaluated() if copy else export(self)
         if dtype is None and not copy:
             return a

@@ -1,4 +1,4 @@
-"""The attributes of NumPy's ndarray and the ways to its values, on a handle."""
+"""The attributes of arrays, and the methods that give their values: lists, bytes, files, buffers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .flat import Flat
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
 
-_FORMAT = 4  # of the flags of a buffer: whoever asks for it wants to know what the bytes are
+_FORMAT = 4  # the buffer flag of consumers that ask for the element format
 _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def _unwritten(head: Store, last: Any) -> bool:
-    """Is memory as it was when it was looked at, and ``last`` had used it?"""
+    """Whether memory is unchanged since ``last`` had used it."""
     if head.shard is None:
         return head.dirty is None or head.dirty.done
     # what has run since then may have written the block
@@ -40,7 +40,7 @@ def _unwritten(head: Store, last: Any) -> bool:
 
 
 def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
-    """The handle on a base: the same one as long as it lives."""
+    """The handle of a base: one object as long as it lives."""
     found = _BASES.get(id(base))
     if found is None or all(
         getattr(found, name, None) is not base for name in ("_small", "_ndarray", "_store")
@@ -54,7 +54,7 @@ def _rebuild(cls: type[Handle], a: NDArray) -> Any:
 
 
 class Attributes(Handle):
-    """What an array is, and what is in it."""
+    """The attributes of an array, and the methods that give its values."""
 
     __slots__ = ()
     __getitem__: Callable[[Any], Any]
@@ -64,11 +64,11 @@ class Attributes(Handle):
     copy: Callable[..., Any]
 
     def _adopt(self, value: Any) -> Any:
-        """An array of NumPy's as ours; anything else as it is."""
+        """A plain array as a wrapped one; anything else as it is."""
         return operands.wrap_result(type(self), value)
 
     def _derive(self, view: NDArray) -> Any:
-        if type(view) is not np.ndarray:  # as asked for by ``view``: subclasses stay what they are
+        if type(view) is not np.ndarray:  # ``view`` asks for it: subclasses keep their class
             return view
         return derive(self, view, config.current().eager_below)
 
@@ -136,23 +136,23 @@ class Attributes(Handle):
         return export(self).data
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The memory, for those who read the buffer protocol; see `dcarray.api.buffers`."""
+        """The memory as a buffer; see `dcarray.api.buffers`."""
         try:
             a = export(self)
-        except MemoryError:  # what cannot be computed stays pending, and says so each time
+        except MemoryError:  # statements that fail stay pending, and raise each time
             raise
-        except Exception as error:  # NumPy forgets why there is no buffer, and asks for an array next
-            session().buffer_error = (ref(self), copy.copy(error))  # whose traceback would keep much alive
+        except Exception as error:  # NumPy drops this error, and asks for an array next
+            session().buffer_error = (ref(self), copy.copy(error))  # its traceback would keep arrays alive
             raise
         if survives(self.dtype):
             return a.data
-        if not flags & _FORMAT and a.flags.forc:  # just bytes
+        if not flags & _FORMAT and a.flags.forc:  # the format is bytes
             return (a.T if a.flags.fnc else a).reshape(-1).view(np.uint8).data
-        a.data.release()  # which NumPy may refuse in its own words
+        a.data.release()  # NumPy may raise its own error
         raise BufferError(refusal(self.dtype, "a buffer"))
 
-    def _tell(self) -> None:
-        """Raise what kept this array's buffer from being had, if nobody was told."""
+    def _raise_buffer_error(self) -> None:
+        """Raise the error that an earlier request for the buffer met, unless it was raised already."""
         here = session()
         if here.buffer_error is not None:
             (known, error), here.buffer_error = here.buffer_error, None
@@ -168,10 +168,10 @@ class Attributes(Handle):
         return self._pinned().__array_struct__
 
     def _pinned(self) -> NDArray:
-        """The plain view for somebody who takes its address: work on this memory never waits again."""
+        """The plain view whose address is given away: from now on calls on this memory are eager."""
         if not survives(self.dtype):
             raise AttributeError(refusal(self.dtype, "an address"))
-        self._tell()
+        self._raise_buffer_error()
         a = self._writable()
         if self._small is None:
             self._store.family.exports = [lambda: a]
@@ -210,7 +210,9 @@ class Attributes(Handle):
     @real.setter
     def real(self, value: Any) -> None:
         if self.dtype.kind in "iu" and not isinstance(value, Handle):
-            self._writable().real = value  # versions of NumPy differ in what they take for out of bounds
+            self._writable().real = (
+                value  # versions of NumPy differ in the values that they find out of bounds
+            )
         else:
             self.real[...] = value if isinstance(value, Handle) else np.asarray(value)
 
@@ -227,7 +229,7 @@ class Attributes(Handle):
             self._writable().imag = operands.evaluated(value)
 
     def _part(self, which: int) -> Any:
-        """The real (0) or imaginary (1) part of an array that may lie in blocks, or None."""
+        """The real (0) or imaginary (1) part of an array that may be distributed, or None."""
         if self._small is not None or communicator() is None:
             return None
         if self._complex():
@@ -260,7 +262,7 @@ class Attributes(Handle):
         return (self.__getitem__(k) for k in range(len(self)))
 
     def _elements(self) -> Iterator[Any]:
-        """The elements, each as it is when it is asked for: what is written in between may be pending."""
+        """The elements, each with its value at that time, including writes that were pending."""
         seen = last = None
         for k in range(len(self)):
             if self._small is not None:
@@ -268,91 +270,91 @@ class Attributes(Handle):
             else:
                 head = self._store.family
                 if seen is None or not _unwritten(head, last):
-                    seen, last = self._seen(), head.used
+                    seen, last = self._read_only_elements(), head.used
             yield seen[k]
 
     def __contains__(self, value: Any) -> bool:
-        return operands.evaluated(value) in self._seen()
+        return operands.evaluated(value) in self._read_only_elements()
 
     # ---- values ------------------------------------------------------------------------------------
-    def _seen(self) -> np.ndarray[Any, Any]:
-        """The elements, to be looked at only: of a view of an array in blocks no others are gathered."""
+    def _read_only_elements(self) -> np.ndarray[Any, Any]:
+        """The elements, to be read only; of a view of a distributed array no other elements are gathered."""
         if self._small is None and communicator() is not None:
             return backend().elements_of(self)
         return self._evaluated()
 
     def __bool__(self) -> bool:
-        return bool(self._seen())
+        return bool(self._read_only_elements())
 
     def __int__(self) -> int:
-        return int(self._seen())
+        return int(self._read_only_elements())
 
     def __float__(self) -> float:
-        return float(self._seen())
+        return float(self._read_only_elements())
 
     def __complex__(self) -> complex:
-        return complex(self._seen())
+        return complex(self._read_only_elements())
 
     def __index__(self) -> int:
-        return operator.index(self._seen())
+        return operator.index(self._read_only_elements())
 
     def __repr__(self) -> str:
-        return repr(self._seen())
+        return repr(self._read_only_elements())
 
     def __str__(self) -> str:
-        return str(self._seen())
+        return str(self._read_only_elements())
 
     def __format__(self, spec: str) -> str:
-        return format(self._seen(), spec)
+        return format(self._read_only_elements(), spec)
 
     # ---- over many ranks -------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
-        """How the elements lie over the ranks; of a view, those of the array that it is a view of."""
+        """The layout of the elements over the ranks; of a view, the layout of its base array."""
         return backend().layout_of(self)
 
     @property
     def local(self) -> np.ndarray[Any, Any]:
-        """This rank's elements as a plain array, writable in place until the array is laid out anew; of a
-        view, those of the array that it is a view of.  All ranks ask for it."""
+        """This rank's elements as a plain array, writable until the array is redistributed; of a view, those
+        of its base array.  Collective: all ranks have to ask for it."""
         return backend().local_of(self)
 
     def gather(self, root: int | None = None) -> np.ndarray[Any, Any] | None:
-        """The whole array as a plain one: on all ranks, or on one and None on the others."""
+        """The whole array as a plain one, on all ranks; with ``root`` on that rank, None on the others."""
         return backend().gather(self, root)
 
     def item(self, *args: Any) -> Any:
-        return self._seen().item(*args)
+        return self._read_only_elements().item(*args)
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
-        """The plain array, as ``np.asarray`` gives it.  Plotting libraries ask for it, and take what has no
-        such method for a sequence of rows."""
+        """The plain array, as ``np.asarray`` gives it.  Plotting libraries call this method, and take objects
+        without it for sequences of rows."""
         return np.asarray(self)
 
     def matvec(self, v: Any) -> Any:
-        """The product with a vector.  SciPy's iterative solvers ask for it, as for what their transposed
-        problems need, where a matrix is not of NumPy's own class."""
+        """The product with a vector.  SciPy's iterative solvers call this method, and `rmatvec` for their
+        transposed problems, where a matrix is not of NumPy's own class."""
         return np.asarray(self) @ np.asarray(v)
 
     def rmatvec(self, v: Any) -> Any:
         return np.asarray(self).conj().T @ np.asarray(v)
 
     def tolist(self) -> Any:
-        return self._seen().tolist()
+        return self._read_only_elements().tolist()
 
     def tobytes(self, order: Any = "C") -> bytes:
-        return self._seen().tobytes(order)
+        return self._read_only_elements().tobytes(order)
 
     def tofile(self, fid: Any, *args: Any, **kwargs: Any) -> None:
         if communicator() is not None and backend().tofile(self, fid, *args, **kwargs):
             return
-        self._seen().tofile(fid, *args, **kwargs)
+        self._read_only_elements().tofile(fid, *args, **kwargs)
 
     def dump(self, file: Any) -> None:
-        self._seen().dump(file)
+        self._read_only_elements().dump(file)
 
     def dumps(self) -> bytes:
-        return self._seen().dumps()
+        return self._read_only_elements().dumps()
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)

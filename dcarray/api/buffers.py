@@ -1,8 +1,8 @@
 """The buffer protocol of Python 3.12, ``__buffer__``, for classes of Python 3.11 too.
 
-With it ``memoryview(x)``, ``bytes(x)``, ``file.write(x)``, hashes and compiled code take wrapped arrays as
-they take NumPy's.  In Python 3.11 only types written in C can have it: its slot in the class, whose place
-in memory no longer changes, is filled here with a function that asks ``__buffer__``.
+With it ``memoryview(x)``, ``bytes(x)``, ``file.write(x)``, hashes and compiled code take wrapped arrays like
+NumPy's.  In Python 3.11 only types written in C support it: here the buffer slot of the class, at its offset
+in CPython's type object, is set to a function that calls ``__buffer__``.
 """
 
 from __future__ import annotations
@@ -26,25 +26,31 @@ def _read_back(dtype: np.dtype[Any]) -> bool:
     try:
         example: Any = np.empty(1, dtype)
         return np.asarray(memoryview(example)).dtype == dtype
-    except (BufferError, RuntimeError, RuntimeWarning, TypeError, ValueError):  # not even NumPy's own
+    except (
+        BufferError,
+        RuntimeError,
+        RuntimeWarning,
+        TypeError,
+        ValueError,
+    ):  # NumPy cannot read its own description either
         return False
 
 
 def survives(dtype: np.dtype[Any]) -> bool:
-    """Does NumPy read this dtype from a buffer as it was?
+    """Whether NumPy reads this dtype unchanged from a buffer.
 
-    NumPy asks an array of ours for its buffer before anything else, and is to see its own dtype.
+    NumPy asks a wrapped array for its buffer first, and has to get the array's own dtype.
     """
     return dtype.metadata is None and not dtype.isalignedstruct and _read_back(dtype)
 
 
 def refusal(dtype: np.dtype[Any], source: str) -> str:
-    """Why NumPy is not to read this dtype from there."""
+    """The message with which NumPy is refused a buffer of this dtype."""
     return f"NumPy would read another dtype than {text_of(dtype)} from {source}"
 
 
 def text_of(dtype: np.dtype[Any]) -> str:
-    """The text of a dtype: of one of dates NumPy takes 10 us to make it."""
+    """The text of a dtype, cached since NumPy takes 10 us for one of dates."""
     return _TEXTS(dtype) if dtype.kind in "mM" else str(dtype)
 
 
@@ -57,18 +63,18 @@ def enable(cls: type) -> None:
     Parameters
     ----------
     cls : type
-        A class with a method ``__buffer__(self, flags)`` that gives a memoryview.
+        A class with a method ``__buffer__(self, flags)`` that returns a memoryview.
 
     Notes
     -----
-    Python 3.12 and later does so itself.  In CPython 3.11 an error on the way cannot be told from here: who
-    asked for the buffer says that there is none, or Python raises `SystemError`.  The C module, where it was
-    built, takes over, and tells.
+    Python 3.12 and later do so themselves.  In CPython 3.11 this function cannot pass on an error: the
+    consumer reports that there is no buffer, or Python raises `SystemError`.  The C module, where it was
+    built, replaces it and raises the error itself.
     """
     if sys.version_info >= (3, 12) or sys.implementation.name != "cpython" or sys.maxsize < 1 << 32:
         return
     if ctypes.c_ulong.from_address(id(cls) + _TP_FLAGS).value != cls.__flags__:
-        return  # another layout, as of a debugging build
+        return  # another layout, as in a debug build
     fill = ctypes.pythonapi.PyObject_GetBuffer
     fill.argtypes = (ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
 
@@ -83,4 +89,4 @@ def enable(cls: type) -> None:
     table = ctypes.c_void_p.from_address(id(cls) + _TP_AS_BUFFER).value
     assert table is not None
     ctypes.c_void_p.from_address(table).value = ctypes.cast(slot, ctypes.c_void_p).value
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(slot))  # as the class, it stays to the end
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(slot))  # kept alive, like the class

@@ -1,7 +1,7 @@
-"""Who serves a NumPy function: filled by `dcarray.api.functions`, asked by ``__array_function__``.
+"""The table of implementations of NumPy functions, filled by `dcarray.api.functions`.
 
-Its two dozen modules are imported when the first function is called, for programs that use operators, methods
-and ufuncs do without them.
+``__array_function__`` looks functions up in it.  Those modules are imported when the first function is
+called:  programs that use operators, methods and ufuncs only do not need them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Function = Callable[..., Any]
 
 
 class Dispatch:
-    """The implementations by NumPy function, and what serves all other functions."""
+    """The implementations by NumPy function, and the fallback for all other functions."""
 
     def __init__(self) -> None:
         self.table: dict[Function, Function] = {}
@@ -26,7 +26,7 @@ class Dispatch:
 
 
 def _first(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    import_module("dcarray.api.functions")  # which enters its own fallback
+    import_module("dcarray.api.functions")  # its import sets the fallback
     return DISPATCH(function, args, kwargs)
 
 

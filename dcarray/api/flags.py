@@ -1,4 +1,4 @@
-"""``x.flags`` of a large array: what NumPy says of its memory, and whether it may be written."""
+"""``x.flags`` of a large array: NumPy's flags of its memory, and whether the handle may be written."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WRITEABLE = ("writeable", "W", "WRITEABLE")
 
 
 def let_write(x: Handle, value: bool) -> None:
-    """Let a large array be written, or not.  Other arrays of its memory stay as they are.
+    """Make a large array writable or read-only, but not other arrays on its memory.
 
     Raises
     ------
     ValueError
-        If it must not be written: its memory is another's, or it has several elements in one place.
+        If it cannot be made writable: its base is read-only, or elements share an address.
     """
     if value == (not x._readonly):
         return
@@ -38,7 +38,7 @@ def let_write(x: Handle, value: bool) -> None:
 
 
 class Flags:
-    """NumPy's flags, of which that for writing is the handle's own."""
+    """NumPy's flags, with the handle's own flag for writing."""
 
     __slots__ = ("_array",)
     __hash__ = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""``x.flat``: an array's elements one after the other."""
+"""``x.flat``: the iterator over the elements in C order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .indexing import plain_key
 
 
 class Flat:
-    """NumPy's flat iterator, with the array's own pending work done and wrapped results."""
+    """NumPy's flat iterator on the evaluated array, with wrapped results."""
 
     __slots__ = ("_array", "_iterator")
     __hash__ = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Indexing of handles: basic keys compose windows, all others go through NumPy on the memory."""
+"""Indexing of handles: basic keys compose windows, all other keys are indexed by NumPy in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INT = frozenset({int})
 
 
 def plain_key(key: Any) -> Any:
-    """The key with our arrays and NumPy's integers made plain."""
+    """The key with wrapped arrays as plain ones and NumPy's integers as Python's."""
     if type(key) is tuple:
         return tuple(plain_key(k) for k in key)
     if isinstance(key, Handle):
@@ -38,7 +38,7 @@ def plain_key(key: Any) -> Any:
 
 
 def evaluated_key(key: Any) -> Any:
-    """The key with our arrays made plain."""
+    """The key with wrapped arrays as plain ones."""
     if type(key) is tuple:
         return tuple([operands.evaluated(k) for k in key])
     return operands.evaluated(key)
@@ -50,7 +50,7 @@ def get(x: Handle, key: Any) -> Any:
     if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
         try:
             found = window.sliced(x._shape, x._index, slices)
-        except TypeError:  # NumPy looks at the other indices first
+        except TypeError:  # NumPy checks the other indices first
             np.broadcast_to(np.int8(0), x._shape)[key]
             raise
         if found is not None and (
@@ -72,7 +72,7 @@ def get(x: Handle, key: Any) -> Any:
         if not window.is_basic(plain):
             return _take(x, plain)
         found = get(x, plain)
-        # an array without axes is an integer whose result is a copy
+        # an array without axes counts as an integer, but gives a copy
         return found.copy() if isinstance(found, Handle) and _has_array(key) else found
     if x._ndarray is not None or x._store.mem is not None:
         view = x._plain_view()[key]
@@ -88,14 +88,14 @@ def get(x: Handle, key: Any) -> Any:
 
 
 def _over_ranks(function: Callable[..., Any], *args: Any) -> Any:
-    """Indexing of an array whose elements lie in blocks, without gathering them; NotImplemented if they do
-    not, or there is no such way."""
+    """Indexing of a distributed array without gathering it; NotImplemented if it is not distributed, or if
+    this key needs all of it."""
     found = try_call(function, args, {})
     return NotImplemented if found is NOT_DISTRIBUTED else found
 
 
 def _is_element(x: Handle, key: Any) -> bool:
-    """Does the key, of Python's integers, select one element?"""
+    """Whether the key consists of Python integers that select one element."""
     if type(key) is tuple:
         return len(key) == len(x._shape) and _INT.issuperset(map(type, key))
     return type(key) is int and len(x._shape) == 1
@@ -133,7 +133,7 @@ def _has_array(key: Any) -> bool:
 
 
 def _take(x: Handle, key: Any) -> Any:
-    """Advanced indexing and fields: through NumPy."""
+    """Advanced indexing and fields, by NumPy."""
     a = x._evaluated()
     if masked_assignment.is_mask(x, key):
         return gather(x, a, key)
@@ -148,7 +148,7 @@ def _take(x: Handle, key: Any) -> Any:
 
 
 def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
-    """The elements of ``a``, the view of ``x``, that a mask chooses."""
+    """The elements of ``a``, a plain view of ``x``, that a mask selects."""
     result, below = gathered(a, mask), config.current().eager_below
     fresh = x._store.char and result.flags.c_contiguous
     return made(type(x), result, below) if fresh else derive(x, result, below)
@@ -159,12 +159,12 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if x._small is not None:
         x._small[plain_key(key)] = operands.evaluated(value)
         return
-    if not x._store.char:  # an array of objects takes ours as they are
+    if not x._store.char:  # an array of objects stores wrapped arrays as they are
         if not window.is_basic(key):
             operands.missing("setitem", (x,))
         x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.evaluated(value)
         return
-    if x._readonly:  # NumPy says so
+    if x._readonly:  # NumPy raises the error
         x._evaluated()[evaluated_key(key)] = operands.evaluated(value)
     if not window.is_basic(key):
         if masked_assignment.assign(x, key, value):
@@ -197,7 +197,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
         if at_hand is not None:
             plain[...] = at_hand
             return
-    if isinstance(value, Handle) and 0 in target.shape:  # for which nothing is worth being gathered
+    if isinstance(value, Handle) and 0 in target.shape:  # too few to gather for
         np.empty(target.shape, np.bool_)[...] = np.broadcast_to(np.False_, value.shape)
         return
     recorder.assign(target, value)

@@ -1,10 +1,10 @@
-"""Selections by masks, ``x[mask]``, as long as nobody asks for how many elements they have.
+"""Selections by masks, ``x[mask]``, whose elements are gathered only when their number is needed.
 
-A `Selected` array knows its dtype and, as an array of the shape of ``x``, its elements
-(`dcarray.recording.masked_assignment`). Operators and functions of one element at a time on selections by
-the same mask give such arrays again, and folds take the chosen elements as they go.  Whatever else looks at
-one finds a slot of the handle empty: then the elements are gathered, and it is an ordinary array from then
-on; so they are when the recording runs.
+A `Selected` array has a dtype, and its elements as an array of the shape of ``x``
+(`dcarray.recording.masked_assignment`).  Element-wise operators and functions on selections by the same mask
+give such arrays again, and reductions run over the selected elements.  Every other access finds a slot of the
+handle empty: then the elements are gathered, and the selection becomes an ordinary array.  The same happens
+when the recording runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PYTHON = (bool, int, float, complex)
 
 
 def _aligned(inputs: tuple[Any, ...]) -> list[Any] | None:
-    """What the operands stand for (None: a scalar); None if the operation is not for selections."""
+    """The selections behind the operands (None for a scalar); None if they do not share one mask."""
     choices = [x._choice if type(x) is Selected else None for x in inputs]
     first: Any = None
     for x, choice in zip(inputs, choices, strict=True):
@@ -55,9 +55,9 @@ def _aligned(inputs: tuple[Any, ...]) -> list[Any] | None:
 def _operands(
     function: Callable[..., Any], choices: list[Any], inputs: tuple[Any, ...]
 ) -> tuple[list[Any], Any] | None:
-    """The operands of full shape, and what becomes of elements that are not chosen, which is to raise no
-    floating-point exception: if need be these are made ones.  None if that does not help."""
-    fulls = [None if c is None else (c.full, c.mask) for c in choices]  # which stay what they are
+    """The operands in full shape, and the value of elements that are not selected.  These must not raise
+    floating-point exceptions: if they might, they are set to one.  None if they might even so."""
+    fulls = [None if c is None else (c.full, c.mask) for c in choices]  # unchanged
     rest = [x if c is None else c.rest for c, x in zip(choices, inputs, strict=True)]
     value = quietly(function, rest)
     if value is not None:
@@ -81,7 +81,7 @@ def _selected(choice: Choice) -> Any:
 
 
 def _gather(values: Any) -> None:
-    """Make selections ordinary arrays, at any depth."""
+    """Gather all selections in nested sequences."""
     for value in values:
         if type(value) is Selected:
             value._gather()
@@ -92,12 +92,12 @@ def _gather(values: Any) -> None:
 
 
 def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
-    """An operation on selections; they are gathered where it is not for them."""
+    """An operation on selections, which are gathered where it does not support them."""
     with LOCK:
         choices = _aligned(inputs)
         found = None if choices is None else _operands(function, choices, inputs)
         if choices is not None and found is not None:
-            # what runs meanwhile gathers the selections, but leaves these arrays alone
+            # a run meanwhile gathers the selections, but keeps these arrays
             first = next(filter(None, choices))
             mask, site = first.mask, first.site
             fulls, rest = found
@@ -109,7 +109,7 @@ def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
 
 
 def _elements(x: Any, mask: Any) -> Any:
-    """The elements that a mask chooses, as an array; in blocks where they lie in blocks."""
+    """The elements that a mask selects, as an array; distributed if the operand is."""
     if communicator() is not None:
         found = try_call(operator.getitem, (x, mask), {})
         if found is not NOT_DISTRIBUTED:
@@ -118,7 +118,7 @@ def _elements(x: Any, mask: Any) -> Any:
 
 
 class Selected(ndarray):
-    """A selection by a mask whose elements are still to be gathered."""
+    """A selection by a mask whose elements are not gathered yet."""
 
     __slots__ = ()
 
@@ -135,14 +135,14 @@ class Selected(ndarray):
     def _gather(self) -> None:
         """Become an ordinary array."""
         with LOCK:
-            if type(self) is not Selected:  # another thread was here
+            if type(self) is not Selected:  # another thread has gathered it
                 return
             choice = self._choice
             masked_assignment.gathering(choice)
             x, mask = choice.full, choice.mask.values
             if choice.as_it_was(session().rec):
                 x, mask = choice.source  # type: ignore[misc]
-            choice.full = choice.mask = None  # not to be stored
+            choice.full = choice.mask = None  # never stored
             self._become_plain(_elements(x, mask))
 
     def _become_plain(self, result: Any) -> None:
@@ -151,9 +151,9 @@ class Selected(ndarray):
         self._become(result)
 
     def _finish_selection(self, rec: Recording) -> Callable[[], None]:
-        """What to do when the recording that this selection is made in has run."""
+        """The callback for the end of the run of the recording in which the selection was made."""
         choice = self._choice
-        if choice.full is None:  # somebody is at it
+        if choice.full is None:  # another thread gathers it
             return lambda: None
         x, mask = choice.full, choice.mask.values
         if choice.as_it_was(rec):
@@ -212,7 +212,7 @@ class Selected(ndarray):
 
     # ---- folds -------------------------------------------------------------------------------------
     def _folded(self, name: str) -> Any:
-        """The fold of all elements, or None if it is not for the recorder."""
+        """The reduction of all elements, or None if the recorder does not support it."""
         choice = self._choice
         dtype = choice.full.dtype
         kind = dtype.kind
@@ -228,7 +228,7 @@ class Selected(ndarray):
                 fill = info.min if name == "max" else info.max
             ufunc, wide = ("maximum" if name == "max" else "minimum"), None
         else:
-            fill = -0.0 if kind == "f" else 0  # of which a sum keeps its sign
+            fill = -0.0 if kind == "f" else 0  # a sum keeps its sign
             ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
         with LOCK:
             masked_assignment.folding(choice)
@@ -241,12 +241,12 @@ class Selected(ndarray):
             n = _read(self, count)
             if not n:
                 return None
-            value = _read(self, total)  # which may be an ordinary array by now
+            value = _read(self, total)  # may be an ordinary array by now
         return value.dtype.type(value / n) if name == "mean" else value
 
 
 def _read(selection: Any, x: Any) -> Any:
-    """The value of an array of one element, without storing the elements of the selection for it."""
+    """The value of an array of one element, without storing the elements of the selection."""
     if x._has_pending() and (choice := selection._choice).as_it_was(session().rec):
         choice.full = choice.mask = None
         try:
@@ -255,7 +255,7 @@ def _read(selection: Any, x: Any) -> Any:
             if selection._choose_again():
                 rec = session().rec
                 length = len(rec.log)
-                # the last of it that goes
+                # the last reference
                 mask = selection._choice.mask.values._store
                 rec.guard = ref(mask, lambda _: rec.session.forget(rec, length))
             else:
@@ -265,7 +265,7 @@ def _read(selection: Any, x: Any) -> Any:
 
 def _fold(name: str) -> Callable[..., Any]:
     def method(self: Selected, *args: Any, **kwargs: Any) -> Any:
-        with LOCK:  # or another thread may gather it meanwhile
+        with LOCK:  # so that no other thread gathers it meanwhile
             result = None if args or kwargs or type(self) is not Selected else self._folded(name)
         if result is not None:
             return result
@@ -299,7 +299,7 @@ def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
             found = None if choices is None else _operands(function, choices, (self, other))
             if choices is not None and found is not None:
                 mask, site, (full, value), rest = choices[0].mask, choices[0].site, *found
-                # what runs meanwhile gathers the elements as they were
+                # a run meanwhile gathers the elements before the write
                 if rest.dtype == full.dtype:
                     result = function(full.copy(), value)
                     if type(self) is Selected:

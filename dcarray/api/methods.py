@@ -1,4 +1,4 @@
-"""The methods of NumPy's ndarray, on a handle."""
+"""The methods of arrays: views and copies, NumPy's functions as methods, sorting in place."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ from .flags import let_write
 
 
 def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """A method that is NumPy's function of the same name, which dispatches to ours; ``fresh`` if its
-    result never shares memory with the array; ``function`` where NumPy's does not take the array first."""
+    """A method that calls NumPy's function of the same name, which dispatches to the implementation here.
+
+    ``fresh``: its result never shares memory with the array; ``function``: NumPy's function takes the array
+    in another position."""
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._small
         if a is None:
             if fresh:
                 a = self._eager_view()
-            if a is None and not self._store.char:  # the methods of such arrays take more than the functions
+            if (
+                a is None and not self._store.char
+            ):  # methods of such arrays take more arguments than the functions
                 operands.missing(name, (self,))
                 a = self._evaluated()
         if a is not None:
@@ -51,7 +55,7 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
 
 
 def _clip(a: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
-    """Either bound may be left out, by place too, which `numpy.clip` does not have."""
+    """Either bound may be left out, also as a positional argument, unlike in `numpy.clip`."""
     return np.clip(a, min, max, out, **kwargs)
 
 
@@ -60,7 +64,7 @@ def _compress(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
 
 
 def _settling(name: str) -> Callable[..., Any]:
-    """A method that NumPy's array does on the memory, after everything pending on it."""
+    """A method that NumPy runs on the evaluated memory."""
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._writable()
@@ -74,11 +78,11 @@ def _settling(name: str) -> Callable[..., Any]:
     return method
 
 
-_HERE = np.empty(0)  # where all arrays are
+_HERE = np.empty(0)  # on the device of all arrays
 
 
 class Methods(Attributes):
-    """Everything about an array that does not depend on how its operators dispatch."""
+    """The methods of an array; its operators and protocols are in `dcarray.api.array`."""
 
     __slots__ = ()
 
@@ -90,7 +94,7 @@ class Methods(Attributes):
         if len(shape) == 1:
             vector = isinstance(shape[0], (np.ndarray, Handle)) and shape[0].ndim == 1
             shape = tuple(shape[0]) if vector or isinstance(shape[0], (tuple, list)) else shape
-        odd = bool in map(type, shape)  # no integer to NumPy
+        odd = bool in map(type, shape)  # NumPy takes bools for no integers
         if self._small is None and order in ("C", None) and not copy and not odd:
             wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
             view = None if wanted is None else self._reshaped(wanted)
@@ -106,7 +110,7 @@ class Methods(Attributes):
         return self._derive(a)
 
     def _reshaped(self, shape: tuple[int, ...]) -> Any:
-        """A reshape without looking at the memory, or None."""
+        """A reshape without evaluating the array, or None."""
         index = window.resized(self._shape, self._window(), shape)
         if index is not None:
             return self._view(shape, index)
@@ -192,7 +196,7 @@ class Methods(Attributes):
         return self._derive(self._evaluated().view(*args, **kwargs))
 
     def _as_dtype(self, given: Any) -> Any:
-        """A large array's bytes as elements of another dtype, without looking at its memory, or None."""
+        """A large array's bytes as elements of another dtype, without evaluating it, or None."""
         if isinstance(given, type) and issubclass(given, np.ndarray):
             return None
         dtype, shape = np.dtype(given), self.shape
@@ -217,7 +221,7 @@ class Methods(Attributes):
             operands.learn((self,), always=True)
             return self._derive(self._evaluated().astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
-        rule = casting in ("no", "equiv", "safe", "same_kind", "unsafe")  # of others the values decide
+        rule = casting in ("no", "equiv", "safe", "same_kind", "unsafe")  # else NumPy looks at the values
         if rule and not np.can_cast(self.dtype, dtype, casting):
             np.empty(0, self.dtype).astype(dtype, casting=casting)
         if not rule or order == "A" or (order == "F" and not copy) or not isinstance(dtype.type, type):
@@ -244,7 +248,7 @@ class Methods(Attributes):
             self.__setitem__(Ellipsis, value)
 
     def conjugate(self, *args: Any, **kwargs: Any) -> Any:
-        """See `numpy.conjugate`; the array itself where nothing is imaginary."""
+        """See `numpy.conjugate`; the array itself if its dtype is not complex."""
         if not args and not kwargs and self.dtype.kind in "biuf":
             return self
         return self._conjugate(*args, **kwargs)
@@ -253,7 +257,7 @@ class Methods(Attributes):
 
     def resize(self, *shape: Any, refcheck: bool = True) -> None:
         """See `numpy.ndarray.resize`.  Views made before stay views of the old memory."""
-        operator.index(refcheck)  # other references to the memory do no harm here
+        operator.index(refcheck)  # other references to the memory keep it alive
         if shape in ((), (None,)):
             return
         if self._small is None and communicator() is not None and in_c_order(self) and self.base is None:
@@ -297,7 +301,7 @@ class Methods(Attributes):
             let_write(self, bool(write))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Arrays live on ``"cpu"``."""
+        """Return the array itself; the only device is ``"cpu"``."""
         _HERE.to_device(device, stream=stream)
         return self
 
@@ -326,7 +330,7 @@ class Methods(Attributes):
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         """See `numpy.searchsorted`."""
         if type(v) is type(self) and v._small is None:
-            return np.searchsorted(self, v, side, sorter)  # it matters how many are looked up
+            return np.searchsorted(self, v, side, sorter)  # the number of values looked up decides
         return self._searchsorted(v, side, sorter)
 
     # ---- functions as methods ----------------------------------------------------------------------

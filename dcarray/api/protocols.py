@@ -1,4 +1,4 @@
-"""NumPy's dispatch protocols: how operators, ufuncs and functions find their way to the recorder."""
+"""NumPy's dispatch protocols: from operators and ufuncs to the recorder, or back to NumPy."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def _known(x: Any) -> bool:
 
 
 def _defers(other: Any) -> bool:
-    """Does an operator leave the work to ``other``, as those of NumPy's arrays do?"""
+    """Whether an operator defers to ``other``, by the rules of NumPy's arrays."""
     if hasattr(type(other), "__array_ufunc__"):
         return type(other).__array_ufunc__ is None
     try:
         return float(getattr(other, "__array_priority__", -1.0)) > 0.0
-    except TypeError:  # of a class: that of its instances
+    except TypeError:  # of a class the attribute is its instances'
         return False
 
 
 def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """What ``other``'s own operator makes of ``x``; of the plain array, if it does not take ours, as those of
-    sparse matrices do not, which ask for arrays by their class."""
+    """The result of ``other``'s own operator for ``x``, or for the plain array if it does not take a wrapped
+    one: sparse matrices take arrays of NumPy's class only."""
     name = op.__name__.strip("_")
     method = getattr(type(other), _SWAPPED.get(name, f"__r{name}__"), None)
     result = NotImplemented if method is None else method(other, x)
@@ -49,21 +49,21 @@ def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 
 
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """``x op other`` where ``x`` is ours."""
+    """``x op other`` of a wrapped ``x``."""
     if not _known(other):
         if isinstance(other, np.ndarray):
-            return NotImplemented  # a subclass of ndarray has its own ways
+            return NotImplemented  # a subclass of ndarray may define its own
         if _defers(other):
             return _deferred(op, x, other)
         if name in ("equal", "not_equal") or name not in UFUNCS:
-            # NumPy answers comparisons with just anything
+            # NumPy compares arrays with any object
             return wrap_result(type(x), op(evaluated(x), other))
         return _named(name)(x, other)
     if name == "power":
         fast = _fast_power(x, other)
         if fast is not None:
             return fast
-    if _opaque(x) or _opaque(other):  # NumPy's operators do more for such dtypes than its ufuncs
+    if _opaque(x) or _opaque(other):  # NumPy's operators support more of such dtypes than its ufuncs
         missing(name, (x, other))
         learn((x, other), always=True)
         return rewrap(type(x), op(evaluated(x), evaluated(other)))
@@ -75,14 +75,14 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 
 
 def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
-    """``other op x`` where ``x`` is ours and ``other`` did not take it."""
+    """``other op x`` of a wrapped ``x``, where ``other`` did not take it."""
     if x._small is None and type(other) in (int, float):
         result = fast_path.binary(name, other, x)
         if result is not None:
             return result
     if not _known(other):
         if isinstance(other, np.ndarray) or _defers(other):
-            # what others do for arrays only, like `*`, the product of `np.matrix`
+            # operators that others define for arrays only, like `*`, the product of `np.matrix`
             return rewrap(type(x), op(other, evaluated(x)))
         return _named(name)(other, x)
     if name == "matmul" or name not in UFUNCS:
@@ -91,7 +91,7 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
 
 
 def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """``x op= other``: into the memory of ``x``."""
+    """``x op= other``, written to the memory of ``x``."""
     if name == "power" and type(other) in (int, float):
         fast = _fast_power(x, other, out=x)
         if fast is not None:
@@ -101,7 +101,7 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
         return NotImplemented
     if name == "matmul" and (x.ndim == 0 or np.ndim(other) < 2):
-        return op(evaluated(x), evaluated(other))  # NumPy's error: the result would be spread over `x`
+        return op(evaluated(x), evaluated(other))  # NumPy's error: `x` would have to be broadcast
     if name == "matmul" or not _known(other):
         return _named(name)(x, other, out=(x,))
     return recorder.elementwise(name, (x, other), out=x)
@@ -112,7 +112,7 @@ def _named(name: str) -> Any:
 
 
 def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
-    """What NumPy's ``**`` makes of some scalar exponents, which is exact where ``power`` is not."""
+    """The result of NumPy's ``**`` for some scalar exponents, exact where ``power`` is not; else None."""
     if type(exponent) not in (int, float) or not isinstance(x, Handle):
         return None
     name = short_power(x.dtype.kind, exponent)
@@ -124,7 +124,7 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
 
 
 def rewrap(cls: type[Handle], result: Any) -> Any:
-    """Arrays of NumPy's as ours, also in tuples."""
+    """Plain arrays as wrapped ones, also in tuples."""
     if type(result) is tuple:
         return tuple(wrap_result(cls, r) for r in result)
     return wrap_result(cls, result)
@@ -141,41 +141,43 @@ def ufunc(
         options = dict(zip((k for k in kwargs if k != "out"), plain[m:], strict=True))
         if outs:
             options["out"] = tuple(plain[n:m])
-        return _given_back(cls, getattr(function, method)(*plain[:n], **options), outs, tuple(plain[n:m]))
+        return _wrapped_result(cls, getattr(function, method)(*plain[:n], **options), outs, tuple(plain[n:m]))
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)
         if override is None and x is not None and hasattr(type(x), "__array_ufunc__"):
             return NotImplemented
         if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
-            return _of_strangers(function, method, inputs, kwargs)
+            return _overridden(function, method, inputs, kwargs)
         if override is not None and override is not _NUMPYS and isinstance(x, np.ndarray):
-            return _at_once(cls, function, method, inputs, kwargs)  # which asks this subclass
+            return _run_in_numpy(
+                cls, function, method, inputs, kwargs
+            )  # NumPy calls the method of this subclass
     name = ALIASES.get(function.__name__, function.__name__)
     known = UFUNCS.get(function.__name__) is function
     if method in ("at", "reduceat"):
-        return _at_once(cls, function, method, inputs, kwargs)
+        return _run_in_numpy(cls, function, method, inputs, kwargs)
     inputs = tuple(x if _known(x) or isinstance(x, np.ndarray) else _plain(x) for x in inputs)
     if method == "__call__":
         return _call(cls, name if known else "", function, inputs, kwargs)
     if method == "reduce" and known and isinstance(inputs[0], Handle):
         return _reduce(name, *inputs, **kwargs)
     if method == "accumulate" and known and isinstance(inputs[0], Handle):
-        result = _in_parts(function, method, inputs, kwargs)
+        result = _distributed(function, method, inputs, kwargs)
         if result is NotImplemented and communicator() is not None and len(kwargs.get("out", ())) == 1:
-            result = _put_there(kwargs["out"][0], function, inputs, kwargs)
+            result = _scan_into(kwargs["out"][0], function, inputs, kwargs)
         if result is not NotImplemented:
             return result
         result = _accumulate(name, *inputs, **kwargs)
         if result is not NotImplemented:
             return result
     if method == "outer" and known and not kwargs and all(_known(x) for x in inputs):
-        a, b = (np.asarray(x) if type(x) in SCALARS else x for x in inputs)  # scalars are arrays here
+        a, b = (np.asarray(x) if type(x) in SCALARS else x for x in inputs)  # scalars count as arrays here
         return function(a[(..., *(None,) * b.ndim)], b)
-    return _at_once(cls, function, method, inputs, kwargs)
+    return _run_in_numpy(cls, function, method, inputs, kwargs)
 
 
 def _small(cls: type[Handle], values: tuple[Any, ...]) -> list[Any] | None:
-    """What NumPy takes for these values, if all arrays among them are small and nothing is odd; else None."""
+    """The plain values, if all arrays among them are small and of types known here; else None."""
     plain = []
     for value in values:
         kind = type(value)
@@ -189,10 +191,10 @@ def _small(cls: type[Handle], values: tuple[Any, ...]) -> list[Any] | None:
     return plain
 
 
-def _given_back(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain: tuple[Any, ...]) -> Any:
-    """A result of NumPy's as ours; where it went into an array, that array, which was given as in ``plain``.
+def _wrapped_result(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain: tuple[Any, ...]) -> Any:
+    """NumPy's result, wrapped; a result in ``out`` is the array that was passed, found by its plain one.
 
-    A subclass of ndarray may have its own ufuncs, whose results are anything.
+    A subclass of ndarray may have its own ufuncs, with any results.
     """
     results = result if isinstance(result, tuple) else (result,)
     there = {id(p): o for o, p in zip(outs, plain, strict=True) if o is not None}
@@ -200,8 +202,8 @@ def _given_back(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain: tu
     return final if isinstance(result, tuple) else final[0]
 
 
-def _of_strangers(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The ufunc where operands have ways of their own: those that do not know our arrays know NumPy's."""
+def _overridden(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The ufunc with operands that override it: those that do not take wrapped arrays get plain ones."""
     outs = kwargs.get("out", ())
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)
@@ -247,7 +249,7 @@ def _call(
     known = name and options.keys() == {"where"} and all(map(_known, inputs))
     if known and masked_ufuncs.under(name, function, inputs, options["where"], out):
         return out
-    return _at_once(cls, function, "__call__", inputs, kwargs)
+    return _run_in_numpy(cls, function, "__call__", inputs, kwargs)
 
 
 def _reduce(
@@ -272,8 +274,8 @@ def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = 
     return scans.accumulate(name, x, axis % len(shape), dtype, out)
 
 
-def _in_parts(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The ufunc on blocks of many ranks; NotImplemented where this is not the way."""
+def _distributed(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The ufunc on distributed arrays; NotImplemented if none is, or it has no distributed form."""
     if communicator() is None:
         return NotImplemented
     if method == "__call__":
@@ -291,24 +293,24 @@ def _is_large(x: Any) -> bool:
     return isinstance(x, Handle) and x._small is None and bool(x.size > current().distribute_above)
 
 
-def _put_there(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A scan of blocks into an array that is there already; NotImplemented where this is not the way."""
+def _scan_into(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A scan of a distributed array into ``out``; NotImplemented if it has no distributed form."""
     dtype = kwargs.get("dtype") or (out.dtype if isinstance(out, Handle) else None)
     if dtype is None:
         return NotImplemented
     options = {k: v for k, v in kwargs.items() if k != "out"} | {"dtype": dtype}
-    found = _in_parts(function, "accumulate", inputs, options)
+    found = _distributed(function, "accumulate", inputs, options)
     if found is NotImplemented or found.shape != out.shape or found.dtype != out.dtype:
         return NotImplemented
     out[...] = found
     return out
 
 
-def _at_once(
+def _run_in_numpy(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The ufunc in NumPy, on the memory."""
-    found = _in_parts(function, method, inputs, kwargs)
+    """The ufunc run by NumPy on the evaluated memory."""
+    found = _distributed(function, method, inputs, kwargs)
     if found is not NotImplemented:
         return found
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
@@ -325,4 +327,4 @@ def _at_once(
     else:
         plain = [evaluated(x) for x in inputs]
     result = getattr(function, method)(*plain, **options)
-    return _given_back(cls, result, outs, options["out"]) if outs else rewrap(cls, result)
+    return _wrapped_result(cls, result, outs, options["out"]) if outs else rewrap(cls, result)
