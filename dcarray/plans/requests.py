@@ -240,8 +240,8 @@ def make(
     names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.overwritten_inputs(drawn)
     names = [name for name in names if name in saved]
     # memory that is there in several geometries is copied once, by whoever runs the plan
-    several = () if vain else undo_copies.several(drawn, names)
-    region, kept = undo_copies.keeping(drawn, [name for name in names if name not in several])
+    several = () if vain else undo_copies.aliased(drawn, names)
+    region, kept = undo_copies.with_undo_copies(drawn, [name for name in names if name not in several])
     target, guards = get(request.target), dims.Guards(hints)
     code = code_cache.of(request.cache_dir)
     before = code.stats()
@@ -251,18 +251,18 @@ def make(
             on_change("undo copies", region, ())
     with guards if hints else nullcontext():
         optimised = target.pipeline(request.threads).run(region, log, debug, on_change)
-        final, kept, aside = undo_copies.called(optimised, kept)
+        final, kept, aside = undo_copies.caller_copies(optimised, kept)
         stop, look, spared = None, None, (*several, *aside)
         if vain:
-            final, kept, stop = undo_copies.spare(final, kept)
+            final, kept, stop = undo_copies.ending_before_overwrites(final, kept)
         elif not spared:
-            final, kept, stop = undo_copies.late(final, kept)
+            final, kept, stop = undo_copies.computing_aside(final, kept)
         least = looks.WORTH if vain else looks.FEWEST
         if (
             not spared
             and stop is None
             and value_ranges.worth(drawn, [one.array for one in kept], least, hints)
-            and (left := undo_copies.without(final, kept, beside=True)) is not final
+            and (left := undo_copies.without_copies(final, kept, beside=True)) is not final
             and (look := _look(drawn, left, target, request.cache_dir))
         ):
             spared = tuple([one.array for one in kept])

@@ -1,4 +1,4 @@
-"""Which iterations of a loop need nothing of one another.
+"""Loop-carried dependences: whether the iterations of a loop may run in any order, and what they privatise.
 
 Two iterations are compared: one at a value ``u`` of the variable, and one that comes later, at ``u + step *
 t`` with ``t >= 1``.  Where one of them writes, the other must touch nothing, whatever ``u`` and ``t`` are and
@@ -19,10 +19,10 @@ from .effects import Reason, definite_writes, families, reads, sharing, touched,
 _Ranges = dict[str, tuple[Dim | None, Dim | None]]
 
 
-# ---- what is an iteration's own ---------------------------------------------------------------------------
+# ---- privatisation ----------------------------------------------------------------------------------
 def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
-    """The temporaries that are used in the body only, and written before they are read whenever it runs:
-    nothing of them comes in or goes out.
+    """Return the privatisable temporaries of a body: used nowhere else, and written before they are read
+    whenever it runs, so that no value enters or leaves it in them.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
 
 
 def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset[str], int]:
-    """The arrays that are touched by what is not in ``body``, and how often that is there."""
+    """The arrays that statements outside of ``body`` touch, and how often ``body`` occurs."""
     found: set[str] = set()
     times = 0
     for stmt in stmts:
@@ -71,7 +71,7 @@ def _bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements, and those of the loops and branches among them."""
+    """Walk over the statements and those in loops and branches."""
     for stmt in body:
         yield stmt
         for part in _bodies(stmt):
@@ -101,7 +101,7 @@ def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
 
 
 def _add(made: list[Window], window: Window) -> None:
-    """One more window; what lies side by side is one."""
+    """Append a window, joined with one that it is adjacent to."""
     for k, other in enumerate(made):
         if (both := together(other, window)) is not None:
             del made[k]
@@ -111,7 +111,8 @@ def _add(made: list[Window], window: Window) -> None:
 
 
 def flattened(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements with those of nests, rows and bands one after the other, which is the same."""
+    """Walk over the statements with those of nests, rows and bands one after the other, which gives the
+    same."""
     for stmt in body:
         if isinstance(stmt, Nest | Rows | Bands):
             yield from flattened(stmt.body)
@@ -120,16 +121,16 @@ def flattened(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def _head(stmt: Stmt) -> Stmt:
-    """The statement without its bodies."""
+    """The statement without its bodies: its condition alone."""
     if isinstance(stmt, While):
         return While(stmt.cond, ())
     return Branch(stmt.cond, ()) if isinstance(stmt, Branch) else stmt
 
 
-# ---- iterations ------------------------------------------------------------------------------------------
+# ---- dependences between iterations -----------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A window as one iteration touches it, and the bounds of the variables that move it."""
+    """A window that one iteration touches, and the ranges of the variables that move it."""
 
     window: Window
     writing: bool
@@ -137,7 +138,7 @@ class Access:
 
 
 def independent(loop: Loop, region: Region) -> Reason | None:
-    """Why the iterations of the loop may not run in any order and at the same time; None if they may.
+    """Return why the iterations of a loop may not run in parallel; None if they may.
 
     Parameters
     ----------
@@ -150,8 +151,8 @@ def independent(loop: Loop, region: Region) -> Reason | None:
 
 
 def privatised(loop: Loop, region: Region) -> frozenset[str] | Reason:
-    """The temporaries of which iterations that run at the same time each need memory of their own, or why
-    they may not run at the same time.  ``loop`` is a statement of ``region``, that very object."""
+    """Return the temporaries that parallel iterations have to privatise, or why they may not run in parallel.
+    ``loop`` is a statement of ``region``, that very object."""
     pair = iteration_pair(loop)
     if pair is None:
         return Reason(f"the step of {loop.var} is not known")
@@ -175,8 +176,8 @@ def compare_iterations(
     known: _Ranges,
     root: Mapping[str, str],
 ) -> frozenset[str] | Reason:
-    """Those of the arrays in ``free`` that two iterations may both need, or why the iterations may need other
-    things of one another."""
+    """Return the arrays in ``free`` that two iterations may both use, or the dependence through another
+    array."""
     found: set[str] = set()
     for a in first:
         for b in second:
@@ -196,8 +197,8 @@ def compare_iterations(
 
 
 def iteration_pair(loop: Loop) -> tuple[Dim, Dim, _Ranges] | None:
-    """The variable in one iteration and in a later one, and what is known of the symbols that these are made
-    of; None if the step is not known."""
+    """Return the values of the variable in an iteration and in a later one, and the ranges of their symbols;
+    None if the step is not known."""
     step = loop.bounds[2]
     if type(step) is not int:
         return None
@@ -220,7 +221,8 @@ def accesses(
     written: set[str],
     root: Mapping[str, str],
 ) -> list[Access]:
-    """What one iteration touches of the families that are written, its variables having the given values."""
+    """Return the accesses of one iteration to the families that are written, for the given values of
+    variables."""
     found: dict[Access, None] = {}
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -247,7 +249,7 @@ def accesses(
 
 
 def window_at(window: Window, values: Mapping[str, Dim]) -> Window:
-    """The window where the variables have the given values."""
+    """Return the window for the given values of variables."""
     shape = tuple(dims.substitute(n, values) for n in window.shape)
     index = tuple(
         Index(dims.substitute(ix.offset, values), dims.substitute(ix.stride, values), ix.axis)

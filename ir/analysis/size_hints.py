@@ -1,4 +1,4 @@
-"""Plausible values of dimensions; they steer choices and never decide what is right."""
+"""Plausible values of symbolic dimensions, for cost models: they never decide legality."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from copy import copy
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Region
 
-UNKNOWN = 1000  # what a size is taken for when nothing is known of it
+UNKNOWN = 1000  # the value of a size of which nothing is known
 
 
 class SizeHints:
-    """Plausible values of a region's dimensions, where loop variables have the given values."""
+    """Maps a dimension of a region to a plausible value, with the given values of loop variables."""
 
     def __init__(self, region: Region, variables: Mapping[str, int] | None = None) -> None:
         self._hints: Mapping[str, int] = {
@@ -20,13 +20,13 @@ class SizeHints:
         } | dict(variables or {})
 
     def __call__(self, dim: Dim) -> int:
-        """A plausible value."""
+        """Return a plausible value of a dimension."""
         if type(dim) is int:
             return dim
         return dims.evaluate(dim, {name: self._hints.get(name, UNKNOWN) for name in dims.free_symbols(dim)})
 
     def within(self, var: str, bounds: tuple[Dim, Dim, Dim]) -> tuple[SizeHints, int]:
-        """The values inside of a loop, with its variable half-way, and how many iterations it takes."""
+        """Return the hints inside a loop, with its variable half-way, and the number of its iterations."""
         start, stop, step = map(self, bounds)
         iterations = range(start, stop, step or 1)
         inner = copy(self)
@@ -34,7 +34,7 @@ class SizeHints:
         return inner, len(iterations)
 
     def product(self, shape: Iterable[Dim]) -> int:
-        """How many points there may be."""
+        """Return the plausible product of extents."""
         total = 1
         for dim in shape:
             total *= self(dim)

@@ -1,4 +1,4 @@
-"""How far behind one another statements can run over the same rows: the geometry of ``Bands``.
+"""Skews of statements in time tiles: how many rows each has to run behind those before it.
 
 A *row* is a point of the first axis of a statement's domain, and its number that of the row of the array that
 the statement writes first.  Between row ``x`` of one statement and row ``y`` of a later one there is a
@@ -25,8 +25,9 @@ Part = Compute | Nest
 
 
 @dataclass(frozen=True, slots=True)
-class Slant:
-    """A statement's ``count`` rows from row ``first`` on, and where it stands to those before it."""
+class Skew:
+    """A statement's rows, ``count`` from ``first`` on, and by how many its tile begins ahead and ends
+    behind."""
 
     first: Dim
     count: Dim
@@ -34,13 +35,13 @@ class Slant:
     behind: int
 
 
-#: What a statement touches: numbers of windows with their first rows, relative to its own, and
-#: whether it writes them.
+#: An access of a statement: the number of a window, its first row relative to the statement's, and whether
+#: it is a write.
 _Use = tuple[int, int, bool]
 
 
-class Slants:
-    """Puts statements one behind the other.
+class SkewAnalysis:
+    """Finds the skew of each statement of a chain from its dependence distances to those before it.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class Slants:
         meet: Callable[[Window, Window], bool | None],
     ) -> None:
         self.root, self.written, self.meet = root, frozenset(written), meet
-        self.found: list[Slant] = []
+        self.found: list[Skew] = []
         self._uses: list[tuple[_Use, ...]] = []
         self._numbers: dict[Window, int] = {}
         self._windows: list[Window] = []
@@ -67,14 +68,14 @@ class Slants:
         self._spans: dict[tuple[tuple[_Use, ...], tuple[_Use, ...]], tuple[int, int] | Reason | None] = {}
 
     def add(self, part: Part) -> Reason | None:
-        """Put a statement behind all others, or say why that cannot be."""
+        """Append a statement to the chain; return why that is impossible, else None."""
         target = writes(part)[0]
         first = target.index[0].offset if target.index else 0
         uses = self._used(part, first)
         if isinstance(uses, Reason):
             return uses
         ahead = behind = 0
-        for earlier, slant in zip(self._uses, self.found, strict=True):
+        for earlier, skew in zip(self._uses, self.found, strict=True):
             key = earlier, uses
             if key not in self._spans:
                 self._spans[key] = self._span(earlier, uses)
@@ -82,13 +83,13 @@ class Slants:
             if isinstance(span, Reason):
                 return span
             if span is not None:
-                ahead, behind = max(ahead, slant.ahead + span[1]), max(behind, slant.behind - span[0])
-        self.found.append(Slant(first, domain(part)[0], ahead, behind))
+                ahead, behind = max(ahead, skew.ahead + span[1]), max(behind, skew.behind - span[0])
+        self.found.append(Skew(first, domain(part)[0], ahead, behind))
         self._uses.append(uses)
         return None
 
     def _used(self, part: Part, first: Dim) -> tuple[_Use, ...] | Reason:
-        """What a statement touches of the memory that is written."""
+        """The accesses of a statement to memory that the chain writes, or why its rows do not correspond."""
         computes = (part,) if isinstance(part, Compute) else part.body
         folds = next((c.target for c in computes if c.combine is not None), None)
         if folds is not None:
@@ -114,7 +115,8 @@ class Slants:
         return number
 
     def _span(self, earlier: tuple[_Use, ...], later: tuple[_Use, ...]) -> tuple[int, int] | Reason | None:
-        """The smallest and the largest distance between two statements; None if they are independent."""
+        """The smallest and largest dependence distance of two statements, in rows; None if they are
+        independent."""
         distances = []
         for one, v_row, v_written in earlier:
             for two, w_row, w_written in later:
@@ -127,11 +129,11 @@ class Slants:
         return (min(distances), max(distances)) if distances else None
 
 
-def slants(body: Sequence[Part], region: Region) -> tuple[Slant, ...] | Reason:
-    """Where statements stand to one another that are to run in bands, or why they cannot."""
+def skews(body: Sequence[Part], region: Region) -> tuple[Skew, ...] | Reason:
+    """Return the skews of statements that are to run in time tiles, or why they cannot."""
     root = families(region)
     written = {root[window.array] for part in body for window in writes(part)}
-    made = Slants(root, written, lambda v, w: clash(v, w, region))
+    made = SkewAnalysis(root, written, lambda v, w: clash(v, w, region))
     for part in body:
         reason = made.add(part)
         if reason is not None:
@@ -140,12 +142,12 @@ def slants(body: Sequence[Part], region: Region) -> tuple[Slant, ...] | Reason:
 
 
 def bands_conflict(stmt: Bands, region: Region) -> Reason | None:
-    """Why ``stmt`` does not give what its statements give one after the other; None if it does."""
-    found = slants(stmt.body, region)
+    """Why ``stmt`` would not give the results of its statements one after the other; None if it does."""
+    found = skews(stmt.body, region)
     if isinstance(found, Reason):
         return found
     if stmt.height < 1 or stmt.tile % stmt.height:
         return Reason("a tile has whole bands")
-    if stmt.tile < max(slant.ahead + slant.behind for slant in found):
+    if stmt.tile < max(skew.ahead + skew.behind for skew in found):
         return Reason("a tile is lower than the rows at its sides")
     return None

@@ -1,6 +1,7 @@
-"""Copies of what a run overwrites, made by the run itself, in case it has to be made again.
+"""Undo copies: a run saves the inputs that it overwrites, in case it has to be repeated.
 
-As statements of the region they are fused with what overwrites: one more array written, and nothing read.
+They are statements of the region, so fusion puts them beside what overwrites: one more array is written, none
+read.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .independence import all_statements
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The array ``copy`` holds what ``array`` held under ``window`` before the run."""
+class UndoCopy:
+    """The array ``copy`` holds the elements that ``array`` had under ``window`` before the run."""
 
     array: str
     copy: str
@@ -29,7 +30,7 @@ class Kept:
 
     @property
     def slices(self) -> str:
-        """Where that is in both, as a Python expression over the region's symbols: an index."""
+        """The index of these elements in both, as a Python expression over the region's symbols."""
         parts = []
         for ix in self.window.index:
             count = 1 if ix.axis is None else self.window.shape[ix.axis]
@@ -38,8 +39,8 @@ class Kept:
         return f"({''.join(f'{part}, ' for part in parts)})"
 
 
-def keeping(region: Region, names: Sequence[str]) -> tuple[Region, tuple[Kept, ...]]:
-    """The region with copies of these arrays, which come last among its arrays and have C order.
+def with_undo_copies(region: Region, names: Sequence[str]) -> tuple[Region, tuple[UndoCopy, ...]]:
+    """Return the region with undo copies of arrays; they come last among its arrays and have C order.
 
     Parameters
     ----------
@@ -52,42 +53,44 @@ def keeping(region: Region, names: Sequence[str]) -> tuple[Region, tuple[Kept, .
     -------
     Region
         The same object if there are no names.
-    tuple of Kept
+    tuple of UndoCopy
         One for each name.
     """
     if not names:
         return region, ()
     arrays = {array.name: array for array in region.arrays}
     windows = [_window(arrays[name], region) for name in names]
-    kept = tuple([Kept(name, f"kept_{name}", w) for name, w in zip(names, windows, strict=True)])
-    copies = tuple([replace(arrays[k.array], name=k.copy, role="out", strides=None, base=None) for k in kept])
+    undo = tuple([UndoCopy(name, f"kept_{name}", w) for name, w in zip(names, windows, strict=True)])
+    copies = tuple([replace(arrays[k.array], name=k.copy, role="out", strides=None, base=None) for k in undo])
     saves = tuple(
-        [Compute(replace(k.window, array=k.copy), Load(k.window, arrays[k.array].dtype)) for k in kept]
+        [Compute(replace(k.window, array=k.copy), Load(k.window, arrays[k.array].dtype)) for k in undo]
     )
-    return replace(region, arrays=(*region.arrays, *copies), body=(*saves, *region.body)), kept
+    return replace(region, arrays=(*region.arrays, *copies), body=(*saves, *region.body)), undo
 
 
-def several(region: Region, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of these arrays that share their memory with others."""
+def aliased(region: Region, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the named arrays that share their memory with others."""
     shared = sharing(region)
     return tuple([name for name in names if name in shared])
 
 
-def called(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], tuple[str, ...]]:
-    """The region without copies of what may be overwritten when a library call fails: whoever runs it has to
-    copy these before it begins, and one copy serves both.
+def caller_copies(
+    region: Region, undo: Sequence[UndoCopy]
+) -> tuple[Region, tuple[UndoCopy, ...], tuple[str, ...]]:
+    """Return the region without undo copies of arrays that are overwritten before a library call may fail:
+    whoever runs the region copies these before it begins, and one copy serves both purposes.
 
     Parameters
     ----------
     region : Region
-        As passes have made it of the result of `keeping`.
-    kept : sequence of Kept
+        As passes have made it of the result of `with_undo_copies`.
+    undo : sequence of UndoCopy
 
     Returns
     -------
     Region
         The same object where there are none, or where they are made beside something else.
-    tuple of Kept
+    tuple of UndoCopy
         Those that are still needed.
     tuple of str
         The arrays of the others.
@@ -96,83 +99,87 @@ def called(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ..
     alone = last >= 0 and isinstance(region.body[last], Call)
     before = region.body[: last if alone else last + 1]
     written = {window.array for stmt in before for window in writes(stmt)}
-    found = [one for one in kept if one.array in written]
-    left = without(region, found)
+    found = [one for one in undo if one.array in written]
+    left = without_copies(region, found)
     if left is region:
-        return region, tuple(kept), ()
-    return left, tuple([one for one in kept if one not in found]), tuple([one.array for one in found])
+        return region, tuple(undo), ()
+    return left, tuple([one for one in undo if one not in found]), tuple([one.array for one in found])
 
 
-def spare(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], int | None]:
-    """The region without copies of what only its last statements overwrite, if these do nothing but copy,
-    too: a run that has to be made again ends before them, and finds those arrays as they were.
+def ending_before_overwrites(
+    region: Region, undo: Sequence[UndoCopy]
+) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
+    """Return the region without undo copies of arrays that only its last statements overwrite, if these do
+    nothing but copy, too: a run that has to be repeated ends before them and leaves those arrays unchanged.
 
     Parameters
     ----------
     region : Region
-        As passes have made it of the result of `keeping`.
-    kept : sequence of Kept
+        As passes have made it of the result of `with_undo_copies`.
+    undo : sequence of UndoCopy
 
     Returns
     -------
     Region
-    tuple of Kept
+    tuple of UndoCopy
         Those that are still needed.
     int or None
-        The position of the first of the last statements; None if all copies are needed.
+        The position of the first statement after which a run ends; None if all copies are needed.
     """
     end = len(region.body)
     types = {array.name: array.dtype for array in region.arrays}
     while end and all(_copies(part, types) for part in _parts(region.body[end - 1])):
         end -= 1
     root = families(region)
-    saves = {one.copy: stmt for one in kept for stmt in region.body if _saves(stmt, one)}
+    saves = {one.copy: stmt for one in undo for stmt in region.body if _saves(stmt, one)}
     before = {root[w.array] for stmt in region.body[:end] for w in writes(stmt)}
     uses = [touched(stmt) for stmt in region.body[:end]]
-    copies = [one.copy for one in kept if one.copy in saves and root[one.array] not in before]
+    copies = [one.copy for one in undo if one.copy in saves and root[one.array] not in before]
     copies = [name for name in copies if sum(name in used for used in uses) == 1]  # nobody else uses it
     if not copies:
-        return region, tuple(kept), None
+        return region, tuple(undo), None
     gone = [saves[name] for name in copies]
     body = tuple([stmt for stmt in region.body if not any(stmt is other for other in gone)])
     arrays = tuple([array for array in region.arrays if array.name not in copies])
-    left = tuple([one for one in kept if one.copy not in copies])
+    left = tuple([one for one in undo if one.copy not in copies])
     return replace(region, arrays=arrays, body=body), left, end - len(gone)
 
 
-def late(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...], int | None]:
-    """The region with what its last statement computes made aside and copied to its place by one more, so
-    that a run which has to be made again ends before that one, and nothing need be kept.
+def computing_aside(
+    region: Region, undo: Sequence[UndoCopy]
+) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
+    """Return the region with the results of its last statement in temporaries that one more statement copies,
+    so that a run which has to be repeated ends before that one, and no undo copies are needed.
 
-    That is done where a temporary of the same shape dies in that statement: its memory serves.
+    Only where a temporary of the same shape is dead after the last statement, whose memory is reused.
 
     Parameters
     ----------
     region : Region
-        As passes have made it of the result of `keeping`.
-    kept : sequence of Kept
+        As passes have made it of the result of `with_undo_copies`.
+    undo : sequence of UndoCopy
 
     Returns
     -------
     Region
         The same object if all copies are needed.
-    tuple of Kept
+    tuple of UndoCopy
         Those that are needed: none, or all.
     int or None
         The position of the statement that copies.
     """
     last = _parts(region.body[-1]) if region.body else ()
     computes = [part for part in last if isinstance(part, Compute) and part.combine is None]
-    saves = [part for part in computes if any(_saves(part, one) for one in kept)]
+    saves = [part for part in computes if any(_saves(part, one) for one in undo)]
     rest = [part for part in computes if not any(part is save for save in saves)]
-    makers = [part for part in rest if any(part.target.array == one.array for one in kept)]
-    alone = not any(one.copy in touched(stmt) for stmt in (*region.body[:-1], *rest) for one in kept)
+    makers = [part for part in rest if any(part.target.array == one.array for one in undo)]
+    alone = not any(one.copy in touched(stmt) for stmt in (*region.body[:-1], *rest) for one in undo)
     before = {window.array for stmt in region.body[:-1] for window in writes(stmt)}
     shared = sharing(region)
-    if not kept or not alone or not len(kept) == len(saves) == len(makers) or len(computes) < len(last):
-        return region, tuple(kept), None
+    if not undo or not alone or not len(undo) == len(saves) == len(makers) or len(computes) < len(last):
+        return region, tuple(undo), None
     arrays = {array.name: array for array in region.arrays}
-    for one in kept:
+    for one in undo:
         arrays.pop(one.copy)
     copies: list[Stmt] = []
     for maker in makers:
@@ -181,9 +188,9 @@ def late(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...]
         place = identity(aside)
         later = rest[rest.index(maker) + 1 :]
         if name in before or name in shared or any(name in touched(part) for part in later):
-            return region, tuple(kept), None
+            return region, tuple(undo), None
         if not any(_dies(load, place, aside, arrays) for load in loads(maker.body)):
-            return region, tuple(kept), None
+            return region, tuple(undo), None
         arrays[aside.name] = aside
         rest[rest.index(maker)] = replace(maker, target=place)
         copies.append(Compute(maker.target, Load(place, aside.dtype), loc=maker.loc))
@@ -193,36 +200,36 @@ def late(region: Region, kept: Sequence[Kept]) -> tuple[Region, tuple[Kept, ...]
 
 
 def _dies(load: Load | Gather, place: Window, aside: Array, arrays: Mapping[str, Array]) -> bool:
-    """Is what the last statement reads here a temporary of which another array can take the place?"""
+    """Whether a load of the last statement is of a temporary that another array can replace."""
     old = arrays[load.window.array]
     plain = old.role == "temp" and old.base is None and old.strides is None and old.dtype == aside.dtype
     return plain and isinstance(load, Load) and same(replace(load.window, array=aside.name), place)
 
 
-def without(region: Region, kept: Sequence[Kept], beside: bool = False) -> Region:
-    """The region without these copies; the same object where they cannot be left out.
+def without_copies(region: Region, undo: Sequence[UndoCopy], beside: bool = False) -> Region:
+    """Return the region without these undo copies; the same object where they cannot be left out.
 
     Parameters
     ----------
     region : Region
-        As passes have made it of the result of `keeping`.
-    kept : sequence of Kept
+        As passes have made it of the result of `with_undo_copies`.
+    undo : sequence of UndoCopy
     beside : bool, optional
-        Are those left out, too, that are made beside something else?
+        Whether copies are left out, too, that are made in one nest with other results.
     """
-    copies = {one.copy for one in kept}
+    copies = {one.copy for one in undo}
     if beside:
         left = [_left(stmt, copies) for stmt in region.body]
     else:
         left = [None if all(_written(p) in copies for p in _parts(s)) else s for s in region.body]
     body = tuple([stmt for stmt in left if stmt is not None])
-    if not kept or any(copies & touched(stmt) for stmt in body):
+    if not undo or any(copies & touched(stmt) for stmt in body):
         return region
     return replace(region, arrays=tuple([a for a in region.arrays if a.name not in copies]), body=body)
 
 
 def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
-    """A statement, or of several those that make no copies; None if all do."""
+    """The statement without the parts that make copies; None if all do."""
     if not isinstance(stmt, Nest | Rows):
         return None if _written(stmt) in copies else stmt
     rest: list[Any] = [made for part in stmt.body if (made := _left(part, copies)) is not None]
@@ -232,7 +239,7 @@ def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
 
 
 def _calls(stmt: Stmt) -> bool:
-    """Is there a library call in a statement?"""
+    """Whether there is a library call in a statement."""
     return any(isinstance(one, Call) for one in all_statements((stmt,)))
 
 
@@ -245,19 +252,19 @@ def _parts(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def _copies(stmt: Stmt, types: Mapping[str, np.dtype[Any]]) -> bool:
-    """Does a statement copy elements as they are, so that nothing can be said of it?"""
+    """Whether a statement copies elements as they are, so that it raises no floating-point exception."""
     match stmt:
         case Compute(target=target, body=Load() as load, combine=None, scan=None):
             return load.dtype == types[target.array] == types[load.window.array]
     return False
 
 
-def _saves(stmt: Stmt, kept: Kept) -> bool:
-    return isinstance(stmt, Compute) and stmt.target.array == kept.copy
+def _saves(stmt: Stmt, undo: UndoCopy) -> bool:
+    return isinstance(stmt, Compute) and stmt.target.array == undo.copy
 
 
 def _window(array: Array, region: Region) -> Window:
-    """All of the array that is written, as one window; the whole array if there is none so simple."""
+    """The window of all elements of the array that are written; the whole array if that is not one window."""
     written = [w for stmt in region.body for w in writes(stmt) if w.array == array.name]
     first = written[0] if written else identity(array)
     axes = [ix.axis for ix in first.index if ix.axis is not None]

@@ -122,7 +122,7 @@ def test_what_is_kept(body, where):
     body = body.replace("mul(", "multiply(")
     region = parse.parse(f"region() {{\n inout a: f64[8]\n {body}\n}}")
     assert effects.overwritten_inputs(region) == ("a",)
-    kept, (one,) = undo_copies.keeping(region, ("a",))
+    kept, (one,) = undo_copies.with_undo_copies(region, ("a",))
     assert (one.array, one.slices) == ("a", where)
     before = np.arange(8.0)
     after = {"a": before.copy(), one.copy: np.full(8, -1.0)}
@@ -135,4 +135,4 @@ def test_what_is_kept(body, where):
 
 def test_nothing_to_keep():
     region = parse.parse("region() {\n inout a: f64[8]\n a[i] = 1.0 for i<8\n}")
-    assert undo_copies.keeping(region, ()) == (region, ())
+    assert undo_copies.with_undo_copies(region, ()) == (region, ())

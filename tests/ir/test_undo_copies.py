@@ -29,9 +29,9 @@ LOOP = """region() {
 def kept(more="", last="s[i,j]", names=("a", "b")):
     before = parse(LOOP.replace("MORE", more).replace("LAST", last))
     verify(before)
-    with_copies, found = undo_copies.keeping(before, names)
+    with_copies, found = undo_copies.with_undo_copies(before, names)
     verify(with_copies)
-    after, left, stop = undo_copies.spare(with_copies, found)
+    after, left, stop = undo_copies.ending_before_overwrites(with_copies, found)
     verify(after)
     data = {array.name: np.random.default_rng(3).random(array.shape) for array in before.arrays[:3]}
     one = interp.run(before, {k: v.copy() for k, v in data.items()}, {})
@@ -67,7 +67,7 @@ def test_what_else_is_overwritten_is(more, last, left, stop):
 
 def test_nothing_to_spare():
     region = parse("region() {\n inout a: f64[3]\n a[i] = add(a[i], a[i]) for i<3\n}")
-    assert undo_copies.spare(region, ()) == (region, (), None)
+    assert undo_copies.ending_before_overwrites(region, ()) == (region, (), None)
 
 
 LATE = """region() {
@@ -81,13 +81,13 @@ SUM = "c[i,j] = add(t[i,j], multiply(s[], c[i,j])) for i<6, j<5"
 def late(body=SUM, some="out o: f64[6, 5]", names=("c",)):
     before = parse(LATE.replace("BODY", body).replace("SOME", some))
     verify(before)
-    with_copies, found = undo_copies.keeping(before, names)
+    with_copies, found = undo_copies.with_undo_copies(before, names)
     # as passes leave it: copies are made beside what overwrites
     (save,), call, *more, last = (with_copies.body[:1], *with_copies.body[1:])
     parts = last.body if isinstance(last, Nest) else (last,)
     fused = replace(with_copies, body=(call, *more, Nest((save, *parts))))
     verify(fused)
-    after, left, stop = undo_copies.late(fused, found)
+    after, left, stop = undo_copies.computing_aside(fused, found)
     verify(after)
     if stop is None:
         assert after is fused and left == found
@@ -144,8 +144,8 @@ CALLS = """region() {
 )
 def test_one_copy_of_what_a_library_call_may_find_overwritten(loop, gone):
     before = parse(CALLS.replace("LOOP", loop))
-    with_copies, found = undo_copies.keeping(before, ("a", "b"))
-    after, left, names = undo_copies.called(with_copies, found)
+    with_copies, found = undo_copies.with_undo_copies(before, ("a", "b"))
+    after, left, names = undo_copies.caller_copies(with_copies, found)
     verify(after)
     assert list(names) == gone
     assert [one.array for one in left] == [name for name in ("a", "b") if name not in gone]
@@ -158,7 +158,7 @@ def test_memory_in_several_geometries():
         "  a[i] = add(a[i], 1.0) for i<6\n  b[i,j] = add(b[i,j], c[j]) for i<2, j<3\n"
         "  c[i] = add(c[i], 1.0) for i<6\n}"
     )
-    assert undo_copies.several(region, ("a", "b", "c")) == ("a", "b")
+    assert undo_copies.aliased(region, ("a", "b", "c")) == ("a", "b")
 
 
 ROWS = """region() {
@@ -174,7 +174,9 @@ ROWS = """region() {
 def test_copies_beside_what_goes_row_by_row(other, parts):
     region = parse(ROWS.replace("OTHER", other))
     verify(region)
-    left = undo_copies.without(region, [undo_copies.Kept("a", "k", Window("k", (6, 8), ()))], beside=True)
+    left = undo_copies.without_copies(
+        region, [undo_copies.UndoCopy("a", "k", Window("k", (6, 8), ()))], beside=True
+    )
     verify(left)
     if parts is None:  # somebody else needs it
         assert left is region

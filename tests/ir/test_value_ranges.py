@@ -218,18 +218,18 @@ def test_sums_of_many() -> None:
 
 def test_copies_can_be_left_out() -> None:
     before = parse(GROWING.format(iterations=3, first="a[i,j]", second="t[i,j]", third="add(t[i,j], b[i,j])"))
-    made, kept = undo_copies.keeping(before, ("a", "b"))
-    after = undo_copies.without(made, kept)
+    made, kept = undo_copies.with_undo_copies(before, ("a", "b"))
+    after = undo_copies.without_copies(made, kept)
     verify(after)
     assert after == before
-    assert undo_copies.without(before, ()) is before
+    assert undo_copies.without_copies(before, ()) is before
 
 
 def test_copies_that_are_used_stay() -> None:
     before = parse("region() {\n inout a: f64[6]\n a[i] = add(a[i], 1.0) for i<6\n}")
-    _, kept = undo_copies.keeping(before, ("a",))
+    _, kept = undo_copies.with_undo_copies(before, ("a",))
     used = parse(
         "region() {\n inout a: f64[6];  out kept_a: f64[6]\n kept_a[i] = a[i] for i<6\n"
         " a[i] = add(kept_a[i], 1.0) for i<6\n}"
     )
-    assert undo_copies.without(used, kept) is used
+    assert undo_copies.without_copies(used, kept) is used

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dcarray.ir import interp
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.analysis.skew import bands_conflict, slants
+from dcarray.ir.analysis.skew import bands_conflict, skews
 from dcarray.ir.nodes import Bands, Region
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
@@ -64,7 +64,7 @@ def test_a_long_chain_is_cut_evenly(check):
 def test_how_far_statements_stand_apart():
     there, back = STEP.format("a", "b"), STEP.format("b", "a")
     region = parse(steps(there, BORDER.format("b"), back, there))
-    found = slants(time_tiling(SMALL).fn(region, Log()).body[0].body, region)
+    found = skews(time_tiling(SMALL).fn(region, Log()).body[0].body, region)
     assert [(s.ahead, s.behind) for s in found] == [(0, 0), (0, 1), (1, 1), (2, 2)]
 
 
@@ -94,7 +94,7 @@ def test_reasons(check):
 def test_what_cannot_be(second, reason):
     region = parse(steps(STEP.format("a", "b"), second))
     assert time_tiling(SMALL).fn(region, Log()) is region
-    found = slants(region.body, region)
+    found = skews(region.body, region)
     assert isinstance(found, Reason) and reason in found.text
     forced = replace(region, body=(Bands(region.body, 2, 20),))
     with pytest.raises(VerifyError, match=reason):
@@ -106,7 +106,7 @@ def test_views_of_one_memory_stay_apart():
         "region() {\n inout a: f64[40, 90];  inout z: f64[40, 90] base a\n"
         "a[i,j] = 1.0 for i<40, j<90\n z[i,j] = add(z[i,j], 1.0) for i<40, j<90\n}"
     )
-    found = slants(region.body, region)
+    found = skews(region.body, region)
     assert isinstance(found, Reason) and "z may share memory with a" in found.text
 
 
@@ -193,7 +193,7 @@ def test_threads_get_equally_many_tiles(threads, parts):
     limits = CacheLimits(last=0, near=1 << 16, again=0, points=0, threads=threads)
     region = high(*[STEP.format("a", "b"), STEP.format("b", "a")] * parts)
     (made,) = time_tiling(limits).fn(region, Log()).body
-    found = slants(made.body, region)
+    found = skews(made.body, region)
     rows = max(s.first + s.count + s.behind for s in found) + max(s.ahead for s in found)
     tiles = -(-rows // made.tile)
     assert tiles % threads == 0 or tiles < threads

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.analysis.skew import slants
+from dcarray.ir.analysis.skew import skews
 from dcarray.ir.nodes import Apply, Array, Bands, Compute, Index, Load, Nest, Region, Symbol, Window
 from dcarray.ir.ops import const
 from dcarray.ir.windows import compose, overlap, remap, same
@@ -128,7 +128,7 @@ def row_by_row(region: Region, rng: random.Random) -> Region:
         if not isinstance(stmt, Bands):
             body.append(stmt)
             continue
-        found = slants(stmt.body, region)
+        found = skews(stmt.body, region)
         ahead, behind = (max(getattr(s, name) for s in found) for name in ("ahead", "behind"))
         count = -(-(max(s.first + s.count for s in found) + ahead + behind) // stmt.tile)
         starts = [k * stmt.tile - ahead for k in range(count)]
@@ -143,10 +143,10 @@ def row_by_row(region: Region, rng: random.Random) -> Region:
 
 
 def _band(stmt: Bands, found, start: int, low: int, between: bool):
-    for part, slant in zip(stmt.body, found, strict=True):
-        for at in range(slant.count):
-            row = slant.first + at
-            if low <= row + slant.behind < low + stmt.height and (row < start + slant.ahead) == between:
+    for part, skew in zip(stmt.body, found, strict=True):
+        for at in range(skew.count):
+            row = skew.first + at
+            if low <= row + skew.behind < low + stmt.height and (row < start + skew.ahead) == between:
                 for compute in part.body if isinstance(part, Nest) else (part,):
                     shape = compute.target.shape[1:]
                     amap = (Index(at), *(Index(0, 1, axis) for axis in range(len(shape))))

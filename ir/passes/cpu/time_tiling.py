@@ -13,7 +13,7 @@ from itertools import takewhile
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason, domain
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.analysis.skew import Part, Slants
+from dcarray.ir.analysis.skew import Part, SkewAnalysis
 from dcarray.ir.nodes import Bands, Compute, Index, Load, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
@@ -117,13 +117,13 @@ class _Chain:
         and why the next one cannot be among them."""
         facts = self.block.facts
         written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
-        made = Slants(facts.roots, written, facts.overlap)
+        made = SkewAnalysis(facts.roots, written, facts.overlap)
         found: list[int] = []
         for parts in self.stmts:
             for part in parts:
                 if (reason := made.add(part)) is not None:
                     return found, reason
-            found.append(max(slant.ahead + slant.behind for slant in made.found))
+            found.append(max(skew.ahead + skew.behind for skew in made.found))
         return found, None
 
     def used(self, part: Part) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason, reads
-from dcarray.ir.analysis.skew import bands_conflict, slants
+from dcarray.ir.analysis.skew import bands_conflict, skews
 from dcarray.ir.nodes import Bands, Dim, Region
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
@@ -34,15 +34,15 @@ _VECTORS = 64  # elements: strips are whole vectors
 
 def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     """The kernel of statements that run in bands; see ``schedule``."""
-    found = slants(stmt.body, region)
+    found = skews(stmt.body, region)
     reason = found if isinstance(found, Reason) else bands_conflict(stmt, region)
     if isinstance(found, Reason) or reason is not None:
         raise Unsupported(str(reason))
     nests: list[LoopNest] = []
     for part in stmt.body:
         nests.append(LoopNest(part, region, 1, nests[0] if nests else None))
-    first, ahead = nests[0], max(slant.ahead for slant in found)
-    sides = max(slant.ahead + slant.behind for slant in found)
+    first, ahead = nests[0], max(skew.ahead for skew in found)
+    sides = max(skew.ahead + skew.behind for skew in found)
     ends = first.largest(*(dims.simplify(s.first + s.count + s.behind) for s in found))
     tiles = first.block_count(ends + ahead, stmt.tile)
     between: dict[int, Any] = {}  # the integers that the second launch has others of
@@ -60,9 +60,9 @@ def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     start = affine(0, begin, *(Term(1, term.arg, "c0") for term in tile.terms))
     pre: list[Let] = []
     body: list[Stmt] = []
-    for nest, slant in zip(nests, found, strict=True):
-        own = affine(0, start, _minus(nest.arguments.number(slant.first)))  # the row of the statement there
-        band, side = affine(-slant.behind, own, variable("b0")), affine(slant.ahead, own)
+    for nest, skew in zip(nests, found, strict=True):
+        own = affine(0, start, _minus(nest.arguments.number(skew.first)))  # the row of the statement there
+        band, side = affine(-skew.behind, own, variable("b0")), affine(skew.ahead, own)
         upper = (nest.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
         headers = [
             LoopHeader("i0", affine(), upper, floors=(band, affine(0, side, low))),
