@@ -23,9 +23,9 @@ from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.comm.transport.sparse_alltoall import (
     allgather,
+    ask_owners,
     exchange_counts,
-    order_by_owner,
-    sparse_alltoall,
+    group_by_owner,
     sparse_alltoallv,
 )
 
@@ -200,12 +200,9 @@ def mask_positions(mask: DistArray, inner: int = 1) -> Array:
 def read_elements(x: DistArray, places: Array) -> Array:
     """The elements at this rank's positions, in their shape."""
     held = _blocked(x)
-    order, wanted, counts = _by_owner(held, places.reshape(-1), here=True)
-    asked = sparse_alltoall(x.comm, [[w] for w in wanted])
-    replies = sparse_alltoallv(x.comm, [[_elements_at(held.local, at)] for (at,) in asked], counts)
-    result = np.empty(places.size, x.dtype)
-    result[order] = np.concatenate([values for (values,) in replies])
-    return result.reshape(places.shape)
+    owners, local = _owners(held, places.reshape(-1), here=True)
+    found = ask_owners(x.comm, owners, local, lambda at: _elements_at(held.local, at))
+    return found.reshape(places.shape)
 
 
 def write_elements(x: DistArray, places: Array, values: Array, store: Store | None = None) -> DistArray:
@@ -228,7 +225,8 @@ def write_elements(x: DistArray, places: Array, values: Array, store: Store | No
         `x`, or the array that replaces it.
     """
     held = _blocked(x)
-    order, wanted, _ = _by_owner(held, places.reshape(-1), here=False)
+    owners, local = _owners(held, places.reshape(-1), here=False)
+    order, wanted, _ = group_by_owner(owners, local, x.comm.size)
     given = values.reshape(-1)[order]
     ends = np.cumsum([0, *(len(w) for w in wanted)])
     sends = [[w, given[a:b]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
@@ -271,8 +269,8 @@ def _first_copies(layout: Layout) -> list[int]:
     return ranks
 
 
-def _by_owner(x: DistArray, places: Array, here: bool) -> tuple[Array, list[Array], list[int]]:
-    """The order of positions by the ranks that own them, the positions within each owner, and their numbers.
+def _owners(x: DistArray, places: Array, here: bool) -> tuple[Array, Array]:
+    """The ranks that own positions, and the positions within the elements of their owners.
 
     Of ranks with copies of an element it is the one nearest to this rank (`here`), or the first.
     """
@@ -292,8 +290,4 @@ def _by_owner(x: DistArray, places: Array, here: bool) -> tuple[Array, list[Arra
         which = np.searchsorted(starts[1:], at, "right")  # past the empty ones
         local = local * np.diff(starts)[which] + at - starts[which]
         owners += which * steps[spec.grid_axis]
-    order = order_by_owner(owners, grid.size)
-    counts = np.bincount(owners, minlength=grid.size)
-    local = local[order]
-    ends = np.cumsum([0, *counts])
-    return order, [local[a:b] for a, b in pairwise(ends)], [int(n) for n in counts]
+    return owners, local

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,7 @@ from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import (
     allgather,
-    order_by_owner,
-    sparse_alltoall,
-    sparse_alltoallv,
+    ask_owners,
 )
 
 from .fancy_indexing import read_elements, write_elements
@@ -152,14 +149,7 @@ def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
     flat = v.local.reshape(-1)
     # the last rank that begins before the position
     owners = there[np.maximum(np.searchsorted(heads[there], flat, side) - 1, 0)]
-    order = order_by_owner(owners, comm.size)
-    counts = np.bincount(owners, minlength=comm.size)
-    ends = np.cumsum([0, *counts])
-    asked = sparse_alltoall(comm, [[flat[order[i:j]]] for i, j in pairwise(ends)])
-    answers = [[np.searchsorted(own, some, side) + begin] for (some,) in asked]
-    came = sparse_alltoallv(comm, answers, [int(m) for m in counts])
-    result = np.empty(flat.size, np.intp)
-    result[order] = np.concatenate([some for (some,) in came])
+    result = ask_owners(comm, owners, flat, lambda some: np.searchsorted(own, some, side) + begin)
     return DistArray(comm, v.layout.without_halo(), result.reshape(v.local.shape))
 
 

@@ -16,9 +16,9 @@ from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import (
     allgather,
+    ask_owners,
     exchange_counts,
-    order_by_owner,
-    sparse_alltoall,
+    group_by_owner,
     sparse_alltoallv,
 )
 
@@ -58,11 +58,7 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
         found = own[places.reshape(-1)]
     else:
         ranks = grid_line(x.comm, held.layout.grid, spec.grid_axis)
-        order, wanted, counts = _by_owner(places, held, axis)
-        asked = sparse_alltoall(ranks, [[w] for w in wanted])
-        replies = sparse_alltoallv(ranks, [[own[at]] for (at,) in asked], counts)
-        found = np.empty((places.size, *own.shape[1:]), x.dtype)
-        found[order] = np.concatenate([values for (values,) in replies])
+        found = ask_owners(ranks, *_owners(places, held, axis), lambda at: own[at])
     values = found.reshape(*places.shape, *own.shape[1:])
     inside = range(places.ndim)
     values = np.moveaxis(values, tuple(inside), tuple(axis + k for k in inside))
@@ -98,12 +94,11 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
         own[places.reshape(-1)] = given
         return held
     ranks = grid_line(x.comm, held.layout.grid, spec.grid_axis)
-    order, wanted, counts = _by_owner(places, held, axis)
+    order, wanted, counts = group_by_owner(*_owners(places, held, axis), ranks.size)
     ends = np.cumsum([0, *counts])
     sends = [[w, given[order[a:b]]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
-    for at, some in sparse_alltoallv(
-        ranks, sends, exchange_counts(ranks, counts)
-    ):  # in the order of the index
+    # in the order of the index
+    for at, some in sparse_alltoallv(ranks, sends, exchange_counts(ranks, counts)):
         own[at] = some
     return held
 
@@ -131,14 +126,10 @@ def _checked_index(own: Array, x: DistArray, axis: int, index: DistArray) -> Arr
     return np.where(own < 0, own + n, own).astype(np.intp, copy=False)
 
 
-def _by_owner(places: Array, x: DistArray, axis: int) -> tuple[Array, list[Array], list[int]]:
-    """The order of indices by the ranks that own them, the indices within each owner, and their numbers."""
+def _owners(places: Array, x: DistArray, axis: int) -> tuple[Array, Array]:
+    """The parts that own indices of an axis, and the indices within their owners."""
     part = x.layout.parts[axis]
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
     flat = places.reshape(-1)
     owners = np.searchsorted(starts[1:], flat, "right")  # past the empty ones
-    order = order_by_owner(owners, part.parts)
-    counts = np.bincount(owners, minlength=part.parts)
-    local = flat[order] - starts[owners[order]]
-    ends = np.cumsum([0, *counts])
-    return order, [local[a:b] for a, b in pairwise(ends)], [int(n) for n in counts]
+    return owners, flat - starts[owners]

@@ -3,14 +3,22 @@ some."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .protocol import INTERNAL_TAG, Array, Communicator, nbytes
 
-__all__ = ["allgather", "exchange_counts", "order_by_owner", "sparse_alltoall", "sparse_alltoallv"]
+__all__ = [
+    "allgather",
+    "ask_owners",
+    "exchange_counts",
+    "group_by_owner",
+    "sparse_alltoall",
+    "sparse_alltoallv",
+]
 
 
 def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
@@ -63,10 +71,34 @@ def sparse_alltoall(comm: Communicator, sends: Sequence[Sequence[Array]]) -> lis
     return sparse_alltoallv(comm, sends, exchange_counts(comm, [len(parts[0]) for parts in sends]))
 
 
-def order_by_owner(owners: Array, ranks: int) -> Array:
-    """The stable order that sorts elements by the ranks that own them."""
+def group_by_owner(owners: Array, values: Array, ranks: int) -> tuple[Array, list[Array], list[int]]:
+    """The stable order by the ranks that own values, the values of each owner, and their numbers."""
     # NumPy sorts integers of 16 bits by their digits
-    return np.argsort(owners.astype(np.uint16) if ranks < 1 << 16 else owners, kind="stable")
+    order = np.argsort(owners.astype(np.uint16) if ranks < 1 << 16 else owners, kind="stable")
+    counts = np.bincount(owners, minlength=ranks)
+    ends = np.cumsum([0, *counts])
+    return order, [values[order[a:b]] for a, b in pairwise(ends)], [int(n) for n in counts]
+
+
+def ask_owners(comm: Communicator, owners: Array, values: Array, answer: Callable[[Array], Array]) -> Array:
+    """The answers of the ranks that own values, in the order of the values.
+
+    Parameters
+    ----------
+    comm : Communicator
+        The ranks; each of them makes this call.
+    owners, values : ndarray
+        The values of this rank, such as positions, and the rank that owns each.
+    answer : callable
+        A function of the values that this rank owns, which returns an array with an entry for each.
+    """
+    order, groups, counts = group_by_owner(owners, values, comm.size)
+    asked = sparse_alltoall(comm, [[group] for group in groups])
+    replies = sparse_alltoallv(comm, [[answer(group)] for (group,) in asked], counts)
+    sorted_answers = np.concatenate([part for (part,) in replies])
+    answers = np.empty_like(sorted_answers)
+    answers[order] = sorted_answers
+    return answers
 
 
 def allgather(comm: Communicator, value: Any) -> Array:

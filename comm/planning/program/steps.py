@@ -191,8 +191,8 @@ class Exchanges:
 
 
 @dataclass(frozen=True)
-class Begin:
-    """The beginning of an exchange; until its `Finish`, its arrays are not written nor its targets read."""
+class _Boundary:
+    """The beginning or the end of an exchange."""
 
     what: Exchanges
 
@@ -203,6 +203,10 @@ class Begin:
     @property
     def writes(self) -> tuple[str, ...]:
         return self.what.writes
+
+
+class Begin(_Boundary):
+    """The beginning of an exchange; until its `Finish`, its arrays are not written nor its targets read."""
 
     def counts(self) -> Counts:
         return self.what.counts()
@@ -211,19 +215,8 @@ class Begin:
         at.pending[id(self.what)] = self.what.start(at)
 
 
-@dataclass(frozen=True)
-class Finish:
+class Finish(_Boundary):
     """The end of an exchange that has begun."""
-
-    what: Exchanges
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return self.what.reads
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        return self.what.writes
 
     def counts(self) -> Counts:
         return Counts()
