@@ -24,7 +24,7 @@ from dcarray.api.array import evaluate
 from dcarray.core import config
 from dcarray.core.counters import is_inside, report
 from dcarray.distributed import jobs
-from dcarray.jit.numpy_proxy import answering, namespace
+from dcarray.jit.numpy_proxy import namespace, patch_array_method
 
 __all__ = ["main"]
 
@@ -79,7 +79,7 @@ class _Imports:
         def __build_class__(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
             made = build(body, name, *bases, **kwargs)
             file = body.__globals__.get("__file__")
-            return answering(made) if isinstance(file, str) and users(file) else made
+            return patch_array_method(made) if isinstance(file, str) and users(file) else made
 
         # Tracebacks and the counting of warnings pass over the import machinery by its name.
         __import__.__code__ = __import__.__code__.replace(co_filename=_MACHINERY)

@@ -30,7 +30,7 @@ from dcarray.tiering import eager_period
 from dcarray.tiering.blas_sharing import WIDE
 
 from .numpy_proxy import counterpart
-from .patching import DRAWING, over, scope_of
+from .patching import GENERATORS, module_names, wrap_generator
 from .variants import Variants, work
 
 __all__ = ["Accelerated", "accelerate"]
@@ -44,7 +44,7 @@ class Accelerated:
 
     def __init__(self, modules: tuple[ModuleType, ...]) -> None:
         self._names = tuple(module.__name__ for module in modules)
-        self._held = [scope_of(vars(module)) for module in modules]
+        self._held = [module_names(vars(module)) for module in modules]
         for scope in self._held:
             scope.enter()
             own = [
@@ -79,7 +79,7 @@ def _module(target: ModuleType | str) -> ModuleType:
         raise ValueError(f"module {target!r} is not imported")
     if not isinstance(found, ModuleType):
         raise TypeError(f"accelerate() takes a function, or modules or their names, not {target!r}")
-    held = scope_of(vars(found)).users or any(
+    held = module_names(vars(found)).users or any(
         counterpart(value) is not value for value in vars(found).values()
     )
     if not held:
@@ -117,72 +117,72 @@ if BUILT:  # else `_Conversion` looks at everything
 class _Conversion:
     """Conversion between the plain and the wrapped arrays of one call: arguments in, results out."""
 
-    __slots__ = ("came", "drawing", "given", "lengths", "seen", "wrapped")
+    __slots__ = ("by_plain", "generators", "had_wrapped", "pairs", "vector_lengths", "visited")
 
     def __init__(self, given: Collection[tuple[Any, Any]] = ()) -> None:
         # wrapped and plain array, also of those that were converted back
-        self.given: dict[int, tuple[Any, Any]] = {id(pair[0]): pair for pair in given}
-        self.came: dict[int, Any] = {}  # by the plain array: one that is given twice stays one
-        self.drawing: dict[int, tuple[Any, Any]] = {}  # dcarray's and NumPy's random generators
-        self.wrapped = False
-        self.seen: set[int] = set()
-        self.lengths: frozenset[int] = frozenset()
+        self.pairs: dict[int, tuple[Any, Any]] = {id(pair[0]): pair for pair in given}
+        self.by_plain: dict[int, Any] = {}  # by the plain array: one that is given twice stays one
+        self.generators: dict[int, tuple[Any, Any]] = {}  # dcarray's and NumPy's random generators
+        self.had_wrapped = False
+        self.visited: set[int] = set()
+        self.vector_lengths: frozenset[int] = frozenset()
 
-    def look_at(self, values: Collection[Any]) -> None:
+    def find_matrices(self, values: Collection[Any]) -> None:
         """Find the matrices larger than the caches.  Vectors as long as their rows or columns are recorded
         even where they are small: adding a product to an eager one would run the product before the next is
         known, with which it could share the pass over the matrix.  Not where wrapped arrays may share the
         memory."""
         wide = [v.shape for v in values if type(v) is np.ndarray and v.ndim == 2 and v.size >= WIDE]
         if wide and not any(isinstance(v, (ndarray, tuple)) for v in values):
-            self.lengths = frozenset(n for shape in wide for n in shape)
+            self.vector_lengths = frozenset(n for shape in wide for n in shape)
 
-    def into(self, value: Any) -> Any:
+    def to_wrapped(self, value: Any) -> Any:
         kind = type(value)
         if kind is np.ndarray:
-            if (found := self.came.get(id(value))) is not None:
+            if (found := self.by_plain.get(id(value))) is not None:
                 return found
-            beside = self.lengths and getattr(owner(value), "size", 0) in self.lengths
-            ours = adopt(ndarray, value, 1) if beside and compiles(value.dtype) else wrap(value)
-            self.given[id(ours)] = ours, value
-            self.came[id(value)] = ours
-            return ours
+            matches = self.vector_lengths and getattr(owner(value), "size", 0) in self.vector_lengths
+            wrapped = adopt(ndarray, value, 1) if matches and compiles(value.dtype) else wrap(value)
+            self.pairs[id(wrapped)] = wrapped, value
+            self.by_plain[id(value)] = wrapped
+            return wrapped
         if kind is tuple:
-            return tuple([self.into(v) for v in value])
+            return tuple([self.to_wrapped(v) for v in value])
         if kind is ndarray or kind is Selected:
-            self.wrapped = True
-        elif kind.__name__ in DRAWING and (ours := over(value)) is not value:
-            self.drawing[id(ours)] = ours, value
-            return ours
+            self.had_wrapped = True
+        elif kind.__name__ in GENERATORS and (wrapped := wrap_generator(value)) is not value:
+            self.generators[id(wrapped)] = wrapped, value
+            return wrapped
         return value
 
-    def back(self, value: Any) -> Any:
+    def to_plain(self, value: Any) -> Any:
         """A result with evaluated plain arrays for wrapped ones; lists and dictionaries change in place."""
         kind = type(value)
         if kind is ndarray or kind is Selected:
-            known = self.given.get(id(value))
+            known = self.pairs.get(id(value))
             if known is None:  # an array that occurs twice stays one
                 plain = value._small if kind is ndarray else None  # as `unwrap_result` has it
                 known = value, np.asarray(value) if type(plain) is not np.ndarray else plain
-                self.given[id(value)] = known
+                self.pairs[id(value)] = known
             return known[1]
-        if id(value) in self.drawing:
-            return self.drawing[id(value)][1]
+        if id(value) in self.generators:
+            return self.generators[id(value)][1]
         if kind is list or kind is dict:
-            if id(value) not in self.seen:
-                self.seen.add(id(value))
+            if id(value) not in self.visited:
+                self.visited.add(id(value))
                 for k, v in enumerate(value) if kind is list else value.items():
-                    plain = self.back(v)
+                    plain = self.to_plain(v)
                     if plain is not v:
                         value[k] = plain
         elif isinstance(value, tuple):
-            items = [self.back(v) for v in value]
+            items = [self.to_plain(v) for v in value]
             if any(a is not b for a, b in zip(items, value, strict=True)):
                 return value._make(items) if hasattr(value, "_make") else tuple(items)
         return value
 
 
-def _leave(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
+def _copy_attributes(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
     """Give a plain argument the shape and the writeable flag that the function has left its wrapped array."""
     if now.shape != given.shape and now.size == given.size and np.may_share_memory(now, given):
         given.shape = now.shape
@@ -190,7 +190,7 @@ def _leave(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
         given.flags.writeable = now.flags.writeable
 
 
-def _settle(value: Any) -> None:
+def _evaluate(value: Any) -> None:
     """Run what is pending on an array, or on the arrays in a tuple."""
     if type(value) is ndarray:
         value._evaluated()
@@ -206,7 +206,7 @@ def _function(function: Any) -> Any:
         raise TypeError(f"accelerate() takes a function, or modules or their names, not {function!r}")
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
-    scope = scope_of(inner.__globals__)
+    scope = module_names(inner.__globals__)
     variants = Variants(inner)
 
     @wraps(function)
@@ -221,22 +221,22 @@ def _function(function: Any) -> Any:
             if plain:
                 counters.plain += 1
                 value = function(*args, **kwargs)
-                value = value if holds_no_wrapped(value) else _Conversion().back(value)
+                value = value if holds_no_wrapped(value) else _Conversion().to_plain(value)
                 if looked:
                     variant.took(perf_counter() - start, before, plain=True)
                 return value
             variant = variant if looked else None
-        simple = None if kwargs else wrap_arguments(args, WIDE)
-        if simple is not None:
-            call, (args, given) = None, simple
+        converted = None if kwargs else wrap_arguments(args, WIDE)
+        if converted is not None:
+            conversion, (args, given) = None, converted
             keep = not given and _inside.get()
         else:
-            call = _Conversion()
-            call.look_at((*args, *kwargs.values()))
-            args = tuple([call.into(a) for a in args])
-            kwargs = {k: call.into(v) for k, v in kwargs.items()}
-            given = tuple(call.given.values())
-            keep = call.wrapped or (not given and _inside.get())
+            conversion = _Conversion()
+            conversion.find_matrices((*args, *kwargs.values()))
+            args = tuple([conversion.to_wrapped(a) for a in args])
+            kwargs = {k: conversion.to_wrapped(v) for k, v in kwargs.items()}
+            given = tuple(conversion.pairs.values())
+            keep = conversion.had_wrapped or (not given and _inside.get())
         token = _inside.set(True)
         scope.enter(inner)
         try:
@@ -246,20 +246,20 @@ def _function(function: Any) -> Any:
             _inside.reset(token)
             if not _inside.get():
                 eager_period.end(loop=True)  # a loop may have been left by an exception
-            for ours, its in given:  # its owner may look at it, and change it, from now on
-                now = ours._writable()
-                if now is not its:
-                    _leave(its, now)
+            for wrapped, argument in given:  # its owner may look at it, and change it, from now on
+                now = wrapped._writable()
+                if now is not argument:
+                    _copy_attributes(argument, now)
         if keep:
             return box[0]
-        if call is not None:
+        if conversion is not None:
             for value in (*args, *kwargs.values()):
                 if type(value) is list or type(value) is dict:
-                    call.back(value)
-        _settle(box[0])
+                    conversion.to_plain(value)
+        _evaluate(box[0])
         value = unwrap_result(box)
         if not holds_no_wrapped(value):
-            value = (call or _Conversion(given)).back(value)
+            value = (conversion or _Conversion(given)).to_plain(value)
         if variant is not None and not scope.users:
             variant.took(perf_counter() - start, before, may=variants.may())
         return value

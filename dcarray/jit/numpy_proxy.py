@@ -26,37 +26,37 @@ from dcarray.core.handle import export
 
 from .ctypes_compat import ndpointer
 
-__all__ = ["answering", "counterpart", "namespace", "up_to_date"]
+__all__ = ["counterpart", "members_known", "namespace", "patch_array_method"]
 
 # NumPy's modules that dcarray has too.
-_OURS = ("char", "emath", "fft", "linalg", "random", "strings")
+_REPLACED = ("char", "emath", "fft", "linalg", "random", "strings")
 # NumPy's modules that stay NumPy's: about other things than arrays, or about subclasses of ndarray.
-_ASIDE = (
+_UNCHANGED = (
     "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version",
 )  # fmt: skip
 _DISPATCHER = type(np.sum)
 
 
 # ---- the class ---------------------------------------------------------------------------------------
-def _method(name: str, theirs: Any) -> Any:
+def _method(name: str, numpy_method: Any) -> Any:
     """A method of ``np.ndarray`` that can be called through the class on wrapped arrays too."""
-    ours = getattr(_Wrapped, name, None)
-    if not callable(theirs) or not callable(ours):
-        return theirs
+    wrapped_method = getattr(_Wrapped, name, None)
+    if not callable(numpy_method) or not callable(wrapped_method):
+        return numpy_method
 
-    @wraps(theirs)
+    @wraps(numpy_method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(self, _Wrapped):
-            return ours(self, *args, **kwargs)
-        return theirs(_plain(self) if name in _TOLD else self, *args, **kwargs)
+            return wrapped_method(self, *args, **kwargs)
+        return numpy_method(_plain(self) if name in _PRINTING else self, *args, **kwargs)
 
     return call
 
 
-def _taking(theirs: Any) -> Any:
-    @wraps(theirs)
+def _wrapped_results(numpy_method: Any) -> Any:
+    @wraps(numpy_method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return fallback.direct(theirs, (self, *args), kwargs)
+        return fallback.direct(numpy_method, (self, *args), kwargs)
 
     return call
 
@@ -70,7 +70,7 @@ _Base: Any = type(
         "__doc__": np.ndarray.__doc__,
         "__module__": "numpy",
         **{
-            name: _taking(value)
+            name: _wrapped_results(value)
             for name, value in vars(np.ndarray).items()
             if callable(value) and (not name.startswith("__") or name == "__array_wrap__")
         },
@@ -133,8 +133,8 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
 
 # A real subclass, since NumPy's C code is asked for views of it: ``array_of_a_subclass.view(np.ndarray)``.
 # Such a view is NumPy's array in all but its type, which must not show.
-_KEPT = ("__array_finalize__", "__array_ufunc__", "__class_getitem__", "__doc__", "__hash__", "__new__")
-_TOLD = ("__format__", "__reduce__", "__reduce_ex__", "__repr__", "__str__")
+_INHERITED = ("__array_finalize__", "__array_ufunc__", "__class_getitem__", "__doc__", "__hash__", "__new__")
+_PRINTING = ("__format__", "__reduce__", "__reduce_ex__", "__repr__", "__str__")
 ndarray: Any = _Arrays(
     "ndarray",
     (np.ndarray,),
@@ -145,13 +145,13 @@ ndarray: Any = _Arrays(
         "__module__": "numpy",
         "__new__": _new,
         "__class_getitem__": np.ndarray.__class_getitem__,
-        **{name: _method(name, value) for name, value in vars(np.ndarray).items() if name not in _KEPT},
+        **{name: _method(name, value) for name, value in vars(np.ndarray).items() if name not in _INHERITED},
     },
 )
 
 
 # ---- modules -----------------------------------------------------------------------------------------
-def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _on_plain_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of `numpy.testing` that is given plain arrays."""
 
     @wraps(function)
@@ -188,9 +188,9 @@ _modules: dict[str, ModuleType] = {}
 def namespace(module: ModuleType) -> ModuleType:
     """The stand-in for one of NumPy's modules; any other module itself."""
     root, _, short = module.__name__.partition(".")
-    if root != "numpy" or short.split(".")[0] in _ASIDE or ".tests" in short:
+    if root != "numpy" or short.split(".")[0] in _UNCHANGED or ".tests" in short:
         return module
-    if short in _OURS and short not in STANDARD:
+    if short in _REPLACED and short not in STANDARD:
         return import_module(f"dcarray.{short}")
     return _modules.get(module.__name__) or _modules.setdefault(module.__name__, _stand_in(module))
 
@@ -206,7 +206,7 @@ def _member(module: ModuleType, name: str) -> Any:
     short = module.__name__.partition(".")[2]
     if name in STANDARD.get(short or "numpy", ()):  # the array API standard's function differs from NumPy's
         return _dispatched(value)
-    if short in _OURS:
+    if short in _REPLACED:
         return getattr(import_module(f"dcarray.{short}"), name)
     if module is np or getattr(np, name, None) is value:
         import dcarray
@@ -215,14 +215,14 @@ def _member(module: ModuleType, name: str) -> Any:
     if module.__name__ == "numpy.ctypeslib":
         return ndpointer if name == "ndpointer" else value
     if module.__name__ == "numpy.testing":
-        return _comparing(value) if name.startswith("assert_") and callable(value) else value
+        return _on_plain_arrays(value) if name.startswith("assert_") and callable(value) else value
     if type(value) is _DISPATCHER and value in DISPATCH.table:
         return _dispatched(value)
     plain = isinstance(value, (FunctionType, BuiltinFunctionType, _DISPATCHER))
     return _undispatched(value) if plain else value
 
 
-def answering(kind: Any) -> Any:
+def patch_array_method(kind: Any) -> Any:
     """Make ``__array__`` of a class in accelerated code give plain arrays, as NumPy requires.
 
     Parameters
@@ -250,33 +250,33 @@ def answering(kind: Any) -> Any:
 
 # ---- objects that code has imported already ----------------------------------------------------------
 _known: dict[int, tuple[ModuleType, str]] = {}  # by the identity of NumPy's object: its module and name
-_HOLDERS = [*(f"numpy.{name}" for name in _OURS if name != "emath"), "numpy.lib.scimath", "numpy"]
-_unread = set(_HOLDERS)
+_HOLDERS = [*(f"numpy.{name}" for name in _REPLACED if name != "emath"), "numpy.lib.scimath", "numpy"]
+_unread_modules = set(_HOLDERS)
 
 
 def _read() -> None:
     """Learn the members of NumPy's modules that have been imported since the last time; importing the others
     would take time, and no code holds their members."""
     loaded = [name for name in _HOLDERS if name in sys.modules]
-    if _unread.isdisjoint(loaded):
+    if _unread_modules.isdisjoint(loaded):
         return
-    _unread.difference_update(loaded)
+    _unread_modules.difference_update(loaded)
     for module in map(sys.modules.__getitem__, loaded):
         for name, member in sorted(vars(module).items()):
             if not name.startswith("_") and (callable(member) or name in ("r_", "c_", "mgrid", "ogrid")):
                 _known[id(member)] = module, name
 
 
-def up_to_date() -> bool:
+def members_known() -> bool:
     """Whether no module of NumPy's has been imported since `counterpart` last looked."""
-    return sys.modules.keys().isdisjoint(_unread)
+    return sys.modules.keys().isdisjoint(_unread_modules)
 
 
 def counterpart(value: Any) -> Any:
     """The object that stands for one of NumPy's in accelerated code; without one, the object itself."""
     if isinstance(value, ModuleType):
         return namespace(value)
-    if _unread:
+    if _unread_modules:
         _read()
     found = _known.get(id(value))
     return value if found is None else getattr(namespace(found[0]), found[1])

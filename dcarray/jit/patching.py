@@ -10,9 +10,9 @@ from dcarray.core import config
 from dcarray.core.native import BUILT
 from dcarray.jit.loops.rewrite import ModuleRewrites
 
-from .numpy_proxy import answering, counterpart, up_to_date
+from .numpy_proxy import counterpart, members_known, patch_array_method
 
-__all__ = ["DRAWING", "Scope", "over", "scope_of"]
+__all__ = ["GENERATORS", "ModuleNames", "module_names", "wrap_generator"]
 
 
 def dict_fingerprint(names: dict[str, Any]) -> int:
@@ -22,26 +22,26 @@ def dict_fingerprint(names: dict[str, Any]) -> int:
 
 def swap_names(names: dict[str, Any], swapped: tuple[tuple[str, Any, Any], ...], back: bool) -> None:
     """Replace NumPy's objects in a dictionary by dcarray's, or back where those are still there."""
-    for name, value, ours in swapped:
-        if not back or names.get(name) is ours:
-            names[name] = value if back else ours
+    for name, value, substitute in swapped:
+        if not back or names.get(name) is substitute:
+            names[name] = value if back else substitute
 
 
 if BUILT:
     from dcarray._native.extension import dict_fingerprint, swap_names
 
 
-class Scope:
+class ModuleNames:
     """The global names of one module.  NumPy's objects come back when its last user has left, and so does the
     code of functions that had loop sites meanwhile."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.users = 0
-        self.swapped: tuple[tuple[str, Any, Any], ...] = ()
-        self.known: dict[str, int] = {}  # the identity of each name's object when it was last read
+        self.swaps: tuple[tuple[str, Any, Any], ...] = ()
+        self.identities: dict[str, int] = {}  # the identity of each name's object when it was last read
         self.fingerprint = -1  # of the dictionary then
-        self.meant: dict[str, tuple[Any, Any]] = {}  # names of NumPy's objects: the object and dcarray's
+        self.substitutes: dict[str, tuple[Any, Any]] = {}  # by name: NumPy's object and dcarray's
         self.classes: dict[str, type] = {}
         self.rewrites = ModuleRewrites(names)
 
@@ -53,12 +53,12 @@ class Scope:
             if self.users == 1:
                 same = self.read()
                 if not same:
-                    self.swapped = tuple([
-                        (name, value, ours)
-                        for name, (value, ours) in self.meant.items()
+                    self.swaps = tuple([
+                        (name, value, substitute)
+                        for name, (value, substitute) in self.substitutes.items()
                         if self.names.get(name) is value
                     ])  # fmt: skip
-                swap_names(self.names, self.swapped, False)
+                swap_names(self.names, self.swaps, False)
             self._put(functions, same)
 
     def read(self) -> bool:
@@ -67,20 +67,20 @@ class Scope:
 
         Only new objects are looked at: NumPy's objects and those classes are never freed, so that an identity
         stands for one object."""
-        fresh = up_to_date()
-        mark = dict_fingerprint(self.names)
-        if fresh and mark == self.fingerprint >= 0:
+        fresh = members_known()
+        fingerprint = dict_fingerprint(self.names)
+        if fresh and fingerprint == self.fingerprint >= 0:
             return True
-        self.fingerprint = mark
-        known = self.known if fresh else {}
+        self.fingerprint = fingerprint
+        known = self.identities if fresh else {}
         for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
-            self.known[name] = id(value)
-            ours = value if name.startswith("__") else over(counterpart(value))
-            self.meant.pop(name, None)
-            if ours is not value:
-                self.meant[name] = value, ours
+            self.identities[name] = id(value)
+            substitute = value if name.startswith("__") else wrap_generator(counterpart(value))
+            self.substitutes.pop(name, None)
+            if substitute is not value:
+                self.substitutes[name] = value, substitute
             elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
-                self.classes[name] = answering(value)
+                self.classes[name] = patch_array_method(value)
         return False
 
     def put(self, *functions: FunctionType) -> None:
@@ -100,28 +100,28 @@ class Scope:
             self.users -= 1
             if self.users == 0:
                 self.rewrites.restore()
-                swap_names(self.names, self.swapped, True)
+                swap_names(self.names, self.swaps, True)
 
 
 _lock = threading.RLock()
-_scopes: dict[int, Scope] = {}
+_scopes: dict[int, ModuleNames] = {}
 
 
-def scope_of(names: dict[str, Any]) -> Scope:
+def module_names(names: dict[str, Any]) -> ModuleNames:
     with _lock:
         found = _scopes.get(id(names))
         if found is None or found.names is not names:
-            found = _scopes[id(names)] = Scope(names)
+            found = _scopes[id(names)] = ModuleNames(names)
         return found
 
 
-def over(value: Any) -> Any:
+def wrap_generator(value: Any) -> Any:
     """A wrapper of one of NumPy's random generators that draws as dcarray's do; any other object itself."""
-    if type(value).__name__ not in DRAWING:
+    if type(value).__name__ not in GENERATORS:
         return value
     from dcarray.api.functions import random
 
     return random.over(value)
 
 
-DRAWING = frozenset(("Generator", "RandomState"))
+GENERATORS = frozenset(("Generator", "RandomState"))

@@ -116,17 +116,19 @@ def _names(module: str) -> dict[str, Any]:
         names[name] = _with(value, names) if own else counterpart(value)
     names["_array_converter"] = _Converter
     if "_unsigned_subtract" in theirs:
-        names["_unsigned_subtract"] = _apart(theirs["_unsigned_subtract"], names["_unsigned_subtract"])
+        names["_unsigned_subtract"] = _unsigned_difference(
+            theirs["_unsigned_subtract"], names["_unsigned_subtract"]
+        )
     return names
 
 
-def _apart(numpys: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+def _unsigned_difference(original: Callable[..., Any], stand_in: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's private unsigned difference: NumPy's function for scalars, the stand-in for arrays."""
 
     def apart(high: Any, low: Any) -> Any:
         if np.ndim(high) or np.ndim(low):
-            return ours(high, low)
-        return numpys(evaluated(high), evaluated(low))[()]
+            return stand_in(high, low)
+        return original(evaluated(high), evaluated(low))[()]
 
     return apart
 

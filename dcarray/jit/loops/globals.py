@@ -95,11 +95,11 @@ def _public_object(value: Any) -> PublicObject | None:
     if isinstance(value, ModuleType):
         name = "numpy" + name.removeprefix("dcarray") if name.startswith("dcarray") else name
         return PublicObject(name) if name in _MODULES else None
-    for home in _MODULES:
-        module = sys.modules.get(home)
+    for path in _MODULES:
+        module = sys.modules.get(path)
         member = getattr(module, name, _MISSING)
         if member is not _MISSING and (member is value or counterpart(member) is value):
-            return PublicObject(f"{home}.{name}")
+            return PublicObject(f"{path}.{name}")
     return None
 
 

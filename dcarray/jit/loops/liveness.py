@@ -40,17 +40,17 @@ class Liveness:
 
     def needed(self, loop: LoopNode) -> Names:
         """The names whose values at the loop's entry may be read, if it runs at least once."""
-        live, turn = self.live(loop), NONE
+        live, carried = self.live(loop), NONE
         walk = _LiveNames({}, NONE)
         while True:
             if isinstance(loop, ast.For):
-                new = walk.loop_body(loop.body, live | turn, live) - stores(loop.target)
+                new = walk.loop_body(loop.body, live | carried, live) - stores(loop.target)
             else:
-                new = loads(loop.test) | walk.loop_body(loop.body, live | turn, live)
-            if new <= turn:
+                new = loads(loop.test) | walk.loop_body(loop.body, live | carried, live)
+            if new <= carried:
                 break
-            turn |= new
-        return turn | (loads(loop.iter) if isinstance(loop, ast.For) else NONE)
+            carried |= new
+        return carried | (loads(loop.iter) if isinstance(loop, ast.For) else NONE)
 
     def bound(self, loop: LoopNode) -> Names:
         """The names that are bound for certain when the loop begins."""

@@ -99,14 +99,14 @@ class RaggedSlices:
 
     def _sum(self, at: Callable[[Expr], Expr], dtype: DType, count: Data) -> Data:
         memory, loc = self.memory, self.memory.loc
-        total, turn = memory.new((), dtype, "total"), memory.new((), _I8, "k")
+        total, counter = memory.new((), dtype, "total"), memory.new((), _I8, "k")
         memory.write(total, const(0, dtype))
-        memory.write(turn, const(0, _I8))
-        k = Load(turn, _I8)
+        memory.write(counter, const(0, _I8))
+        k = Load(counter, _I8)
         with memory.nested_block() as body:
             value = Apply("add", (Load(total, dtype), at(k)), dtype)
             memory.emit(Compute(total, value, loc=loc))
-            memory.emit(Compute(turn, Apply("add", (k, const(1, _I8)), _I8), loc=loc))
+            memory.emit(Compute(counter, Apply("add", (k, const(1, _I8)), _I8), loc=loc))
         memory.emit(While(Apply("less", (k, count.expr), _BOOL), tuple(body), loc=loc))
         memory.immutable.add(total.array)
         return memory.value(Load(total, dtype), scalar=True)

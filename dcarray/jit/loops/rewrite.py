@@ -113,11 +113,11 @@ class _Rewriter:
 
     def _with_site(self, loop: LoopNode, site: LoopSite) -> ast.For:
         """The loop, wrapped in the statement that asks its site."""
-        mark = list(self.sites)[-1]
+        constant = list(self.sites)[-1]
         place = site.place
 
         def part(name: str) -> ast.expr:
-            return ast.Attribute(ast.Constant(mark), name, ast.Load())
+            return ast.Attribute(ast.Constant(constant), name, ast.Load())
 
         args: list[ast.expr] = [ast.Name(name, ast.Load()) for name in place.needed]
         test: ast.expr = part("open")

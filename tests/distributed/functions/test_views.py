@@ -119,7 +119,7 @@ def test_views_share_memory_after_gathering() -> None:
     run(3, check)
 
 
-def test_unused_views_gather_nothing() -> None:
+def test_empty_views_gather_nothing() -> None:
     def check() -> None:
         with dc.options(distribute_above=0, eager_below=0, strict=True):
             x = dc.distribute(np.arange(24.0).reshape(6, 4))
