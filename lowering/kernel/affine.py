@@ -1,4 +1,5 @@
-"""The integers of kernels, addresses and bounds: affine in loop variables."""
+"""Affine integer expressions over loop variables and integer arguments: the addresses and bounds of
+kernels."""
 
 from __future__ import annotations
 

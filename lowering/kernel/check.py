@@ -1,4 +1,4 @@
-"""Whether a kernel is well formed: what every emitter may rely on."""
+"""The verifier of the kernel IR: the invariants that every emitter relies on."""
 
 from __future__ import annotations
 
@@ -32,19 +32,22 @@ from .nodes import (
     Update,
 )
 
-_PLACE = np.dtype(np.int64), False  # what an offset may be made of, beside loop variables
+_PLACE = (
+    np.dtype(np.int64),
+    False,
+)  # dtype and mutability of locals that an offset may use, beside loop variables
 
 
 class _Checker:
-    """Walks a kernel with the names in scope and their dtypes."""
+    """A walk over a kernel that keeps the names in scope and their dtypes."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self.ints = frozenset(kernel.ints)
         self.variables: set[str] = set()
-        self.locals: dict[str, tuple[DType, bool]] = {}  # and whether it may change
+        self.locals: dict[str, tuple[DType, bool]] = {}  # dtype and mutability
         self.used: set[str] = set()
-        self.inside = self.locals, self.buffers  # at the end of the last block
+        self.inside = self.locals, self.buffers  # the scope at the end of the last block
 
     def need(self, condition: bool, what: str) -> None:
         if not condition:
@@ -163,7 +166,7 @@ def check(kernel: Kernel) -> None:
     Raises
     ------
     ValueError
-        If not; the text says what is wrong.
+        If not; the text names the fault.
     """
     checker = _Checker(kernel)
     for phase in kernel.phases:

@@ -1,7 +1,7 @@
-"""Which floating-point flags NumPy itself could raise for a kernel's operations.
+"""The floating-point flags that NumPy could raise for an operation or a kernel.
 
-Generated code may raise more: a comparison instruction flags a NaN, a vector math routine sets a flag on
-its way.  What NumPy cannot report is masked out of a launch's result.
+Generated code may raise more: a comparison instruction flags a NaN, a vector math routine sets spurious
+flags.  Flags that NumPy cannot report are masked out of a launch's result.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _cast(frm: DType, to: DType) -> int:
 
 
 def op_flags(name: str, types: tuple[DType, ...], out: DType) -> int:
-    """The flags of one operation on arguments of ``types``."""
+    """The flags that NumPy could raise for one operation on arguments of ``types``."""
     if name == "cast":
         return _cast(types[0], out)
     if name == "checked":

@@ -7,17 +7,18 @@ time; all of one phase is finished before the next phase starts.  ``var`` iterat
 "serial" is a plain loop (its body holds inner loops), "vector" is itself the SIMD loop.
 
 Sizes, strides and large offsets are integer arguments (int64, named ``n0``, ``n1``, ...), so the text
-of a kernel (``text``) has no sizes in it, but where `lowering.fixed` puts them there, and is the structural
+of a kernel (``text``) contains no sizes unless `specialise` puts them there, and is the structural
 key of its compiled code.  All address arithmetic is in elements of the buffer's dtype and in int64.
 
-Expressions are trees of bounded depth: what is used twice is bound by ``Let``.  Names of locals are
-unique in a kernel; loops that are not inside one another may use the same variable.  Operations are
+Expressions are trees of bounded depth: a value that is used twice is bound by ``Let``.  Names of locals are
+unique in a kernel; loops that are not nested may use the same variable.  Operations are
 those of ``ir.ops`` (with "where" and "cast", whose result dtype is ``Op.dtype``) on values of any
 compiled dtype, complex ones included: an emitter expands them.
 
-What NumPy computes in a way of its own is done by NumPy's own inner loops: ``Native`` on one element,
-``Call`` on a row of them.  Their code and data addresses are integer arguments, so that compiled code does
-not depend on where a process has loaded NumPy.  ``lowering.blocks`` puts them in.
+Functions whose last bits IEEE 754 leaves open are NumPy's own ufunc inner loops: ``NumpyOp`` on one element,
+``NumpyCall`` on a row of elements.  Their code and data addresses are integer arguments, so that compiled
+code does not depend on where a process has loaded NumPy.  ``lowering.cpu.kernel_passes.ufunc_blocks`` inserts
+them.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """The value of a ``Let``, or the present value of a ``Declare``d variable."""
+    """The value of a ``Let``, or the current value of a ``Declare``d variable."""
 
     name: str
     dtype: DType
@@ -65,9 +66,9 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Elem:
-    """The element of a buffer at ``at`` plus, for a gather, the sum of ``index * stride`` over ``more``:
-    pairs of an integer expression of any integer dtype and an integer or integer argument.  ``prefetch`` is a
-    hint: what is so many elements after it will be wanted soon, if it exists."""
+    """A load: the element of a buffer at ``at`` plus, for a gather, the sum of ``index * stride`` over
+    ``more``: pairs of an integer expression of any integer dtype and an integer or integer argument.
+    ``prefetch`` is a hint: distances in elements to data that will be loaded soon, if it exists."""
 
     buffer: str
     at: Affine
@@ -87,21 +88,21 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class NumpyLoop:
-    """One of NumPy's loops: the integer arguments that hold its address and its last argument, and whether
-    it may clear floating-point flags, which its caller has to keep."""
+    """A ufunc inner loop of NumPy: the integer arguments that hold its address and its data pointer, and
+    whether it may clear floating-point flags, which its caller then saves."""
 
     code: str
     data: str
     clears: bool
 
 
-#: The step that an argument must have where that matters to NumPy's loop: 0, one for all elements, or 1.
+#: The step that NumPy's loop demands of an argument, by operation and position: 0 (a scalar) or 1.
 STEPS = {("power", 1): 0, ("array_power", 1): 1}
 
 
 @dataclass(frozen=True, slots=True)
 class NumpyOp:
-    """An operation on scalars by NumPy's loop."""
+    """An operation on scalars, computed by NumPy's loop on one element."""
 
     name: str
     args: tuple[Expr, ...]
@@ -115,7 +116,7 @@ Expr = Lit | Index | Local | Elem | Op | NumpyOp
 # ---- statements ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Let:
-    """Name a value; it never changes and is visible in the rest of its block."""
+    """An immutable local, visible in the rest of its block."""
 
     name: str
     value: Expr
@@ -123,8 +124,8 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """A mutable scalar variable.  With ``reassoc`` its ``Update``s inside vector loops may be done in any
-    order and grouping (lanes of partial results); without, their order is the program's."""
+    """A mutable scalar variable.  With ``reassoc`` its ``Update``s inside vector loops may be reassociated
+    (lanes of partial results); without, they keep the program's order."""
 
     name: str
     init: Expr
@@ -133,7 +134,7 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """``name = op(name, value)`` with a folding operation of the variable's dtype."""
+    """``name = op(name, value)`` with a reduction operation of the variable's dtype."""
 
     name: str
     op: str
@@ -150,7 +151,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``buffer[at] = value``; dtypes are equal.  ``nontemporal`` is a hint: nobody reads it soon."""
+    """``buffer[at] = value``; dtypes are equal.  ``nontemporal`` is a hint: the element is not read soon."""
 
     buffer: str
     at: Affine
@@ -162,9 +163,8 @@ class Store:
 class For:
     """``for var in range(max(lower, *floors), min(upper), step)``; ``step`` is positive.
 
-    "vector": no iteration touches memory that another one writes, and the only values that pass from
-    one to the next are those of ``reassoc`` variables that are only ``Update``d inside.  ``unroll`` is
-    a hint (0: the target's choice)."""
+    "vector": no iteration touches memory that another one writes, and the only loop-carried values are
+    ``reassoc`` variables that are only ``Update``d inside.  ``unroll`` is a hint (0: the target's choice)."""
 
     var: str
     lower: Affine
@@ -178,7 +178,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """``head``, and then, if ``cond`` holds, ``body`` and all of it again."""
+    """A while loop: ``head``, and then, as long as ``cond`` holds, ``body`` and ``head`` again."""
 
     head: tuple[Stmt, ...]
     cond: Expr
@@ -194,8 +194,8 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A buffer of ``size`` uninitialised elements for the rest of the block, read and written like the
-    others.  It belongs to one iteration of the loop around it."""
+    """A stack buffer of ``size`` uninitialised elements for the rest of the block, private to one iteration
+    of the enclosing loop."""
 
     name: str
     dtype: DType
@@ -204,7 +204,8 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Elements of a buffer: the first, the distance to the next (0: the same), a constant's value."""
+    """A strided row of a buffer: the first element, the step to the next (0: a scalar), a constant's
+    value."""
 
     buffer: str
     at: Affine
@@ -216,7 +217,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class NumpyCall:
     """``write[k] = name(reads[0][k], ...)`` for ``k`` in ``range(min(count))``, which is not empty, by
-    NumPy's loop.  A row is written that is no other row, or one that is read exactly."""
+    NumPy's loop.  The written row is disjoint from the rows that are read, or identical to one of them."""
 
     name: str
     reads: tuple[Row, ...]
@@ -227,8 +228,8 @@ class NumpyCall:
 
 @dataclass(frozen=True, slots=True)
 class TransposeTile:
-    """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: the
-    transpose of a tile, which a target can do in registers.  The two tiles share no memory."""
+    """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: a
+    transposing copy of a tile, which a target can do in registers.  The two tiles share no memory."""
 
     write: str
     to: Affine
@@ -247,8 +248,8 @@ Stmt = Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | Num
 # ---- the kernel ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A pointer argument.  ``noalias``: what is written through any pointer of the kernel and touched
-    through this one is touched through this one only (C's ``restrict``)."""
+    """A pointer argument.  ``noalias`` is C's ``restrict``: memory that the kernel writes and accesses
+    through this pointer is accessed through this one only."""
 
     name: str
     dtype: DType
@@ -258,7 +259,7 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One parallel loop over ``[0, extent)``; ``pre`` (only ``Let``) is run once by each piece."""
+    """One parallel loop over ``[0, extent)``; each chunk of it runs ``pre`` (only ``Let``) once."""
 
     var: str
     extent: Affine
@@ -269,8 +270,8 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Pointer arguments ``p0``, ``p1``, ..., then scratch ``t0``, ``t1``, ..., integer arguments ``n0``,
-    ``n1``, ..., and the phases."""
+    """A kernel: pointer arguments ``p0``, ``p1``, ..., then scratch ``t0``, ``t1``, ..., integer arguments
+    ``n0``, ``n1``, ..., and the phases."""
 
     buffers: tuple[Buffer, ...]
     ints: tuple[str, ...]
@@ -288,7 +289,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Uninitialised memory of ``size`` elements (a Dim) for the time of one launch."""
+    """Uninitialised memory of ``size`` elements (a Dim) that lives for one launch."""
 
     dtype: DType
     size: Any
@@ -296,13 +297,12 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a kernel's arguments are in one statement; every number is a Dim (int or sympy).
+    """The arguments of a kernel for one statement; every number is a Dim (int or sympy).
 
-    ``extents`` and ``work`` go with the phases: iterations, and the work of one iteration in units of
-    about one addition on memory in cache, from which the runtime chooses threads and pieces.  ``bytes``
-    moved (every window once) and ``operations`` done are for people.  ``then`` is for a second launch, after
-    the first.
-    """
+    ``extents`` and ``work`` have one entry for each phase: iterations, and the cost of one iteration in units
+    of about one addition on memory in cache, from which the runtime chooses threads and chunks.  ``bytes``
+    moved (every window once) and ``operations`` done are for reports.  ``then`` is the binding of a second
+    launch, after the first.  """
 
     pointers: tuple[Pointer | Scratch, ...]
     ints: tuple[Any, ...]

@@ -1,9 +1,9 @@
-"""Kernels that run again and again with the same sizes have them in their text.
+"""Specialisation of kernels: known strides and inner extents become constants in the kernel's text.
 
-A kernel whose strides are arguments computes an address for each window in each row, and asks in each row
-how many vectors there are.  Where they are constants, one address serves, and rows are straight code.  It
-serves no other sizes then; so only what is launched in every turn of a loop is made like that.
-"""
+A kernel whose strides are arguments computes an address for each window in each row, and the number of
+vectors in each row.  With constants one address serves for all windows, and rows are straight-line code.
+Such a kernel serves no other sizes, so only kernels that a loop launches in each iteration are specialised
+fully.  """
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .affine import Affine, Term, affine
 from .nodes import Binding, For, Kernel
 from .walk import walk_statements
 
-#: What is no larger seldom varies: the coordinates of points, the channels of pictures.
+#: Integers up to this seldom vary between calls: the coordinates of points, the channels of pictures.
 SMALL = 8
 
 
 def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tuple[Kernel, Binding]:
-    """The kernel with its strides, and the lengths of its innermost loops, as constants where they are known.
+    """The kernel with its known strides and extents of innermost loops as constants.
 
-    How often the loops around those run stays an argument: they are not to be unrolled.
+    The trip counts of outer loops stay arguments, so that these are not unrolled.
 
     Parameters
     ----------
     kernel : Kernel
     binding : Binding
-        Its integers that are Python's own are known, if a second launch has the same.
+        Integers in it that are Python ints are known, if a second launch has the same.
     most : int, optional
-        Only those up to this one.
+        Specialise only integers up to this one.
 
     Returns
     -------
     kernel : Kernel
     binding : Binding
-        Without the integers that are constants now; the same objects if there are none.
+        Without the integers that became constants; both are the same objects if there are none.
     """
     if binding.then is not None and binding.then.then is not None:
         return kernel, binding
@@ -61,7 +61,7 @@ def specialise(kernel: Kernel, binding: Binding, most: int | None = None) -> tup
 
 
 def _counts(kernel: Kernel) -> list[Affine]:
-    """How far phases and loops around others go."""
+    """The trip counts of phases and of outer loops."""
     found = [phase.extent for phase in kernel.phases]
     for phase in kernel.phases:
         for stmt in walk_statements(phase.body):
@@ -71,7 +71,7 @@ def _counts(kernel: Kernel) -> list[Affine]:
 
 
 def _with(thing: Any, known: Mapping[str, int]) -> Any:
-    """A part of a kernel with these values of integer arguments."""
+    """A part of a kernel with these values substituted for integer arguments."""
     if isinstance(thing, Affine):
         return affine(thing.const, *(_term(term, known) for term in thing.terms))
     if isinstance(thing, tuple):

@@ -1,4 +1,4 @@
-"""Walking the statements and expressions of kernels."""
+"""Visitors of the statements and expressions of kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .nodes import (
 
 
 def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """The expression with its direct parts changed."""
+    """The expression with ``change`` applied to its direct operands."""
     match expr:
         case Elem(more=more) if more:
             return replace(expr, more=tuple((change(index), stride) for index, stride in more))
@@ -34,7 +34,7 @@ def map_children(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 
 def map_values(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    """A plain statement with its values changed."""
+    """A plain statement with ``change`` applied to its values."""
     match stmt:
         case Let(value=value) | Update(value=value) | Assign(value=value) | Store(value=value):
             return replace(stmt, value=change(value))
@@ -54,7 +54,7 @@ def values(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """An expression and all that is in it."""
+    """An expression and all its subexpressions."""
     yield expr
     match expr:
         case Elem(more=more):
@@ -73,7 +73,7 @@ def operations(body: Iterable[Stmt]) -> Iterator[Op]:
 
 
 def walk_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Statements and all that is in them."""
+    """Statements and all nested statements."""
     for stmt in body:
         yield stmt
         match stmt:
@@ -86,7 +86,7 @@ def walk_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def is_contiguous(body: tuple[Stmt, ...], var: str) -> bool:
-    """Do plain statements go along the rows of all arrays that they move in, from one turn to the next?"""
+    """Whether plain statements access all arrays that ``var`` moves them in with unit stride."""
     moving = [stmt.at for stmt in body if isinstance(stmt, Store)]
     for root in (root for stmt in body for root in values(stmt)):
         for node in walk(root):
@@ -100,12 +100,12 @@ def is_contiguous(body: tuple[Stmt, ...], var: str) -> bool:
 
 
 def updates(body: Iterable[Stmt]) -> Iterator[Update]:
-    """The updates of variables in statements and all that is in them."""
+    """The updates of variables in statements, nested ones included."""
     return (stmt for stmt in walk_statements(body) if isinstance(stmt, Update))
 
 
 def buffers(stmt: Stmt) -> set[str]:
-    """The buffers that a step of a block uses."""
+    """The buffers that a statement of a block accesses."""
     if isinstance(stmt, For):
         return {name for inner in stmt.body for name in buffers(inner)}
     if isinstance(stmt, NumpyCall):

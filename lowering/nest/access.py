@@ -1,11 +1,11 @@
-"""Where a statement's windows lie in memory, and the kernel arguments that reach them.
+"""The accesses of a statement as linear forms, and the kernel arguments (pointers, integers) that address
+them.
 
 A window over an array with strides is a linear form: a start plus one coefficient for each axis of the
-iteration domain.  Windows of one array with equal coefficients share a pointer: it points to the least
-index that any of them starts from, and each adds what remains.  Small remainders are part of the kernel's
-text, so that a stencil needs few registers; large ones are integer arguments, so that a slice's bounds
-never change the text.
-"""
+iteration domain.  Windows of one array with equal coefficients share a pointer, to the least index that any
+of them starts from; each adds its remaining offset.  Small offsets are constants in the kernel's text, so
+that a stencil needs few registers; large ones are integer arguments, so that a slice's bounds never change
+the text.  """
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dcarray.lowering.kernel.nodes import Affine, Buffer, DType, Pointer, Scratc
 
 Spot = tuple[str, Affine]  # a buffer and an offset in it
 NEAR = 16  # relative offsets up to this are constants of the kernel
-LANES = 4  # strides of narrow elements up to this are: they are loaded with what lies between
+LANES = 4  # strides of narrow elements up to this are: whole vectors are loaded, gaps included
 
 
 def same(a: Dim, b: Dim) -> bool:
@@ -96,7 +96,7 @@ def dense(array: Array) -> bool:
 
 
 class Memory:
-    """What is known about the arrays of a region: which may share memory, and whether windows may meet."""
+    """The arrays of a region for alias analysis: which may share memory, and whether windows overlap."""
 
     def __init__(self, region: Region) -> None:
         self.arrays = {array.name: array for array in region.arrays}
@@ -144,7 +144,7 @@ def origin(access: Access) -> Dim:
 
 @dataclass(slots=True)
 class _Group:
-    """The windows that share one pointer."""
+    """The accesses that share one pointer."""
 
     access: Access  # the first of them
     reference: list[Dim]
@@ -159,8 +159,8 @@ class Arguments:
     """The pointer and integer arguments of one kernel, numbered in the order of first use.
 
     Windows with the same strides share a pointer.  In a kernel with loops of statements (``inner``) all
-    windows of an array share one, which points to the array's first element, and what depends on a loop's
-    variable is in the text.
+    windows of an array share one, which points to the array's first element, and offsets that depend on a
+    loop's variable are in the text.
     """
 
     memory: Memory
@@ -171,8 +171,10 @@ class Arguments:
         None  # loop variables of the kernel's own; None: it has no such loops
     )
     ints: list[Dim] = field(default_factory=list)
-    private: dict[str, Spot] = field(default_factory=dict)  # arrays that are no arguments, and where they are
-    pieces: tuple[str, Dim] | None = None  # of a loop that is shared out: their variable and number
+    private: dict[str, Spot] = field(
+        default_factory=dict
+    )  # arrays in scratch or on the stack, and their buffers
+    pieces: tuple[str, Dim] | None = None  # the variable and the number of a parallel loop's chunks
     _names: dict[Any, str] = field(default_factory=dict)
     _groups: list[_Group] = field(default_factory=list)
     _scratch: list[Scratch] = field(default_factory=list)
@@ -184,12 +186,12 @@ class Arguments:
         extents: tuple[Dim, ...],
         inner: Mapping[str, Affine] | None = None,
     ) -> Arguments:
-        """The same arguments, for another statement of the kernel with loops of its own."""
+        """The same arguments for another statement of the kernel, which has other loops."""
         return replace(self, rank=rank, loops=loops, extents=extents, inner=inner)
 
     def integer(self, dim: Dim, *what: Any) -> Affine:
-        """An integer argument with value ``dim``; the same for the same ``what``.  Loop variables of the
-        kernel stay in the text, and so do small numbers beside them."""
+        """An integer argument with value ``dim``, shared by equal ``dim`` and ``what``.  Loop variables of
+        the kernel stay in the text, and so do small numbers added to them."""
         if self.inner is None:
             return self._argument(dim, *what)
         rest, moving = self._split_variables(dim)
@@ -199,11 +201,11 @@ class Arguments:
         return affine(0, self.number(rest), *parts)
 
     def number(self, dim: Dim) -> Affine:
-        """As ``integer``, but a small number is a constant."""
+        """As ``integer``, but small numbers are constants."""
         return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
 
     def _split_variables(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
-        """What does not depend on the kernel's loops, and the factors of their variables."""
+        """The part that does not depend on the kernel's loops, and the factors of their variables."""
         inner = self.inner or {}
         try:
             rest, factors = dims.linear(dim, inner)
@@ -223,7 +225,7 @@ class Arguments:
         return self.integer(self.extents[loop], "extent", loop)
 
     def bounds(self, loop: int) -> tuple[Affine, ...]:
-        """The integers of which the extent of a loop is the least."""
+        """The integers whose minimum is the extent of a loop."""
         if self.inner is None:
             return (self.extent(loop),)
         return tuple(self.integer(bound) for bound in dims.least_of(self.extents[loop]))
@@ -234,7 +236,7 @@ class Arguments:
         return f"t{len(self._scratch) - 1}"
 
     def scratch_per_piece(self, dtype: DType, size: Dim) -> Spot:
-        """A new scratch buffer that each of the pieces of the kernel's loop has for itself."""
+        """A new scratch buffer, private to each chunk of the kernel's parallel loop."""
         if self.pieces is None:
             return self.scratch(dtype, size), affine()
         var, count = self.pieces
@@ -245,7 +247,7 @@ class Arguments:
         return linear(window, self.memory.arrays[window.array], self.rank)
 
     def reach(self, load: Load | Gather) -> Access:
-        """The linear form of what a load reads."""
+        """The linear form of the array that a load reads."""
         return self.gathered(load) if isinstance(load, Gather) else self.access(load.window)
 
     def gathered(self, node: Gather) -> Access:
@@ -262,7 +264,7 @@ class Arguments:
         return self.integer(stride, "row", axis)
 
     def note(self, access: Access, mode: Literal["r", "w"]) -> None:
-        """Announce a window; all are announced before the first ``address``."""
+        """Register an access; all are registered before the first ``address``."""
         if access.array.name in self.private:
             return
         group = self._find(access)
@@ -284,7 +286,7 @@ class Arguments:
         return [group.access for group in self._groups]
 
     def steps(self, access: Access) -> tuple[Dim, ...]:
-        """The coefficients of a linear form over the loops."""
+        """The coefficients of a linear form, one for each loop."""
         return tuple(access.coefs[axes[-1]] for axes in self.loops)
 
     def _find(self, access: Access) -> _Group | None:
@@ -304,11 +306,11 @@ class Arguments:
         return self.integer(dim, "stride", loop)
 
     def slope(self, access: Access, loop: int) -> Affine:
-        """The elements per step of a loop."""
+        """The stride of an access along a loop, in elements."""
         return self._stride(access.array, loop, self.steps(access)[loop])
 
     def _shift(self, access: Access, axis: int, reference: Dim) -> Affine:
-        """The elements from the pointer to where a window starts, along one array axis."""
+        """The offset of a window's start from the pointer along one array axis, in elements."""
         distance = dims.simplify(access.start[axis] - reference)
         if type(distance) is int and distance == 0:
             return affine()
@@ -356,7 +358,7 @@ class Arguments:
         return own[0], affine(0, own[1], *parts)
 
     def buffers(self) -> tuple[tuple[Buffer, ...], tuple[Pointer | Scratch, ...]]:
-        """The pointer arguments and what they are bound to; scratch comes last."""
+        """The pointer arguments and their bindings; scratch comes last."""
         members: dict[str, list[_Group]] = {}
         for group in self._groups:
             members.setdefault(self.memory.family(group.access.array.name), []).append(group)
@@ -377,7 +379,7 @@ class Arguments:
         return tuple(buffers), tuple(pointers)
 
     def bytes(self) -> Dim:
-        """The bytes of all windows, each pointer's counted once for reading and once for writing."""
+        """The bytes moved: each pointer's footprint, once for reading and once for writing."""
         moved: Dim = 0
         for group in self._groups:
             used = (n for n, step in zip(group.extents, group.loops, strict=True) if not same(step, 0))

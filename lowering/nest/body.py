@@ -1,7 +1,7 @@
-"""Expressions of the region IR as statements of a kernel's loop nest.
+"""Lowering of region expressions to statements of a kernel's loop nest, with loop-invariant code motion.
 
-Every value is computed at the outermost loop whose variables it needs, so that what a row or a scalar
-determines is not computed again for each element; what is used twice is named.
+Every value is computed at the outermost loop whose variables it needs, so that values of a row or of the
+whole nest are not computed again for each element; values that are used twice are bound to locals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dcarray.lowering.kernel.nodes import Affine, DType, Elem, Expr, Index, Let,
 
 from .access import Access, Arguments, Spot, same
 
-DEEP = 24  # a tree deeper than this is named, so that emitters may recurse
+DEEP = 24  # a subtree deeper than this is bound to a local, so that emitters may recurse
 
 
 def literal(value: Any, dtype: DType) -> Lit:
@@ -37,7 +37,7 @@ class Names:
 
 
 class Scope:
-    """One point of a loop nest where expressions are evaluated.
+    """One position in a loop nest where expressions are evaluated.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class Scope:
     deepest
         The level of the point itself.
     hoist
-        Whether values may be computed before the loops that do not matter to them.  It must be False
-        when such a loop may have no iteration at all, for then a load may be out of bounds.
+        Whether values may be hoisted out of loops that they do not depend on.  It must be False
+        when such a loop may have no iteration, since a hoisted load could then be out of bounds.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Scope:
         self.depths = depths
         self.deepest = deepest
         self.hoist = hoist
-        self.tiles: Mapping[Spot, Spot] = {}  # where to find what has been copied from elsewhere
+        self.tiles: Mapping[Spot, Spot] = {}  # from addresses to those of their copies in tile buffers
         self._pending: dict[int, list[Stmt]] = {}
         self._made: dict[nodes.Expr, tuple[Expr, int, int]] = {}
         self._uses: dict[nodes.Expr, int] = {}
@@ -78,7 +78,7 @@ class Scope:
 
     # ---- what the schedule calls -------------------------------------------------------------------
     def announce(self, roots: Iterable[nodes.Expr], written: Iterable[nodes.Window]) -> None:
-        """Count the uses of what will be evaluated, and note what will be written."""
+        """Count the uses of the expressions to be evaluated, and register the windows to be written."""
         for root in roots:
             self._uses[root] = self._uses.get(root, 0) + 1
         for node in windows.walk(*list(self._uses)):
@@ -91,16 +91,16 @@ class Scope:
         return tuple(self._pending.pop(level, ()))
 
     def absorb(self, other: Scope) -> None:
-        """Take over what another place has collected."""
+        """Take over the statements that another scope has collected."""
         for level, stmts in other._pending.items():
             self._pending.setdefault(level, []).extend(stmts)
 
     def put(self, level: int, stmts: Iterable[Stmt]) -> None:
-        """Statements of a level."""
+        """Append statements to a level."""
         self._pending.setdefault(level, []).extend(stmts)
 
     def preamble(self) -> tuple[Let, ...]:
-        """What the whole phase needs once."""
+        """The loop-invariant values of the whole phase."""
         return tuple(stmt for stmt in self.take(0) if isinstance(stmt, Let))
 
     def evaluate(self, expr: nodes.Expr) -> Expr:
@@ -111,7 +111,7 @@ class Scope:
         return self._use(expr, self.deepest)
 
     def store(self, window: nodes.Window, value: Expr, forward: bool) -> None:
-        """Write an element; with ``forward``, later statements see it."""
+        """Write an element; with ``forward``, later statements load the stored value."""
         if forward and not isinstance(value, Local | Lit):
             value = self.name(value)
         buffer, at = self.address(window)
@@ -125,13 +125,13 @@ class Scope:
             self._written.append((window, value))
 
     def name(self, value: Expr) -> Local:
-        """A local with that value at the deepest level."""
+        """A new local with that value at the deepest level."""
         local = Local(self.names("v"), value.dtype)
         self.add(Let(local.name, value))
         return local
 
     def add(self, stmt: Stmt) -> None:
-        """A statement at the deepest level."""
+        """Append a statement to the deepest level."""
         self._pending.setdefault(self.deepest, []).append(stmt)
 
     def address(self, window: nodes.Window) -> Spot:
@@ -151,7 +151,7 @@ class Scope:
         return {family(load.window.array) for load in windows.loads(node)}
 
     def _use(self, node: nodes.Expr, level: int) -> Expr:
-        """The value of a made node inside an expression of that level."""
+        """The value of an evaluated node inside an expression of that level."""
         value, own, _ = self._made[node]
         if own < level and not isinstance(value, Lit | Index | Local):
             return self._name(node, value, own)
@@ -172,7 +172,7 @@ class Scope:
         return value, level, depth
 
     def _load_level(self, access: Access) -> int:
-        """Where an element may be loaded."""
+        """The outermost level where an element may be loaded."""
         if self.arguments.memory.family(access.array.name) in self._families:
             return self.deepest
         if not self.hoist and access.array.shape:
@@ -181,7 +181,7 @@ class Scope:
         return max((d for d, s in zip(self.depths, steps, strict=True) if not same(s, 0)), default=0)
 
     def _level(self, node: nodes.Expr) -> int:
-        """Where an operation may be done: where the last of its arguments is."""
+        """The level of an operation: the deepest of its arguments'."""
         return max((self._made[child][1] for child in windows.children(node)), default=0)
 
     def _value(self, node: nodes.Expr) -> tuple[Expr, int]:

@@ -1,4 +1,4 @@
-"""Library calls as statements: the loop nest of a call that no library serves."""
+"""Expansion of library calls to statements, for calls that a kernel makes itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .access import Memory
 
 
 def expand(call: Call, region: Region) -> Compute | None:
-    """A call as a statement, if it can be one: it must not write what it reads."""
+    """A call as a statement; None if it has no such form or writes an array that it reads."""
     if call.op != "blas.matmul" or call.attrs:
         return None
     memory = Memory(region)

@@ -1,8 +1,8 @@
-"""How one reduction accumulates: its variables, their updates and the final value.
+"""Accumulation of one reduction: its accumulators, their updates and the final value.
 
-There are three ways.  "exact": the order does not matter to the result (integers, extremes, logic).
-"sum": floating-point sums are taken in blocks whose additions a target may regroup, and the blocks are
-added with their rounding errors carried along, which is at least as accurate as a pairwise sum.
+There are three modes.  "exact": the result does not depend on the order (integers, extremes, logic).
+"sum": floating-point sums are taken in blocks whose additions a target may reassociate, and the blocks are
+added with compensation, which is at least as accurate as a pairwise sum.
 "ordered": everything else (floating-point products) is folded element by element.
 """
 
@@ -29,7 +29,7 @@ _OR = frozenset(["maximum", "fmax", "logical_or", "bitwise_or", "add"])  # of bo
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """A statement of a nest that reduces, and how."""
+    """A reducing statement of a nest, with its accumulation."""
 
     number: int
     compute: Compute
@@ -37,7 +37,7 @@ class Folding:
 
 
 def starts_of(scope: Scope, nest: LoopNest, foldings: Sequence[Folding]) -> list[Expr]:
-    """The values that the reductions begin with."""
+    """The initial values of the reductions."""
     roots = [nest.start(folding.compute) for folding in foldings]
     scope.announce(roots, [])
     return [scope.evaluate(root) for root in roots]
@@ -49,12 +49,12 @@ def op(name: str, *args: Expr) -> Op:
 
 
 def converted(value: Expr, dtype: DType) -> Expr:
-    """The value as that dtype."""
+    """The value, cast to a dtype if it has another."""
     return value if value.dtype == dtype else Op("cast", (value,), dtype)
 
 
 def real(dtype: DType) -> DType:
-    """The dtype of a number's parts."""
+    """The dtype of the real part of a dtype."""
     return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
 
 
@@ -89,7 +89,7 @@ class Fold:
         self._sums: list[tuple[str, str]] = []
 
     def identity(self) -> Expr:
-        """What a sum of nothing is; -0.0, for adding 0.0 would change -0.0."""
+        """The identity of the operation; -0.0 for sums, since adding 0.0 would change -0.0."""
         value: Any = ops.OPS[self.name].identity
         if self.mode == "sum":
             value = complex(-0.0, -0.0) if self.dtype.kind == "c" else -0.0
@@ -105,8 +105,8 @@ class Fold:
         return parts[0] if len(parts) == 1 else Op("complex", tuple(parts), self.dtype)
 
     def open(self, start: Expr | None, carried: bool) -> Block:
-        """Declare the accumulators: those of the sums of blocks (``carried``) or of one block.
-        ``start`` is the initial value; None for a partial result that begins from the identity."""
+        """Declare the accumulators: of the sums of blocks (``carried``) or of one block.
+        ``start`` is the initial value; None for a partial result that begins with the identity."""
         if self.mode == "sum":
             if not carried:
                 return self.open_block()
@@ -133,7 +133,7 @@ class Fold:
         return tuple(Declare(name, zero, True) for name in self._blocks)
 
     def open_ended(self) -> Expr | None:
-        """Whether further values can change what was accumulated; None if they always may."""
+        """Whether further values can change the accumulated value; None if they always may."""
         if self.dtype.kind != "b" or not self.idempotent:
             return None
         (name,) = self._blocks
@@ -162,8 +162,8 @@ class Fold:
         return (Let(local.name, value), *self._carry(self._parts(local)))
 
     def _carry(self, parts: list[Expr]) -> Block:
-        """Add to the sums and keep what rounding lost; not when the sum is infinite or not a number,
-        for then the difference would be."""
+        """Add to the sums with compensation (Neumaier); not where the sum is infinite or NaN, since the
+        rounding error would be NaN."""
         made: list[Stmt] = []
         for (total, lost), part in zip(self._sums, parts, strict=True):
             s, c = Local(total, part.dtype), Local(lost, part.dtype)
@@ -179,7 +179,7 @@ class Fold:
         return tuple(made)
 
     def result(self) -> Expr:
-        """What was accumulated."""
+        """The accumulated value."""
         if not self._sums:
             return self._joined([Local(name, real(self.wide) if self.mode == "sum" else self.wide)
                                  for name in self._blocks])  # fmt: skip
@@ -191,14 +191,14 @@ class Fold:
         return self._joined(parts)
 
     def combined(self, start: Expr, total: Expr) -> Expr:
-        """The initial value and what was accumulated, as the target's dtype."""
+        """The initial value combined with the accumulated one, as the target's dtype."""
         if self._started:
             return total
         return converted(op(self.name, converted(start, self.wide), total), self.dtype)
 
 
 def foldings_of(nest: LoopNest) -> list[Folding]:
-    """The statements of a nest that reduce."""
+    """The reducing statements of a nest."""
     found = []
     for number, compute in enumerate(nest.computes):
         if nest.folds[number]:

@@ -1,6 +1,6 @@
-"""When a statement may run as one loop nest: what its writes and reads must be to each other.
+"""Legality of loop nests: the conditions on reads and writes under which statements run point by point.
 
-The meaning of a statement is that everything is read before anything is written.  A loop nest keeps it
+The meaning of a statement is that everything is read before anything is written.  A loop nest preserves it
 when every element that is written is read, if at all, at the same point of the domain only.
 """
 
@@ -21,7 +21,7 @@ COMPILED = frozenset("?bhilqBHILQefdFD")  # type characters that kernels can hol
 
 
 def used(window: Window) -> frozenset[int]:
-    """The domain axes that move a window.
+    """The domain axes that a window depends on.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def used(window: Window) -> frozenset[int]:
 
 
 def reduced(compute: Compute) -> frozenset[int]:
-    """The axes that a statement folds.
+    """The axes that a statement reduces.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def check(computes: Sequence[Compute], memory: Memory) -> None:
 
 
 def _apart(target: Window, load: Load | Gather, folding: bool, memory: Memory) -> None:
-    """Refuse a read that may see what another point of the domain writes."""
+    """Refuse a read of an element that another point of the domain may write."""
     window = load.window
     if memory.family(window.array) != memory.family(target.array):
         return

@@ -1,4 +1,4 @@
-"""One statement on its way to a kernel: what the templates of ``schedule`` and ``reduce`` share."""
+"""The loop-nest builder: loops, arguments and phases of one statement on its way to a kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .body import Names, Scope
 from .legality import check, reduced
 from .order import can_join, choose
 
-MIN_PARALLEL = 16  # a parallel loop of fewer iterations is too short for many cores
+MIN_PARALLEL = 16  # iterations of a parallel loop that occupy many cores
 Block = tuple[Stmt, ...]
 Kind = Literal["serial", "vector"]
 
@@ -30,8 +30,8 @@ def variable(name: str, coef: int = 1) -> Affine:
 
 @dataclass(frozen=True, slots=True)
 class LoopHeader:
-    """The head of a loop, and what stands before and after the loop in the level around it.  With ``cond``
-    the loop is entered only where that holds."""
+    """The header of a loop, and the statements before and after the loop in the enclosing level.  With
+    ``cond`` the loop is entered only where that holds."""
 
     var: str
     lower: Affine
@@ -44,7 +44,7 @@ class LoopHeader:
 
 
 class SharedArguments(Protocol):
-    """What the statements of one kernel have in common."""
+    """The arguments and the names that all statements of one kernel share."""
 
     arguments: Arguments
     names: Names
@@ -52,22 +52,22 @@ class SharedArguments(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EnclosingLoops:
-    """The loops of the kernel that a statement is in: the values of their variables, and plausible ones."""
+    """The loops of the kernel that enclose a statement: their variables, and typical values of these."""
 
     variables: Mapping[str, Affine] = field(default_factory=dict)
     typical: Mapping[str, int] = field(default_factory=dict)
 
     def varies(self, dim: Dim) -> bool:
-        """Does a number depend on the loops?"""
+        """Whether a number depends on the variables of the loops."""
         return not dims.free_symbols(dim).isdisjoint(self.variables)
 
 
-#: The work at a point, in additions, of what does no more than copy: to load and to store takes time, too.
+#: The least work at a point, in additions: that of a copy, which loads and stores.
 LEAST = 3
 
 
 class LoopNest:
-    """One statement on its way to a kernel: what the templates share.
+    """One statement on its way to a kernel: its loops and arguments, and the phases that schedules add.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class LoopNest:
         self.launches: list[tuple[Dim, Dim]] = []
 
     def _scan(self, beside: bool) -> int | None:
-        """The axis along which the statement is a scan; ``beside`` others it cannot be one."""
+        """The axis along which the statement is a scan; an error ``beside`` other statements."""
         axes = [c.scan for c in self.computes if self._scans(c)]
         if axes and (beside or len(self.computes) > 1):
             raise Unsupported("a scan beside other statements")
@@ -135,14 +135,14 @@ class LoopNest:
         return compute.scan is not None and not same(self.shape[compute.scan], 1)
 
     def _value(self, compute: Compute, fold: bool) -> Value:
-        """What an element-wise statement stores, or a reduction folds, at one point."""
+        """The value that an element-wise statement stores, or a reduction folds, at one point."""
         if fold or self._scans(compute) or compute.combine is None:
             return compute.body
         old: Any = self.start(compute)
         return Apply(compute.combine, (old, compute.body), old.dtype)
 
     def start(self, compute: Compute) -> Value:
-        """The value that a fold begins with."""
+        """The initial value of a reduction."""
         return compute.init or Load(compute.target, self.memory.arrays[compute.target.array].dtype)
 
     def _accesses(self) -> list[tuple[Any, bool]]:
@@ -156,7 +156,7 @@ class LoopNest:
 
     # ---- pieces of kernels -------------------------------------------------------------------------
     def scope(self, depths: Sequence[int], deepest: int, hoist: bool) -> Scope:
-        """A place in the loop nest; see ``Scope``."""
+        """A position in the loop nest; see ``Scope``."""
         return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
 
     def scope_at(
@@ -178,8 +178,8 @@ class LoopNest:
         return scope
 
     def parallel_header(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[LoopHeader]]:
-        """Variable, extent, its Dim and the points of one iteration when the first kept loop is parallel, and
-        the other loops."""
+        """Variable, extent, its Dim and the points of one iteration of the first kept loop, which is
+        parallel, and the other loops."""
         extents = self.loops.extents
         if not kept or (self.enclosing is not None and not self.row_axes):
             return "one", affine(1), 1, total(extents), [*map(self.whole_loop, kept)]
@@ -188,23 +188,23 @@ class LoopNest:
         return f"i{kept[0]}", extent, extents[kept[0]], total(others), [*map(self.whole_loop, kept[1:])]
 
     def whole_loop(self, loop: int) -> LoopHeader:
-        """All of a loop."""
+        """The header of a whole loop."""
         return LoopHeader(f"i{loop}", affine(), self.arguments.bounds(loop))
 
     def strip_loop(self, loop: int, var: str, step: int) -> LoopHeader:
-        """A loop in strips: ``var`` is where each begins."""
+        """The outer loop of a strip-mined loop: ``var`` is the first iteration of each strip."""
         return LoopHeader(var, affine(), self.arguments.bounds(loop), step)
 
     def loop_from(self, loop: int, start: Affine, size: Affine) -> LoopHeader:
-        """A loop's iterations from ``start``, at most ``size`` of them."""
+        """The header of a loop over at most ``size`` iterations from ``start``."""
         return LoopHeader(f"i{loop}", start, (affine(0, start, size), *self.arguments.bounds(loop)))
 
     def block_count(self, extent: Dim, size: Dim) -> Dim:
-        """How many blocks of a size cover an extent."""
+        """The number of blocks of a size that cover an extent."""
         return dims.simplify((extent + size - 1) // size)
 
     def at_most(self, value: Dim, limit: int) -> Dim:
-        """The value, or the limit if it is more."""
+        """The minimum of the value and a limit."""
         if type(value) is int:
             return min(limit, value)
         import sympy
@@ -212,7 +212,7 @@ class LoopNest:
         return dims.simplify(sympy.Min(limit, value))
 
     def upper_bound(self, value: Dim) -> Dim:
-        """The largest that a number is in all of the kernel's loops."""
+        """The largest value of a number over all iterations of the enclosing loops."""
         if self.enclosing is None or not self.enclosing.varies(value):
             return value
         found = dims.largest(value)
@@ -221,7 +221,7 @@ class LoopNest:
         return found
 
     def largest(self, *values: Dim) -> Dim:
-        """The largest of some dimensions."""
+        """The maximum of some dimensions."""
         if all(type(value) is int for value in values):
             return max(values)
         import sympy
@@ -229,7 +229,7 @@ class LoopNest:
         return dims.simplify(sympy.Max(*values))
 
     def unless_empty(self, head: Dim) -> Dim:
-        """The launched extent: nothing when the domain has no point."""
+        """The launched extent: 0 when the domain is empty."""
         if self.nonempty or len(self.loops.extents) < 2:
             return head
         points = total(self.loops.extents)
@@ -240,7 +240,7 @@ class LoopNest:
         return head * sympy.Min(1, points)
 
     def add_phase(self, phase: Phase, extent: Dim, work: Dim) -> None:
-        """The next phase, the Dim of its extent, and the work of one iteration."""
+        """Add a phase, with the Dim of its extent and the work of one iteration."""
         self.phases.append(phase)
         self.launches.append((extent, dims.simplify(work)))
 
@@ -251,13 +251,13 @@ class LoopNest:
         return max(LEAST * len(self.values), round(steps + sum(isinstance(n, Load | Gather) for n in every)))
 
     def operations(self) -> Dim:
-        """The operations that the statement does."""
+        """The number of operations of the statement."""
         every = [n for n in windows.walk(*self.values) if isinstance(n, Apply) and n.op != "cast"]
         return (len(every) + sum(self.folds)) * total(self.shape)
 
 
 def row_phase(nests: Sequence[LoopNest]) -> Phase:
-    """One phase, over rows, of several statements."""
+    """The phases of several statements over the same rows, as one."""
     rows = [phase for nest in nests for phase in nest.phases]
     assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
     body = tuple(stmt for phase in rows for stmt in phase.body)
@@ -266,7 +266,7 @@ def row_phase(nests: Sequence[LoopNest]) -> Phase:
 
 
 def make_kernel(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
-    """The kernel of one statement, or of several that run row by row, and how it is called."""
+    """The kernel of one statement, or of several that run row by row, and its binding."""
     first = nests[0]
     phases, launches = first.phases, first.launches
     if len(nests) > 1:
@@ -281,7 +281,7 @@ def make_kernel(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
 def assemble_kernel(
     nests: Sequence[LoopNest], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
 ) -> tuple[Kernel, Binding]:
-    """The kernel of statements with the same arguments, in the given phases."""
+    """The kernel of statements that share arguments, with the given phases."""
     first = nests[0]
     buffers, pointers = first.arguments.buffers()
     ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
@@ -300,7 +300,7 @@ def assemble_kernel(
 
 
 def wrap_loop(headers: list[LoopHeader], at: int, before: Block, after: Block) -> None:
-    """Put statements before and after one of the loops, outside of those that are there."""
+    """Put statements before and after one of the loops, outside of those already there."""
     head = headers[at]
     headers[at] = replace(head, before=(*before, *head.before), after=(*head.after, *after))
 
@@ -308,7 +308,7 @@ def wrap_loop(headers: list[LoopHeader], at: int, before: Block, after: Block) -
 def build_loops(
     scope: Scope, level: int, headers: Sequence[LoopHeader], kind: Kind, unroll: int = 0
 ) -> Block:
-    """The body of a level: the loops inside it, one in the other, with all that the scope collected.
+    """The body of a level: the nested loops, with all statements that the scope has collected.
     ``kind`` and ``unroll`` are the innermost loop's."""
     body = scope.take(level + len(headers))
     for number, head in reversed(list(enumerate(headers))):
@@ -321,7 +321,7 @@ def build_loops(
 
 
 def evaluate_statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr], None] | None) -> None:
-    """Evaluate all statements at the scope; ``fold(number, value)`` takes what a reduction folds."""
+    """Evaluate all statements at the scope; ``fold(number, value)`` receives the values of reductions."""
     for number, compute in enumerate(nest.computes):
         value = scope.evaluate(nest.values[number])
         if fold is not None and nest.folds[number]:
@@ -335,7 +335,7 @@ def evaluate_statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr]
 def evaluated_scope(
     nest: LoopNest, phase: str, headers: Sequence[LoopHeader], tiles: Mapping[Spot, Spot]
 ) -> Scope:
-    """A scope inside of the phase and the loops, in which all statements are evaluated."""
+    """The innermost scope of the phase and the loops, with all statements evaluated."""
     level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
     # Without points nothing is launched: values may be computed before the loops that use them.  A row may
     # have none, though.

@@ -1,7 +1,7 @@
-"""Which axes of a domain become which loops.
+"""Loop order: the loops of a domain, from its axes.
 
 Axes of extent 1 vanish; the axis along which most accesses are contiguous is the innermost; the others
-follow by falling strides; and neighbours along which every access goes on without a jump become one loop.
+follow by falling strides; and neighbours along which every access is contiguous are collapsed to one loop.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def choose(
     hints
         Plausible sizes.
     first
-        So many of the first axes are the first loop, whatever the others are.
+        The number of leading axes that are the first loop.
 
     Notes
     -----
@@ -71,7 +71,7 @@ def choose(
     weights = [(tuple(abs(hints(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
 
     def cost(axis: int) -> float:
-        """About the cache lines that one step along the axis touches, and the loop's overhead."""
+        """The cache lines that one step along the axis touches, roughly, and the loop's overhead."""
         moved = sum(min(coefs[axis], 8) * weight for coefs, weight in weights)
         return moved + 16 / max(sizes[axis], 1)
 
@@ -107,7 +107,7 @@ def can_join(
     fixed: Collection[int],
     first: int,
 ) -> bool:
-    """Whether one loop may run over the first axes."""
+    """Whether the first axes may be collapsed to one loop."""
     return all(_joined(a, b, shape, accesses, fixed) for a, b in pairwise(_head(shape, first)))
 
 
@@ -118,7 +118,7 @@ def _joined(
     accesses: Sequence[tuple[Access, bool]],
     fixed: Collection[int],
 ) -> bool:
-    """Whether one loop may run over both axes."""
+    """Whether two neighbouring axes may be collapsed to one loop."""
     if outer in fixed or inner in fixed:
         return False
     for access, _ in accesses:
