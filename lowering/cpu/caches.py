@@ -1,4 +1,4 @@
-"""How large the machine's caches are, and what follows for statements that run in bands."""
+"""The sizes of the machine's caches, and the limits for time tiling and streaming stores that follow."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 
 _LINUX = Path("/sys/devices/system/cpu/cpu0/cache")
 _USUAL = {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}  # where the system does not say
-# One that is larger serves so many cores that it is not much nearer than memory: five-point steps on arrays
-# of 4 MB took half as long in bands on a Xeon with 480 MB of it.
+# A larger last cache is shared by so many cores that it is hardly faster than memory: five-point steps on
+# arrays of 4 MB took half as long in time tiles on a Xeon with 480 MB of it.
 _DISTANT = 128 << 20
-# And others use it, too: to write past it gains a third from 100 MB on there, and loses some where 64 MB are
-# written again and again and nobody else needs it.
+# Other programs use it, too: streaming stores gain a third from 100 MB on there, and lose some where 64 MB
+# are written again and again and no other program needs the cache.
 _SHARE = 96 << 20
 
 
@@ -37,7 +37,7 @@ def _bytes(text: str) -> int:
 
 
 def limits(threads: int) -> CacheLimits:
-    """When bands pay on this machine, with so many threads."""
+    """The limits within which time tiling pays on this machine, with so many threads."""
     first, near, last = sizes()  # half of the first one: the rest is for what passes through
     threads = max(1, threads)
     far = 7 * last // 8 // threads  # it is shared
@@ -49,5 +49,6 @@ def limits(threads: int) -> CacheLimits:
 
 
 def streaming_threshold() -> int:
-    """The bytes of an array from which on most of it has left the caches when its end has been written."""
+    """The bytes of an array from which on streaming stores pay: its start is evicted before its end is
+    written."""
     return min(sizes()[2], _SHARE)

@@ -1,4 +1,5 @@
-"""Which machine this is, without asking LLVM: what code depends on that another process has left."""
+"""The fingerprint of this machine, without LLVM: compiled code and plans from disk are valid for one
+machine."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _ABOUT = ("model name", "flags", "Features", "CPU implementer", "CPU part")  # l
 
 @cache
 def machine_fingerprint() -> str:
-    """A text for the compiler, the processor, and the libraries whose functions compiled code calls."""
+    """A digest of the compiler, the processor, and the libraries whose functions compiled code calls."""
     import llvmlite  # not its binding, which takes time
 
     switched = [os.environ.get(f"NPY_{word}_CPU_FEATURES", "") for word in ("DISABLE", "ENABLE")]
@@ -23,7 +24,7 @@ def machine_fingerprint() -> str:
 
 
 def _processor() -> str:
-    """What LLVM's description follows from; that itself where the system does not tell it."""
+    """The processor as the system describes it; LLVM's description where the system has none."""
     try:
         with open("/proc/cpuinfo") as file:
             about = []

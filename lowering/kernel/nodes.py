@@ -302,7 +302,7 @@ class Binding:
     ``extents`` and ``work`` have one entry for each phase: iterations, and the cost of one iteration in units
     of about one addition on memory in cache, from which the runtime chooses threads and chunks.  ``bytes``
     moved (every window once) and ``operations`` done are for reports.  ``then`` is the binding of a second
-    launch, after the first.  """
+    launch, after the first."""
 
     pointers: tuple[Pointer | Scratch, ...]
     ints: tuple[Any, ...]

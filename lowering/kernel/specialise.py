@@ -3,7 +3,7 @@
 A kernel whose strides are arguments computes an address for each window in each row, and the number of
 vectors in each row.  With constants one address serves for all windows, and rows are straight-line code.
 Such a kernel serves no other sizes, so only kernels that a loop launches in each iteration are specialised
-fully.  """
+fully."""
 
 from __future__ import annotations
 

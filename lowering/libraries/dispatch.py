@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Library:
     """A library that can do an operation when ``serves(call, region)``.
 
-    ``name`` is that of its function in `library_calls.IMPLEMENTATIONS`, or an import path ``module:function``.
+    ``name`` is its function's in `library_calls.IMPLEMENTATIONS`, or an import path ``module:function``.
     ``routine(call, region, cores)`` compiles code of its own for a call that may be worth it, and ``how``
     says what that does.
     """

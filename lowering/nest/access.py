@@ -5,7 +5,7 @@ A window over an array with strides is a linear form: a start plus one coefficie
 iteration domain.  Windows of one array with equal coefficients share a pointer, to the least index that any
 of them starts from; each adds its remaining offset.  Small offsets are constants in the kernel's text, so
 that a stencil needs few registers; large ones are integer arguments, so that a slice's bounds never change
-the text.  """
+the text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""One block of a loop in stages: loops that store rows of arguments, calls that turn them into rows of
-results.
+"""Loop fission of one block into stages: loops that store rows of arguments, and calls on these rows.
 
-A *moment* is twice a stage's number in its loop, and one more in the calls after the loop.  What reads or
-writes memory that the kernel writes keeps its order: moments do not fall, and within a moment the program's
-order is kept.
+A *moment* is twice a stage's number in its loop, and one more in the calls after the loop.  Accesses to
+memory that the kernel writes keep their order: their moments never decrease, and within a moment the
+program's order is kept.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ from dcarray.lowering.kernel.walk import buffers, map_children, map_values, walk
 
 
 class Maker(Protocol):
-    """What a block wants from the kernel it is in."""
+    """The services of a kernel that its blocks use."""
 
     free: frozenset[str]
 
     def native(self, op: Op) -> NumpyLoop | None:
-        """The loop that does an operation; None if the target computes it."""
+        """NumPy's loop for an operation; None if the target computes it."""
 
     def fresh(self, prefix: str) -> str:
         """A new name."""
@@ -52,26 +51,28 @@ class Maker(Protocol):
 
 @dataclass(slots=True)
 class Stages:
-    """The stages of one block of a loop, from ``start`` to the least of ``stops``."""
+    """The stages of one block of a loop, from ``start`` to the minimum of ``stops``."""
 
     maker: Maker
     loop: For
     start: Affine
     stops: tuple[Affine, ...]
-    inside: frozenset[str]  # the locals that the body makes
-    stage: dict[str, int] = field(default_factory=dict)  # where a local is known
-    home: dict[str, tuple[Elem, int]] = field(default_factory=dict)  # locals that are a row's element
+    inside: frozenset[str]  # the locals that the body defines
+    stage: dict[str, int] = field(default_factory=dict)  # the stage that defines a local
+    home: dict[str, tuple[Elem, int]] = field(default_factory=dict)  # locals that are elements of rows
     lets: dict[str, Expr] = field(default_factory=dict)
     loops: dict[int, list[Stmt]] = field(default_factory=dict)
     calls: dict[int, list[Stmt]] = field(default_factory=dict)
-    kinds: dict[str, tuple[DType, int]] = field(default_factory=dict)  # rows: dtype, or one element
-    spilled: dict[str, str] = field(default_factory=dict)  # the rows of locals
-    stored: int = 0  # the last moment at which memory was written
-    touched: int = 0  # the last one at which it was read or written
+    kinds: dict[str, tuple[DType, int]] = field(
+        default_factory=dict
+    )  # rows: dtype, and 1 for a single element
+    spilled: dict[str, str] = field(default_factory=dict)  # the rows that hold locals
+    stored: int = 0  # the last moment of a write to memory
+    touched: int = 0  # the last moment of a read or write
 
     # ---- statements ---------------------------------------------------------------------------------
     def add(self, stmt: Stmt) -> None:
-        """The next statement of the body."""
+        """Append the next statement of the body."""
         match stmt:
             case Let(name, value):
                 made, ready = self.value(value)
@@ -92,13 +93,13 @@ class Stages:
                 self.stored = self.touched = moment
 
     def put(self, stage: int, stmt: Stmt, value: Expr) -> None:
-        """A statement in a stage's loop."""
+        """Append a statement to a stage's loop."""
         self.loops.setdefault(stage, []).append(stmt)
         if self.ordered(value):
             self.touched = max(self.touched, 2 * stage)
 
     def redirect(self, made: Expr, ready: int, buffer: str, at: Affine) -> bool:
-        """Have the call that made a value write it where it is stored, if it can."""
+        """Let the call that computes a value write it to the store's target, if it can."""
         last = self.calls.get(ready - 1, [])
         if not (isinstance(made, Elem) and made.buffer in self.kinds and last and self.step(at) == 1):
             return False
@@ -137,7 +138,7 @@ class Stages:
         return made, max(ready)
 
     def call(self, op: Op, loop: NumpyLoop) -> tuple[Expr, int]:
-        """Have NumPy's loop compute a row."""
+        """Let NumPy's loop compute a row."""
         reads, before, after = [], list[Stmt](), 0
         for position, arg in enumerate(op.args):
             made, ready = self.value(arg)
@@ -157,8 +158,8 @@ class Stages:
         return self.element(name), after + 1
 
     def row(self, value: Expr, ready: int, before: list[Stmt], each: bool) -> tuple[Row, int]:
-        """An argument in memory, and the stage after which it is there; ``before`` the call, values that
-        are the same for the whole block are stored, unless there has to be one for ``each`` element."""
+        """An argument as a row in memory, and the stage after which it is complete.  Loop-invariant values
+        are stored ``before`` the call as one element, unless ``each`` element needs one."""
         if isinstance(value, Local) and self.cheap(self.lets.get(value.name)):
             value = self.lets[value.name]
         if isinstance(value, Elem) and not value.more:
@@ -182,21 +183,21 @@ class Stages:
 
     # ---- small questions ------------------------------------------------------------------------------
     def is_free(self, buffer: str) -> bool:
-        """Is nothing that the kernel writes seen through a buffer, but in its order in a row?"""
+        """Whether loads from a buffer may be moved: the kernel does not write it, or it is a row."""
         return buffer in self.maker.free or buffer in self.kinds
 
     def cheap(self, value: Expr | None) -> bool:
-        """Is a value had as easily from where it was as from a row?"""
+        """Whether recomputing a value costs no more than loading it from a row."""
         if isinstance(value, Elem) and not value.more:
             return value.buffer in self.maker.free and self.step(value.at) is not None
         return isinstance(value, Index)
 
     def ordered(self, value: Expr) -> bool:
-        """Does a value depend on when it is loaded?"""
+        """Whether a value depends on the moment of its loads."""
         return any(isinstance(node, Elem) and not self.is_free(node.buffer) for node in walk(value))
 
     def varies(self, value: Expr) -> bool:
-        """May a value differ from one iteration to the next?"""
+        """Whether a value may differ from one iteration to the next."""
         return any(
             (isinstance(node, Local) and node.name in self.inside)
             or (isinstance(node, Elem) and (node.buffer in self.kinds or self.step(node.at) != 0))
@@ -205,7 +206,7 @@ class Stages:
         )
 
     def step(self, at: Affine) -> int | None:
-        """The step of an offset in this loop if it is 0 or 1."""
+        """The step of an offset in this loop if that is 0 or 1, else None."""
         own = [term for term in at.terms if term.var == self.loop.var]
         return 0 if not own else 1 if own == [Term(1, None, self.loop.var)] else None
 
@@ -215,7 +216,7 @@ class Stages:
         return affine(at.const, *rest, *([self.start] if self.step(at) else []))
 
     def new_row(self, dtype: DType, one: bool = False) -> str:
-        """A row on the stack."""
+        """A new row on the stack."""
         name = self.maker.fresh("r")
         self.kinds[name] = dtype, 1 if one else 0
         return name
@@ -225,7 +226,7 @@ class Stages:
         return Elem(name, affine(0, Term(1, None, self.loop.var), _minus(self.start)), self.kinds[name][0])
 
     def spill(self, local: Local) -> str:
-        """A row that holds a local of an earlier stage."""
+        """The row that holds a local of an earlier stage."""
         if local.name not in self.spilled:
             self.spilled[local.name] = self.new_row(local.dtype)
         return self.spilled[local.name]
@@ -253,7 +254,7 @@ class Stages:
         return _packed(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
 
     def resolve(self, stage: int) -> list[Stmt]:
-        """A stage's statements, with the locals of earlier stages loaded again or from their rows."""
+        """A stage's statements, with the locals of earlier stages recomputed or loaded from their rows."""
         again: dict[str, Let] = {}
 
         def known(expr: Expr) -> Expr:
@@ -270,7 +271,7 @@ class Stages:
 
 
 def _packed(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple[Stmt, ...]:
-    """The steps of a block with their rows declared; rows that are not in use at the same time are one."""
+    """The steps of a block with their rows declared; rows with disjoint lifetimes share storage."""
     ends: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(steps):
         for name in sorted(buffers(stmt) & kinds.keys()):

@@ -1,9 +1,9 @@
-"""What is asked of memory before it is loaded, where several rows at a time are gone along.
+"""Software prefetch in loops that read several rows at a time.
 
-A processor fetches ahead along a few rows on its own, up to the end of a page, and nothing while a loop goes
-over rows that are in a cache already.  So each of several loops over the same rows asks for its share of the
-rows that come next, and a loop that is the only one for what is a little further on; so does the first of
-those that go along the rows piece by piece together.
+A hardware prefetcher follows a few rows, up to the end of a page, and fetches nothing while a loop reads
+rows that are in a cache already.  So each of several loops over the same rows prefetches its share of the
+next rows, and a loop that alone reads its rows prefetches a little further along them; so does the first of
+several strip-fused loops.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from dcarray.lowering.kernel.walk import map_children, map_values, values, walk
 
 __all__ = ["OUT_OF_CACHE", "with_prefetches"]
 
-OUT_OF_CACHE = 1 << 19  # elements that no near cache holds
-NEAR, FAR = 256, 2048  # bytes ahead of what is loaded: for the first and for the second cache
+OUT_OF_CACHE = 1 << 19  # elements that exceed the caches of a core
+NEAR, FAR = 256, 2048  # prefetch distances in bytes: into the first and into the second cache
 
-Row = tuple[Term, ...]  # of the offset: the same for all elements near one another in a row
+Row = tuple[Term, ...]  # the terms of an offset: equal for elements near one another in a row
 Wants = dict[tuple[str, Row], tuple[Affine, ...]]
 
 
 def with_prefetches(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
-    """The body of a loop with loads that ask for what comes later, too.
+    """The body of a loop with prefetch distances at its loads.
 
     Parameters
     ----------
     body : tuple of Stmt
-        Several turns of the loop at once.
+        Several iterations of the loop, jammed.
     var : str
-        The loop's variable: what moves with it, and element by element in an inner loop, comes from memory.
+        The loop's variable: accesses that it moves, and an inner loop with unit stride, come from memory.
     ways : int
-        How many turns.
+        The number of iterations.
 
     Returns
     -------
     tuple of Stmt
-        What it computes is the same.
+        It computes the same.
     """
     loops = list(_loops(body))
     rows = [_rows(loop, var) for loop, _ in loops]
@@ -52,7 +52,7 @@ def with_prefetches(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, 
             for r, row in enumerate(several):
                 if fuse_strips:
                     size = several[row]
-                    if not any(row in rows[j][buffer] for j in sharing if j < k):  # else it is there by then
+                    if not any(row in rows[j][buffer] for j in sharing if j < k):  # else it is in the cache
                         found[buffer, row] = (affine(NEAR // size), affine(FAR // size))
                 elif r * len(sharing) // len(several) == sharing.index(k):
                     found[buffer, row] = (_next(row, var, ways),)
@@ -62,7 +62,7 @@ def with_prefetches(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, 
 
 
 def _loops(body: tuple[Stmt, ...], around: For | None = None) -> Iterator[tuple[For, For | None]]:
-    """The vector loops in a body, in their order, each with the loop that it is in."""
+    """The vector loops in a body, in their order, each with its enclosing loop."""
     for stmt in body:
         if isinstance(stmt, For):
             if stmt.kind == "vector":
@@ -72,7 +72,7 @@ def _loops(body: tuple[Stmt, ...], around: For | None = None) -> Iterator[tuple[
 
 
 def _rows(loop: For, var: str) -> dict[str, dict[Row, int]]:
-    """The rows of each buffer that a loop goes along, and the bytes of their elements."""
+    """The rows of each buffer that a loop reads with unit stride, and the bytes of their elements."""
     found: dict[str, dict[Row, int]] = {}
     for stmt in loop.body:
         for node in (node for value in values(stmt) for node in walk(value)):
@@ -82,13 +82,13 @@ def _rows(loop: For, var: str) -> dict[str, dict[Row, int]]:
 
 
 def _along(node: Elem, inner: str, outer: str) -> bool:
-    """Does it move element by element with one loop, and with the other, too?"""
+    """Whether a load moves with unit stride in the inner loop, and in the outer loop, too."""
     steps = [term for term in node.at.terms if term.var == inner]
     return steps == [Term(1, None, inner)] and any(term.var == outer for term in node.at.terms)
 
 
 def _next(row: Row, var: str, ways: int) -> Affine:
-    """The elements to the same place in the row so many turns later."""
+    """The distance in elements to the same column so many iterations later."""
     return affine(0, *(Term(term.coef * ways, term.arg) for term in row if term.var == var))
 
 

@@ -1,8 +1,8 @@
-"""Stores past the caches, of elements that would have left them anyhow before they are read.
+"""Streaming (nontemporal) stores to large arrays, whose elements would leave the caches before they are read.
 
-An ordinary store first loads the line of the cache that it writes to, so that memory is asked twice for what
-is written.  A store of whole lines that go to memory at once does without (nontemporal, or streaming, stores:
-Intel, 64 and IA-32 Architectures Optimization Reference Manual, chapter on software prefetching).
+An ordinary store first loads the cache line that it writes to, which doubles the memory traffic of a write.
+A streaming store of whole lines does not (Intel, 64 and IA-32 Architectures Optimization Reference Manual,
+chapter on software prefetching).
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from dcarray.lowering.nest.access import total
 
 __all__ = ["stream_stores"]
 
-LONG = 512  # bytes of a row: the lines that its ends share with others are stored as ever
+LONG = 512  # least bytes of a row: the partial lines at its ends are stored as usual
 
 
 def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
-    """The kernel with stores past the caches where it only writes a large array, row by row.
+    """The kernel with streaming stores to large arrays that it only writes, row by row.
 
     Parameters
     ----------
     kernel : Kernel
-        Of statements that are not repeated: to what it has written it does not come back.
+        The kernel of statements that are not in a loop: it does not read again what it has written.
     binding : Binding
-        Where its buffers are.
+        Its arguments.
     region : Region
 
     Returns
     -------
     Kernel
-        It does the same.
+        It computes the same.
     """
     buffers = _written(kernel, binding, region)
     if not buffers:
@@ -47,7 +47,7 @@ def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
         return hints(ints[name])
 
     def loop(body: tuple[Stmt, ...], var: str, length: int) -> tuple[Stmt, ...]:
-        # One store of a loop, since the lines of another may begin in other turns.
+        # One store of a loop, since the lines of another may begin in other iterations.
         for place, stmt in enumerate(body):
             if isinstance(stmt, Store) and stmt.buffer in buffers and _along(stmt.at, var):
                 if length * stmt.value.dtype.itemsize < LONG:
@@ -77,7 +77,7 @@ def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
 
 
 def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
-    """The buffers of large arrays of which the kernel reads nothing."""
+    """The buffers of large arrays that the kernel writes and does not read."""
     arrays = {array.name: array for array in region.arrays}
     roots: dict[str, str] = {}
     for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True):
@@ -87,7 +87,7 @@ def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
 
     def large(name: str) -> bool:
         size = total((*arrays[name].shape, arrays[name].dtype.itemsize))
-        # Asked only where it is likely: with sizes that vary, the answer is what the plan is bound to.
+        # Proved only where the hints say so: with symbolic sizes a proof becomes a guard of the plan.
         return (
             SizeHints(region)(size) >= caches.streaming_threshold()
             and dims.prove_le(caches.streaming_threshold(), size) is True
@@ -101,17 +101,17 @@ def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
 
 
 def _along(at: Affine, var: str) -> bool:
-    """Does it move element by element with a loop?"""
+    """Whether an offset moves with unit stride in a loop."""
     return [term for term in at.terms if term.var == var] == [Term(1, None, var)]
 
 
 def _length(loop: For, number: Callable[[str], int]) -> int:
-    """How many turns a loop has, but for the last piece of a row; 0 if that is not known."""
+    """The trip count of a loop, except in the last strip of a row; 0 if it is not known."""
     return min(_apart(bound, loop.lower, number) for bound in loop.upper)
 
 
 def _apart(bound: Affine, start: Affine, number: Callable[[str], int]) -> int:
-    """How far a bound is from where a loop starts; 0 if that is not known."""
+    """The distance of a bound from the start of a loop; 0 if it is not known."""
     found = bound.const - start.const
     for term in set(bound.terms) - set(start.terms):
         if term.var is not None or term.arg is None:

@@ -1,4 +1,5 @@
-"""Loops along the same rows, in step: what one of them has loaded the other finds in the nearest cache."""
+"""Strip-wise fusion of loops along the same rows: what one loop has loaded the other finds in the first
+cache."""
 
 from __future__ import annotations
 
@@ -10,25 +11,25 @@ from dcarray.lowering.nest.loop_nest import Block, variable
 
 __all__ = ["fuse_strips"]
 
-STRIP = "b1"  # the loop over pieces of a row whose sums are carried from one to the next
+STRIP = "b1"  # the loop over strips of a row, whose sums are carried from one strip to the next
 
 
 def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[int, int], bool]) -> Block:
-    """The body of a loop over rows: the parts of it one after the other, but for those that end in a loop
-    along the whole row; these go piece by piece with a part that is in pieces anyhow.
+    """The body of a loop over rows: its parts in order, except those that end in a loop along the whole row,
+    which are fused strip by strip with a part that is strip-mined already.
 
     Parameters
     ----------
     parts : sequence of tuple of Stmt
     whole : sequence of bool
-        Whether a part is to go with another if it can.
+        Whether a part is to be fused with another if possible.
     apart : callable
-        Whether two parts, by their numbers, may be done in any order.
+        Whether two parts, by their numbers, are independent.
 
     Returns
     -------
     tuple of Stmt
-        It does the same to every element, in the same order.
+        It computes the same, with every element's operations in the same order.
     """
     left: list[Block | None] = list(parts)
     for k, part in enumerate(parts):
@@ -44,7 +45,7 @@ def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[
 
 
 def _together(part: Block, host: Block, first: bool) -> Block | None:
-    """A part in each piece of another, at its beginning or its end; None where they go along other rows."""
+    """A part fused into each strip of another, at its beginning or its end; None where their loops differ."""
     *before, loop = part
     places = [k for k, stmt in enumerate(host) if isinstance(stmt, For)]
     if not isinstance(loop, For) or loop.kind != "vector" or len(places) != 1:

@@ -1,9 +1,9 @@
-"""Kernels that call NumPy's own loops for what NumPy computes in a way of its own.
+"""Calls of NumPy's ufunc inner loops from kernels, for functions whose last bits IEEE 754 leaves open.
 
-The last bits of ``exp``, ``sin`` or ``power`` depend on who computes them, so they are left to the loops
+The last bits of ``exp``, ``sin`` or ``power`` depend on the implementation, so kernels call the loops
 that NumPy itself runs: results are NumPy's to the bit.  An innermost loop is cut into blocks that stay in
-the first cache, and each block is done in stages (``lowering.stages``).  What is not in such a loop calls
-NumPy's loop for one element.
+the first cache, and each block is done in stages (``block_stages``).  Elsewhere NumPy's loop is called for
+one element.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from dcarray.lowering.runtime import numpy_loops
 from .block_stages import Stages
 
 ROW = 4096  # bytes of a row on the stack
-PLAIN = 8  # a block without such rows is so many times larger
-CALLS = 8  # with more calls than these in a block, rows are smaller: they stay in the first caches
+PLAIN = 8  # the factor by which a block without such rows is larger
+CALLS = 8  # with more calls in a block, rows are smaller, so that all stay in the first caches
 
 Exact = Callable[[Op], bool]
 Find = Callable[[str, tuple[DType, ...], DType], tuple[int, int, bool] | None]
@@ -57,7 +57,7 @@ _OPEN = frozenset(
         "array_power",
         *("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
     }
-)  # what IEEE 754 does not define to the bit
+)  # functions that IEEE 754 does not define to the bit
 _COMPLEX = frozenset({"sqrt", "sign", "absolute"})
 _HALF = frozenset({"spacing", "nextafter"})
 
@@ -69,7 +69,7 @@ def call_numpy_loops(
     is_exact: Exact = lambda op: False,
     find: Find = numpy_loops.find,
 ) -> tuple[Kernel, Binding]:
-    """The kernel with NumPy's loops in the place of operations that are not defined to the bit.
+    """The kernel with calls of NumPy's loops for operations that are not defined to the bit.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ def call_numpy_loops(
     exact : bool, optional
         If False, real functions that targets have libraries for stay with the target.
     own : callable, optional
-        For which operations has the target NumPy's bits itself?
+        Whether the target itself computes an operation with NumPy's bits.
     find : callable, optional
-        The loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; None if there
-        is none: the operation stays with the target.
+        Finds the loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; where it
+        gives None, the operation stays with the target.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def call_numpy_loops(
 
 
 class _Maker:
-    """Rewrites one kernel."""
+    """The rewriting of one kernel."""
 
     def __init__(self, kernel: Kernel, binding: Binding, exact: bool, is_exact: Exact, find: Find) -> None:
         self.kernel, self.exact, self.is_exact, self.find = kernel, exact, is_exact, find
@@ -119,11 +119,11 @@ class _Maker:
         return self.ints[-1]
 
     def fresh(self, prefix: str) -> str:
-        """A new name; no other part of a kernel's making uses these prefixes."""
+        """A new name; no other part of the lowering uses these prefixes."""
         return f"{prefix}{next(self.numbers)}"
 
     def native(self, op: Op) -> NumpyLoop | None:
-        """The loop that does an operation; None if the target computes it."""
+        """NumPy's loop for an operation; None if the target computes it."""
         if not op.args or not self.wanted(op):
             return None
         key = op.name, tuple(arg.dtype for arg in op.args), op.dtype
@@ -135,7 +135,7 @@ class _Maker:
         return self.loops[key]
 
     def wanted(self, op: Op) -> bool:
-        """Is an operation NumPy's to do?"""
+        """Whether an operation is to be computed by NumPy's loop."""
         name, dtype = op.name, op.args[0].dtype
         if self.is_exact(op):
             return False
@@ -148,7 +148,7 @@ class _Maker:
         )
 
     def phase(self, number: int) -> Phase:
-        """A phase; a vector loop becomes a serial one over blocks."""
+        """The rewritten phase; a vector loop becomes a serial one over blocks."""
         phase = self.kernel.phases[number]
         pre = tuple(Let(let.name, self.single(let.value)) for let in phase.pre)
         if phase.kind == "serial" or not self.calls(phase.body):
@@ -165,11 +165,11 @@ class _Maker:
         return Phase(var, extent, "serial", body, pre)
 
     def block(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-        """Statements, one by one."""
+        """The rewritten statements of a block."""
         return tuple(made for stmt in body for made in self.statement(stmt))
 
     def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        """A statement outside of blocks."""
+        """The rewritten form of a statement outside of blocks."""
         match stmt:
             case For(_, lower, upper, step, _, body, _, floors):
                 if step == 1 and self.calls(body):
@@ -187,18 +187,18 @@ class _Maker:
         return (map_values(stmt, self.single),)
 
     def single(self, expr: Expr) -> Expr:
-        """An expression in which NumPy's loops are called for one element."""
+        """An expression with NumPy's loops called for one element."""
         made = map_children(expr, self.single)
         found = self.native(made) if isinstance(made, Op) else None
         return NumpyOp(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
 
     def calls(self, body: Iterable[Stmt]) -> bool:
-        """Does one of these statements itself contain what NumPy's loops do?"""
+        """Whether one of these statements, nested ones apart, contains an operation of NumPy's loops."""
         return any(self.native(op) for op in operations(body))
 
     def pieces(self, loop: For, block: str, counted: bool) -> tuple[tuple[Stmt, ...], int] | None:
-        """One block of a loop in stages, and its size; None if that cannot be.  The variable ``block`` is
-        the block's number if ``counted``, else its first iteration."""
+        """One block of a loop in stages, and its size; None if the loop cannot be divided.  The variable
+        ``block`` is the block's number if ``counted``, else its first iteration."""
         if not _divisible(loop):
             return None
         ops = [op for op in operations(loop.body) if self.native(op)]
@@ -217,8 +217,8 @@ class _Maker:
 
 
 def _divisible(loop: For) -> bool:
-    """May a loop be done in stages?  In a vector loop no iteration sees another one's memory.  A serial
-    loop that only folds does so in order in one of the stages."""
+    """Whether a loop may be done in stages.  In a vector loop iterations are independent.  A serial
+    loop that only reduces does so in order in one of the stages."""
     if loop.kind == "vector":
         return all(isinstance(stmt, Let | Store | Update) for stmt in loop.body)
     folded = [stmt.name for stmt in loop.body if isinstance(stmt, Update)]

@@ -1,7 +1,7 @@
-"""Several iterations of a loop at a time, with the loops inside of them run as one.
+"""Unroll-and-jam: several iterations of a loop at a time, with their inner loops fused.
 
-Memory is read along several rows at once, which it is faster at than along one, and what the rows have in
-common is loaded once for all of them.
+Memory is read along several rows at once, which is faster than along one, and operands that the rows share
+are loaded once for all of them.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from dcarray.lowering.nest.loop_nest import LoopNest
 
 from .prefetch import OUT_OF_CACHE, with_prefetches
 
-WAYS = 4  # rows at a time: more are too many streams, fewer too few
-SHARED = 0.9  # of what two rows load one by one, what they load together, at most
+WAYS = 4  # rows at a time: more are too many memory streams, fewer too few
+SHARED = 0.9  # the largest ratio of the loads of two jammed rows to those of two single rows that pays
 
 
 def jam_rows(
     nest: LoopNest, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int
 ) -> tuple[Stmt, ...]:
-    """The first loop of a nest from ``start``, a multiple of ``ways``, to ``stop``: so many turns at a time,
-    and then those that are left."""
+    """The first loop of a nest from ``start``, a multiple of ``ways``, to ``stop``, jammed by ``ways``, and
+    its remainder loop."""
     extent = nest.arguments.extent(0)
     if ways == 1:
         return (For("i0", start, (stop, extent), 1, "serial", body),)
@@ -56,19 +56,19 @@ def jam_rows(
 
 
 def jam_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
-    """Two turns at a time of one of a nest's loops, if they load much in common.
+    """One of a nest's loops, jammed by two, if two iterations share enough loads.
 
     Parameters
     ----------
     nest : LoopNest
     body : tuple of Stmt
-        Loops of the nest, of which the turns of ``loop`` are independent.
+        Loops of the nest; the iterations of ``loop`` are independent.
     loop : int
 
     Returns
     -------
     tuple of Stmt
-        The body as it is if that is of no use.
+        The unchanged body if jamming does not pay.
     """
     *before, last = body
     if not isinstance(last, For):
@@ -76,7 +76,7 @@ def jam_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, 
     if last.var != f"i{loop}":
         return (*before, replace(last, body=jam_pairs(nest, last.body, loop)))
     if not all(isinstance(stmt, For) for stmt in last.body):
-        return body  # what stands there is kept in registers, which are not enough for two
+        return body  # accumulators there are kept in registers, which do not suffice for two
     both = unroll_and_jam(last.body, last.var, 2)
     if len(_loads(both)) > SHARED * 2 * len(_loads(last.body)):
         return body
@@ -85,7 +85,7 @@ def jam_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, 
 
 
 def _loads(body: Iterable[Stmt]) -> set[Expr]:
-    """What is loaded from memory, each element once."""
+    """The loads of a body, each element once."""
     found: set[Expr] = set()
     for stmt in body:
         if isinstance(stmt, For):
@@ -96,13 +96,13 @@ def _loads(body: Iterable[Stmt]) -> set[Expr]:
 
 
 def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
-    """The body of a loop over ``var`` for so many iterations from ``var`` on.
+    """The body of a loop over ``var``, unrolled and jammed ``ways`` times.
 
     Parameters
     ----------
     body : tuple of Stmt
-        Without calls, rows and stacks.  Iterations are independent, but for what they fold into one place
-        each; those stay in their order.
+        Without calls, rows and stacks.  Iterations are independent, except for reductions into one location,
+        which stay in their order.
     var : str
     ways : int
 
@@ -114,7 +114,7 @@ def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, .
 
 
 def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The locals that a body makes."""
+    """The locals that a body defines."""
     found: set[str] = set()
     for stmt in body:
         match stmt:
@@ -128,7 +128,7 @@ def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 
 def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-    """One block for several alike: loops with the same head are one."""
+    """Several copies of a block as one: loops with the same header are fused."""
     made: list[Stmt] = []
     waiting: list[list[Stmt]] = [[] for _ in copies]
 
@@ -150,7 +150,7 @@ def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
 
 
 class _Copy:
-    """The iteration so many steps after the first, with locals of its own."""
+    """A copy of the body for a later iteration, with renamed locals."""
 
     def __init__(self, var: str, offset: int, locals: frozenset[str]) -> None:
         self.var, self.offset, self.locals = var, offset, locals
@@ -162,7 +162,7 @@ class _Copy:
         return f"{name}_{self.offset}" if name in self.locals else name
 
     def at(self, value: Affine) -> Affine:
-        """An offset seen from the first iteration."""
+        """An offset in terms of the first iteration's variable."""
         steps = [Term(t.coef * self.offset, t.arg) for t in value.terms if t.var == self.var]
         return affine(0, value, *steps)
 
