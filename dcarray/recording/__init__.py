@@ -1,1 +1,1 @@
-"""From calls on large arrays to entries of a log, which is what is run later."""
+"""Recording: calls on large arrays become entries of a log, which runs later."""

@@ -1,4 +1,4 @@
-"""Where the first extremum lies, recorded: what `numpy.argmax` and `numpy.argmin` give."""
+"""`numpy.argmax` and `numpy.argmin`, recorded."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dcarray.tiering import policy
 from . import recorder
 from .operands import Eager, Missing, commit, kind_of, learn, operand, shape_of
 
-__all__ = ["place"]
+__all__ = ["argreduce"]
 
 
-def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    """The place of an extremum along an axis, or in the array in C order.
+def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
+    """The index of the first extremum along an axis, or in the flattened array.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     shape = shape_of(x)
     if x._small is not None or not shape:
         return None
-    if _faster_at_once(x, shape, axis):
+    if _faster_eagerly(x, shape, axis):
         learn((x,), always=True)
         return None
     axes = tuple(range(len(shape))) if axis is None else (axis,)
@@ -51,7 +51,7 @@ def place(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
                 raise Missing
             order = None if axis is None else order_of((x,), shape)
             if order is not None:
-                permuted = place(name, x.transpose(order), order.index(axis), keepdims)
+                permuted = argreduce(name, x.transpose(order), order.index(axis), keepdims)
                 kept = [k for k in order if keepdims or k != axis]
                 return permuted.transpose([kept.index(k) for k in sorted(kept)])
             arg = operand(rec, x, shape, kind)
@@ -71,7 +71,7 @@ _INDEX = np.dtype(np.intp).char
 _KINDS = frozenset("?bhilqBHILQfd")
 
 
-def _faster_at_once(x: Any, shape: tuple[int, ...], axis: int | None) -> bool:
+def _faster_eagerly(x: Any, shape: tuple[int, ...], axis: int | None) -> bool:
     """Whether NumPy's own search of values that are there, or have been computed for it, is faster, as far as
     one can tell: it reads as fast as memory is, but only along neighbours."""
     if not config.current().eager_below:

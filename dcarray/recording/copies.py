@@ -1,4 +1,4 @@
-"""New arrays that are copied together: each part of one is a part of another array."""
+"""New arrays that are assembled from copies of parts of another array (`numpy.roll`, `numpy.flip`, ...)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Part", "copied"]
 
 Maps = tuple[tuple[int, int, int | None], ...]
 Part = tuple[tuple[int, ...], Maps, Maps]
-"""A shape, and the view of that shape of the new array and of the other one: see `window.apply`."""
+"""A shape, and the index maps of that part in the new array and in the other one (see `window.apply`)."""
 
 
 def copied(target: Any, source: Any, parts: Sequence[Part]) -> bool:
-    """Record how all of a new array is copied from another one, before anything else is recorded.
+    """Record the copies of all parts of a new array from another one.
 
-    It is then an array to be computed, which needs no memory if its readers do not, and no memory that
-    existed before; as such it would have to be filled as the parts say.
+    The new array then is one to be computed, which needs no memory if its readers can do without; if its
+    memory existed before, the copies would have to be made.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ def copied(target: Any, source: Any, parts: Sequence[Part]) -> bool:
     source : ndarray
         Large.
     parts : sequence of tuple
-        They have every element of the target once.
+        The parts, which cover every element of the target once.
 
     Returns
     -------
     bool
-        False if that is not for the recorder: nothing has changed.
+        False if this cannot be recorded; nothing has changed then.
     """
     if communicator() is not None:
         return False

@@ -1,6 +1,6 @@
 """Deferred op sequences: operations that are pending without having been recorded.
 
-`dcarray.execution.op_sequences` says which; without the C extension there are none.
+See `dcarray.execution.op_sequences`; without the C extension there are none.
 """
 
 from __future__ import annotations

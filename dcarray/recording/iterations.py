@@ -1,4 +1,4 @@
-"""Turns: where a loop comes round, and whether its windows move."""
+"""Iterations of the user's loops in a recording: where they end, and whether their windows move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def moving(rec: Recording) -> bool:
-    """Does the loop whose turn ends with the last statement touch other windows in each turn?"""
+    """Whether the loop whose iteration ends with the last statement uses other windows in each iteration."""
     here = rec.sites[-1][:2]
     ends = [k for k, site in enumerate(rec.sites) if site[:2] == here]
     if len(ends) < 3:
@@ -25,7 +25,7 @@ def moving(rec: Recording) -> bool:
 
 
 def outermost(rec: Recording) -> bool:
-    """Has the last statement come round, and as seldom as any that has: is it in no inner loop?"""
-    places = Counter([site[:2] for site in rec.sites])
-    here = places[rec.sites[-1][:2]]
-    return here > 1 and here == min(count for count in places.values() if count > 1)
+    """Whether the last statement has been repeated, and as seldom as any that has: it is in no inner loop."""
+    counts = Counter([site[:2] for site in rec.sites])
+    here = counts[rec.sites[-1][:2]]
+    return here > 1 and here == min(count for count in counts.values() if count > 1)

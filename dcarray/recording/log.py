@@ -1,4 +1,4 @@
-"""A recording: the log of one region in the making."""
+"""Recordings: the log of one region before it runs."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from dcarray.core.processes import communicator, foreign_thread
 from dcarray.core.store import Store, memory
 from dcarray.tiering import call_sites
 
-ENTRIES = 256  # a recording of so many ends where a loop comes round
-ENTRIES_TOGETHER = 2 * ENTRIES  # where several ranks run it: before and after it they tell each other of it
-HELD_ELEMENTS = 1 << 19  # from so many on it is looked what a recording alone keeps alive
+ENTRIES = 256  # from so many on a recording ends at the end of a loop's iteration
+ENTRIES_TOGETHER = 2 * ENTRIES  # with several ranks, which communicate before and after each
+HELD_ELEMENTS = 1 << 19  # from so many on the memory that only a recording keeps alive is counted
 CHARS = "?bBhHiIlLqQefdFD"
 
 Site = tuple[Any, int, Any, str | None]
 
 
 class Keeper(Protocol):
-    """Whose recording it is."""
+    """The session that a recording belongs to."""
 
     def flush(self, rec: Recording | None = None) -> None:
         """Run it."""
 
     def flush_sparing(self, rec: Recording, store: Store) -> None:
-        """Run it for a result taken from a store, which need not be stored."""
+        """Run it for a reduction of a store, which need not be stored."""
 
     def forget(self, rec: Recording, length: int) -> None:
-        """Nobody wants what a recording of this length holds; drop it if nothing was added."""
+        """Drop a recording whose results are all dead, if it still has this length."""
 
     @property
     def rec(self) -> Recording:
@@ -40,63 +40,63 @@ class Keeper(Protocol):
 
     @property
     def iteration_ends(self) -> dict[int, Any]:
-        """Where loops come round whose windows move: code objects by their instruction."""
+        """The ends of iterations of loops whose windows move: code objects by instruction."""
 
     def take_arena(self) -> tuple[int, dict[str, Any]]:
-        """Memory for scalars: its address, and views of it by dtype character."""
+        """Memory for scalars: its address, and its views by dtype character."""
 
 
 class Recording:
-    """A log in the making.
+    """A log before it runs, with the stores and scalars that it refers to.
 
     Attributes
     ----------
     log : list of tuple
         The entries, as in `dcarray.ir.build`.
     slots : list
-        For each declaration the store (strongly for existing memory, weakly for what is to be computed).
+        The store of each declaration (a weak reference if it is to be computed).
     news : list of int
-        The slots of what is to be computed.
+        The slots of stores that are to be computed.
     sites : list of (code, int, state, str or None)
-        For each statement (not declaration): the user's code object and instruction, from which the line
-        follows, NumPy's floating-point error state when it was recorded, and what NumPy calls it when it
-        warns, if that does not follow from the operation.
+        The call site of each statement: the user's code object and instruction, from which the line follows,
+        NumPy's floating-point error state at the time, and NumPy's name of the call in warnings, if it does
+        not follow from the operation.
     urgent : bool
-        It holds something that must not wait: run it as soon as the entry is complete.
+        Whether it has to run as soon as the current entry is complete.
     due : bool
-        It is long, or may keep much memory alive: before the next entry, `Session.ready` looks at it.
+        Whether it is long or may keep much memory alive: `Session.ready` checks it before the next entry.
     entry_limit : int
-        So many entries are many.
+        The number of entries beyond which it is due.
     held_elements : int
-        The elements of the memory that it reads and writes.
+        The number of elements of the memory that it reads and writes.
     writes : bool
-        It changes memory that existed before.
+        Whether it changes memory that existed before.
     composed : int
-        Its length when the last of the entries was there that make one new array in parts: no loop's write.
+        Its length after the last entry of a new array made in parts, which is not taken for a loop's write.
     made : list of (code, int)
         The places where NumPy has made at once what it reads or writes; see `dcarray.tiering.call_sites`.
     leftover : (Replay, Exception) or None
-        After a run: the statements that could not run, and why the first of them could not.
+        After a run: the statements that could not run, and the error of the first.
     failure : Exception or None
-        Why the statements that it began with could not run before.
+        The error for which the statements that it begins with could not run before.
     one_off : bool
-        Nothing like it will come again.
+        Whether it is not expected to come again, so that it is not planned.
     iteration_ends : dict
-        Where loops come round whose windows move: code objects by instruction.
+        The ends of iterations of loops whose windows move: code objects by instruction.
     unstored : int
-        The slot of an array that is not to be stored though somebody holds it; see
+        The slot of an array that is not to be stored though it is alive; see
         `dcarray.recording.rematerialise`.
     selections : list of weak reference
-        The selections by masks (`dcarray.api.lazy_selection`) made meanwhile; they are gathered after the
+        The selections by masks (`dcarray.api.lazy_selection`) made meanwhile, which are gathered after the
         run.
     history : object
-        What is known of its values; see `dcarray.recording.value_numbering`.
+        The value numbering of its entries; see `dcarray.recording.value_numbering`.
     program : Program or None
-        What this rank has run of it, where several have run it together.
+        This rank's program, where several ranks have run it.
     latest_mask : weak reference or None
-        To the last mask that selected something; see `dcarray.recording.masked_assignment`.
+        The last mask that selected something; see `dcarray.recording.masked_assignment`.
     watched : int
-        The floating-point exceptions that some entry does not ignore.
+        The floating-point exceptions, as FPE bits, that some statement does not ignore.
     """
 
     __slots__ = (
@@ -157,13 +157,12 @@ class Recording:
             head.shard.materialise(head)
 
     def run(self, head: Store, writing: bool = False) -> None:
-        """Run what is recorded here, if it has not run, so that the elements of ``head`` may be read (or
-        written).
+        """Run the recording, if it has not run, so that the elements of ``head`` may be read (or written).
 
         Raises
         ------
         MemoryError
-            If that cannot be computed for want of memory; it stays pending.
+            If it cannot be computed for want of memory; it stays pending.
         """
         if not self.done:
             self.session.flush(self)
@@ -172,9 +171,9 @@ class Recording:
                 left.check()
 
     def check(self) -> None:
-        """Raise what kept the statements that this recording began with from running, if any are left."""
+        """Raise the error for which the statements that this recording begins with could not run before."""
         if self.failure is not None:
-            raise copy.copy(self.failure)  # the traceback of the one that is kept would keep much alive
+            raise copy.copy(self.failure)  # a copy, since a traceback would keep its frames alive
 
     def declare(self, store: Store) -> int:
         """The slot of a store that is read or written (``old``), or reshapes a pending one (``new``)."""
@@ -199,7 +198,7 @@ class Recording:
             self.log.append(("old", store.char, store.shape, None, first))
         elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))
-            if communicator() is None:  # who holds it must not keep its head alive, and so unfused
+            if communicator() is None:  # a reshape must not keep its head alive, and so unfused
                 slots.append(ref(store))
                 return slot
         else:
@@ -222,7 +221,7 @@ class Recording:
         return slot
 
     def begun(self, store: Store) -> int:
-        """The slot of a store without memory, all of which the next entry writes."""
+        """The slot of a store without memory that the next entry writes as a whole."""
         head = store._head
         if head is None:
             return self.fresh(store)
@@ -230,7 +229,7 @@ class Recording:
         return self.declare(store)
 
     def add(self, entry: tuple[Any, ...], frame: FrameType, warned_as: str | None = None) -> None:
-        """Log a statement that ``frame`` asked for; ``warned_as``: as in `sites`."""
+        """Log a statement that the user's ``frame`` called; ``warned_as``: as in `sites`."""
         log = self.log
         log.append(entry)
         code, place = frame.f_code, frame.f_lasti
@@ -243,7 +242,7 @@ class Recording:
         self.sites.append((code, place, state, warned_as))
 
     def wanted(self) -> bool:
-        """Would anybody see it run?"""
+        """Whether its effects are visible: it writes existing memory, or a result is alive."""
         slots = self.slots
         return self.writes or any([slots[k]() is not None for k in self.news])
 
@@ -252,11 +251,11 @@ class Recording:
         return [entry for entry in self.log if entry[0] in ("old", "new")]
 
     def statements(self) -> list[tuple[Any, ...]]:
-        """The entries that are no declarations; a statement's ``loc`` counts them."""
+        """The entries that are no declarations, in order: a statement's ``loc`` is its position."""
         return [entry for entry in self.log if entry[0] not in ("old", "new")]
 
     def drop(self) -> None:
-        """Take the last entry back."""
+        """Remove the last entry."""
         self.log.pop()
         self.sites.pop()
         self.history = None
@@ -272,6 +271,6 @@ class Recording:
         return entry if type(entry) is Store else entry()
 
     def lost(self, slot: int) -> Store:
-        """A store like that of a slot whose last holder, in another thread, has let it go meanwhile."""
+        """A substitute for the store of a slot that another thread has released meanwhile."""
         entry = self.declarations()[slot]
         return Store(entry[2], np.dtype(entry[1]))

@@ -50,7 +50,7 @@ def rewrite(log: Log, f: Callable[[int], Any]) -> Log:
 
 
 def split(log: Log) -> tuple[Log, tuple[int, ...]]:
-    """The form of a log, and its integers in order."""
+    """The template of a log, without its integers, and the integers in order."""
     values: list[int] = []
 
     def take(n: int) -> None:
@@ -77,7 +77,7 @@ def writes(entry: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def effects(statements: list[tuple[Any, ...]]) -> tuple[set[int], set[int]]:
-    """The slots that are written and read."""
+    """The slots that statements write and read."""
     written = {slot for entry in statements for slot in writes(entry)}
     read = {arg[0] for entry in statements for arg in reads(entry) if type(arg) is tuple}
     return written, read

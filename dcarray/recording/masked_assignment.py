@@ -1,9 +1,8 @@
 """Assignments and selections by masks, recorded: ``x[mask] = v`` is ``x = where(mask, v, x)`` in place.
 
-How many elements ``x[mask]`` has depends on values.  As long as nobody asks, a selection is an array of the
-shape of ``x``, of which only the elements that the mask chooses count (`dcarray.api.lazy_selection`):
-``x[mask] op= v`` and ``x[mask] = f(x[mask], y[mask])`` then are element-wise, and fuse with what is around
-them.
+The number of elements of ``x[mask]`` depends on values.  Until it is needed, a selection is a full array of
+the shape of ``x`` together with the mask (`dcarray.api.lazy_selection`): ``x[mask] op= v`` and ``x[mask] =
+f(x[mask], y[mask])`` then are element-wise, and fuse with the statements around them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MOST = 10_000
 
 
 class Mask:
-    """The values that a mask has at one moment."""
+    """The values of a mask at one point of a recording."""
 
     __slots__ = ("__weakref__", "_index", "_length", "_rec", "_shape", "_slot", "values")
 
@@ -50,7 +49,7 @@ class Mask:
         self._length = 0 if rec is None else len(rec.log)
 
     def of(self, mask: Any) -> bool:
-        """Has this mask these very values, as far as the recording shows?"""
+        """Whether a mask has these values, as far as the recording shows."""
         rec = self.recording()
         store = mask._store
         if rec is None or mask._shape != self._shape or mask._index != self._index or store.rec is not rec:
@@ -63,7 +62,7 @@ class Mask:
         return kept
 
     def recording(self) -> Recording | None:
-        """The recording that these values are part of; until it runs it knows of all changes of the mask."""
+        """The pending recording that computes these values, which has all changes of the mask; else None."""
         rec = None if self._rec is None else self._rec()
         return rec if rec is not None and not rec.done and rec is session().rec else None
 
@@ -85,24 +84,25 @@ def mask_of(mask: Any) -> Mask:
 
 # ---- selections --------------------------------------------------------------------------------------
 class Choice:
-    """What a selection stands for: the elements of ``full`` that ``mask`` chooses.
+    """The elements of ``full`` that ``mask`` selects: a pending selection.
 
     Parameters
     ----------
     full : Handle
-        Nobody else changes it.  None, as the mask, while a recording runs, if the source has it all.
+        An array that nothing else changes.  None, as the mask, while a recording runs, if the source
+        suffices.
     mask : Mask
     rest : scalar
-        The value of all elements that are not chosen.
+        The value of all elements that are not selected.
     source : (Handle, Handle), optional
-        The array and the mask, if the selection is simply that.
+        The array and the mask, if the selection is ``array[mask]``.
     site
-        Where in the user's code the selection began.
+        The call site at which the selection began.
 
     Attributes
     ----------
     folded : bool
-        Has a sum, or another fold, been taken of it?
+        Whether a reduction of it has been recorded.
     """
 
     __slots__ = ("_length", "folded", "full", "mask", "rest", "site", "source")
@@ -119,7 +119,7 @@ class Choice:
         self._length = len(session().rec.log)
 
     def as_it_was(self, rec: Recording) -> bool:
-        """Are array and mask what they were when the selection was made?"""
+        """Whether array and mask are unchanged since the selection was made."""
         if self.source is None or self.mask.recording() is not rec:
             return False
         stores = [x._store for x in self.source]
@@ -129,7 +129,7 @@ class Choice:
 
 
 def chosen(mask: Mask, x: Any, other: Any) -> Any:
-    """``x`` with the scalar ``other``, which is of its dtype, for what the mask does not choose."""
+    """``x`` with the scalar ``other``, which is of its dtype, where the mask is false."""
     char = x._store.char if x._small is None else ""
     found = (
         fast_path.known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other))
@@ -145,12 +145,12 @@ def gathering(choice: Choice) -> None:
 
 
 def serving(choice: Choice) -> None:
-    """Note that a selection was of use before it was gathered."""
+    """Note that a selection saved work before it was gathered."""
     _state(choice.site).activate()
 
 
 def folding(choice: Choice) -> None:
-    """Note that a selection is folded, which is of use if it is not gathered all the same."""
+    """Note that a selection is reduced, which saves work if it is not gathered all the same."""
     if not choice.folded:
         choice.folded = True
         _state(choice.site).activate(1)
@@ -167,7 +167,7 @@ def _state(site: Any) -> TierState:
 
 
 def is_mask(x: Any, key: Any) -> bool:
-    """Is this key a mask of the first axes of ``x``?"""
+    """Whether a key is a mask of the first axes of ``x``."""
     if isinstance(key, Handle):
         dtype, shape = key.dtype, shape_of(key)
     elif type(key) is np.ndarray:
@@ -178,7 +178,7 @@ def is_mask(x: Any, key: Any) -> bool:
 
 
 def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
-    """``x[key]``, if it can be recorded; ``again``, if it was."""
+    """``x[key]`` as a pending selection, or None; ``again`` is the earlier selection that it repeats."""
     if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
         return None
     store = x._store
@@ -204,11 +204,11 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
 
 
 def _site(size: int) -> Any:
-    """Where in the user's code a selection is made; None if those made there have been in vain.  Then NumPy
-    gathers there at once from now on, of arrays of at most ``size`` elements."""
+    """The call site of a selection; None if selections made there did not pay.  NumPy then gathers there
+    eagerly from now on, from arrays of at most ``size`` elements."""
     frame = user_frame(3)
-    code, rank = frame.f_code, simulated()  # ranks that are threads learn each for itself, and so alike
-    # where several ranks are to learn alike, nothing may depend on where code lies in memory
+    code, rank = frame.f_code, simulated()  # each simulated rank learns for itself, and so all alike
+    # for all ranks to learn alike, nothing may depend on addresses
     key = id(code) if communicator() is None else (code.co_filename, code.co_name, code.co_firstlineno)
     site = key, frame.f_lasti, None if rank is None else (rank.rank, rank.size)
     known = _SITES.get(site)
@@ -221,11 +221,11 @@ def _site(size: int) -> Any:
 
 # ---- assignments -------------------------------------------------------------------------------------
 def assign(x: Any, key: Any, value: Any) -> bool:
-    """``x[key] = value``, recorded; False if that is not for the recorder."""
+    """Record ``x[key] = value``; False if it cannot be recorded."""
     if not is_mask(x, key) or not x._store.char or x._readonly:
         return False
     ndim = len(shape_of(key))
-    with LOCK:  # or another thread may gather what is selected meanwhile
+    with LOCK:  # or another thread may gather the selection meanwhile
         if getattr(type(value), "_choice", None) is not None:
             return _assign_choice(x, key, value._choice)
     given = _converted(x, value, x._shape[ndim:])
@@ -262,10 +262,10 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
 
 
 def _converted(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
-    """The value as the elements of ``x`` that it becomes, or None if NumPy has to say what it means."""
+    """The value converted to the dtype of ``x``, or None if NumPy has to do the conversion."""
     if type(value) in _PYTHON or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
         one = np.empty(1, x.dtype)
-        one[_ONE] = value  # raises what is to be raised
+        one[_ONE] = value  # raises NumPy's errors
         return one[0]
     if not isinstance(value, Handle) and type(value) is not np.ndarray:
         return None

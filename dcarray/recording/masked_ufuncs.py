@@ -1,5 +1,7 @@
-"""What is computed where a mask does not choose: nothing that raises a floating-point exception, of which
-NumPy, which computes only what is chosen, would not know.
+"""Ufuncs with ``where=``, recorded as operations on all elements.
+
+NumPy computes the selected elements only; the others are computed from ones, so that they raise no
+floating-point exceptions.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from . import masked_assignment, recorder
 
 __all__ = ["quietly", "under"]
 
-_KNOWN: dict[Any, Any] = {}  # what operations make of scalars
+_KNOWN: dict[Any, Any] = {}  # results of operations on scalars
 _PYTHON = (bool, int, float, complex)
 
 
 def quietly(function: Callable[..., Any], rest: list[Any]) -> Any:
-    """The scalar that an operation on scalars gives, or None if it has anything to say."""
+    """The result of an operation on scalars, or None if it warns or raises."""
     key = (function, *[(type(r), r.tobytes() if isinstance(r, np.generic) else repr(r)) for r in rest])
     if key in _KNOWN:
         return _KNOWN[key]
@@ -30,7 +32,7 @@ def quietly(function: Callable[..., Any], rest: list[Any]) -> Any:
     with np.errstate(all="raise"):
         try:
             value = function(*values)
-        except Exception:  # whatever it is: the operation itself will say
+        except Exception:  # the operation itself will raise it
             value = None
     value = value[0] if isinstance(value, np.ndarray) else value
     if len(_KNOWN) > 1000:
@@ -40,7 +42,7 @@ def quietly(function: Callable[..., Any], rest: list[Any]) -> Any:
 
 
 def under(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: Any, out: Any) -> bool:
-    """``function(*inputs, out=out, where=mask)``, recorded; False if that is not for the recorder."""
+    """Record ``function(*inputs, out=out, where=mask)``; False if it cannot be recorded."""
     if not isinstance(out, Handle) or out._small is not None or out._readonly or not out._store.char:
         return False
     plain = type(mask) is np.ndarray or isinstance(mask, Handle)

@@ -1,4 +1,4 @@
-"""Ufuncs with two results, recorded as an operation for each: `numpy.divmod` and `numpy.modf`."""
+"""Ufuncs with two results, `numpy.divmod` and `numpy.modf`, recorded as one operation for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["pair"]
 
 
 def pair(name: str, inputs: tuple[Any, ...]) -> Any:
-    """Both results.
+    """Both results of a ufunc.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def _harmless(divisor: Any) -> bool:
 
 
 def _modf(x: Any) -> Any:
-    """What is behind the point, and what is before it; of infinity nothing is behind it."""
+    """The fractional and the integral part; the fraction of infinity is zero."""
     finite = recorder.elementwise("where", (recorder.elementwise("isinf", (x,)), x.dtype.type(0), x))
     part = recorder.elementwise("subtract", (finite, recorder.elementwise("trunc", (finite,))))
     return recorder.elementwise("copysign", (part, x)), recorder.elementwise("trunc", (x,))

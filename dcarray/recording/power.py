@@ -1,8 +1,8 @@
-"""Which of its two meanings a power has.
+"""The operation that `numpy.power` is: with one exponent, or with one for each element.
 
-NumPy's loop squares, takes roots and reciprocals where it is given one exponent for all its elements, and
-calls a library otherwise, whose last bits are not the same.  For which of its loops an exponent that is
-broadcast along some axes only is one, depends on sizes, buffers and NumPy's version.
+Given one exponent for all elements of a loop, NumPy's loop squares, takes roots and reciprocals; otherwise it
+calls a library, whose last bits differ.  Whether an exponent that is broadcast along some axes only is one
+exponent for a loop depends on sizes, buffers and NumPy's version.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dcarray.core.strides import strides_of
 
 from .operands import Missing, shape_of
 
-__all__ = ["meant"]
+__all__ = ["power_operation"]
 
 
-def meant(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
+def power_operation(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
     """The operation of `dcarray.ir.ops` that ``numpy.power`` is.
 
     Parameters
@@ -32,7 +32,7 @@ def meant(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
     Raises
     ------
     Missing
-        If that is NumPy's to know.
+        If only NumPy itself can tell.
     """
     if loop[0] not in "efdFD":
         raise Missing  # a negative exponent is an error, which depends on values

@@ -41,7 +41,7 @@ from .operands import (
     slight,
     target_of,
 )
-from .power import meant
+from .power import power_operation
 from .session import LOCK, session
 
 
@@ -87,7 +87,7 @@ def elementwise(
                 raise Missing
             loop, shape, whole = _meaning(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
-            op = name if name != "power" else meant(inputs[1], loop, shape)
+            op = name if name != "power" else power_operation(inputs[1], loop, shape)
             args = [operand(rec, x, shape, char) for x, char in zip(inputs, loop, strict=False)]
         except NOT_RECORDED as error:
             lacking = isinstance(error, Missing)

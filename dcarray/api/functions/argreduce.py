@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.recording.argreduce import place
+from dcarray.recording.argreduce import argreduce
 
 from .common import NOTHING, axis_of, is_wrapped
 from .registry import Unserved, implements
@@ -18,7 +18,7 @@ def _placed(name: str, doc: str) -> Callable[..., Any]:
         if not is_wrapped(a) or out is not None or not a.size:
             raise Unserved
         axis = None if axis is None else axis_of(axis, a.ndim)
-        result = place(name, a, axis, bool(keepdims is not NOTHING and keepdims))
+        result = argreduce(name, a, axis, bool(keepdims is not NOTHING and keepdims))
         if result is None:
             raise Unserved
         return result
