@@ -90,10 +90,15 @@ def _key(request: Request | Compilation) -> str:
 def _surroundings() -> tuple[str, ...]:
     """What a plan depends on besides the request and the processor: the versions, and the source of all that
     takes part in making one."""
-    from dcarray import ir, lowering
     from dcarray.lowering.runtime.disk import digest
+
+    return sys.version, np.__version__, digest(*source_folders())
+
+
+def source_folders() -> list[str]:
+    """The folders of the source that plans depend on."""
+    from dcarray import ir, lowering
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = [os.path.join(package, name) for name in PLANNING]
-    folders += [os.path.dirname(layer.__file__ or "") for layer in (ir, lowering)]
-    return sys.version, np.__version__, digest(*folders)
+    return folders + [os.path.dirname(layer.__file__ or "") for layer in (ir, lowering)]

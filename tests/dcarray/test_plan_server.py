@@ -15,7 +15,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.execution import executor
-from dcarray.lowering import plan
+from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import packing, parcel
 from dcarray.plans import client, disk_store, server, worker_process
@@ -79,7 +79,7 @@ def test_what_is_left_to_the_interpreter_travels_too(monkeypatch):
         raise Unsupported("for this test")
 
     plain = packing.packed
-    monkeypatch.setattr(plan, "schedule", refuse)
+    monkeypatch.setattr(scheduler, "schedule", refuse)
     monkeypatch.setattr(packing, "local", lambda *made: parcel.opened(plain(*made)))
     with dc.options(**HERE):
         agree()
@@ -219,7 +219,7 @@ CHILD = """
             EXECUTOR.background.wait()
     r = dc.report()
     low = "dcarray.lowering"
-    makers = {"sympy", "dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.program.plan"}
+    makers = {"sympy", "dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.plan"}
     loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
     print(r.kernels > 0, r.compiles > 0, *loaded)
     print(r.disk_hits > 0, remote.REMOTE._process is not None, r.kernels)
@@ -278,7 +278,7 @@ def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     found = disk_store.find(request)
     assert found is not None and found.kernels == 1
     assert disk_store.find(request._replace(fastmath=True)) is None
-    monkeypatch.setattr(host, "mark", lambda: "f" * 16)
+    monkeypatch.setattr(host, "machine_fingerprint", lambda: "f" * 16)
     assert disk_store.find(request) is None
 
 

@@ -192,13 +192,13 @@ def test_functions_have_numpys_bits_unless_fastmath_says_otherwise():
 
 
 def test_what_cannot_be_compiled_is_interpreted(monkeypatch):
-    from dcarray.lowering import plan
+    from dcarray.lowering.cpu.schedules import scheduler
     from dcarray.lowering.errors import Unsupported
 
     def refuse(*args):
         raise Unsupported("for this test")
 
-    monkeypatch.setattr(plan, "schedule", refuse)
+    monkeypatch.setattr(scheduler, "schedule", refuse)
     dc.report(reset=True)
     x = dc.asarray(np.arange(77.0))
     np.testing.assert_array_equal(
