@@ -241,7 +241,7 @@ def f(x, y, n):
 def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each statement needs the one before, so that something would be pending whenever a recording ends."""
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
-    monkeypatch.setattr(loop_sites, "LINGER", 1e-3)
+    monkeypatch.setattr(loop_sites, "INNER_DELAY", 1e-3)
     monkeypatch.setattr(executor, "GLANCE", 60.0)
     monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
     f, (a, b, *_) = written(source), arrays()

@@ -42,7 +42,7 @@ class Oracle:
         monkeypatch.setattr(loop_sites.LoopSite, "enter", enter)
 
     def run(self, site: loop_sites.LoopSite, values: tuple[Any, ...]) -> Any:
-        place = site.place
+        place = site.loop
         given = dict(zip(place.needed, values, strict=True))
         names = {n: site._names[n] for n in place.others if n in site._names}
         scope = {**names, **given}
@@ -176,10 +176,10 @@ def test_needed_and_live_names() -> None:
             return x, last
     """, g=len, K=3)  # fmt: skip
     first, second = sites_of(rewritten(f))
-    assert first.place.needed == ("n", "x", "y") and first.place.live == ()
-    assert first.place.others == ("K", "g", "range")
-    assert second.place.needed == ("n", "x") and second.place.live == ("last",)
-    assert first.place.source.startswith("for k in range(1, n):\n    t = x[k]\n")
+    assert first.loop.needed == ("n", "x", "y") and first.loop.live == ()
+    assert first.loop.others == ("K", "g", "range")
+    assert second.loop.needed == ("n", "x") and second.loop.live == ("last",)
+    assert first.loop.source.startswith("for k in range(1, n):\n    t = x[k]\n")
 
 
 def test_conditionally_bound_live_names_are_needed() -> None:
@@ -192,7 +192,7 @@ def test_conditionally_bound_live_names_are_needed() -> None:
             return best
     """)
     (site,) = sites_of(rewritten(f))
-    assert site.place.needed == ("best", "n", "x") and site.place.live == ("best",)
+    assert site.loop.needed == ("best", "n", "x") and site.loop.live == ("best",)
 
 
 def test_no_sites_where_names_may_be_unbound() -> None:
@@ -223,7 +223,7 @@ def test_indented_and_multiline_source() -> None:
     return x
 """)
     (site,) = sites_of(rewritten(f))  # the text of the other one would be another with less indentation
-    assert site.place.line == 10 and ast.parse(site.place.source)
+    assert site.loop.line == 10 and ast.parse(site.loop.source)
 
 
 # ---- eligible loops -----------------------------------------------------------------------------------
@@ -269,8 +269,8 @@ def test_loops_inside_ineligible_loops() -> None:
                 if x[0]:
                     return
     """)
-    assert [site.open for site in sites_of(rewritten(f))] == [True, True]
-    assert [site.place.line for site in sites_of(rewritten(f))] == [4, 9]
+    assert [site.enabled for site in sites_of(rewritten(f))] == [True, True]
+    assert [site.loop.line for site in sites_of(rewritten(f))] == [4, 9]
 
 
 def test_loops_inside_eligible_loops() -> None:
@@ -281,7 +281,7 @@ def test_loops_inside_eligible_loops() -> None:
                     x[j] = k
     """)
     outer, inner = sites_of(rewritten(f))
-    assert outer.open and not inner.open and inner.place.needed == ("k", "x")
+    assert outer.enabled and not inner.enabled and inner.loop.needed == ("k", "x")
 
 
 def test_functions_that_read_frames_are_not_rewritten() -> None:
@@ -304,7 +304,7 @@ def test_closures_and_inner_functions() -> None:
     """)
     made = rewritten(f)
     (site,) = sites_of(made)
-    assert site.place.needed == ("n", "step", "x") and made.co_freevars == ("step",)
+    assert site.loop.needed == ("n", "step", "x") and made.co_freevars == ("step",)
     f.__code__ = made
     assert f(4)[0] == 12 and f(4)[1]() == 3
 

@@ -142,7 +142,7 @@ def test_inner_loops_of_a_long_running_loop(monkeypatch: pytest.MonkeyPatch) -> 
     """)
     g = dc.accelerate(f)
     waited = f.__globals__["wait"].__code__
-    monkeypatch.setattr(loop_sites, "LINGER", 0.0)
+    monkeypatch.setattr(loop_sites, "INNER_DELAY", 0.0)
     monkeypatch.setattr(
         loop_sites, "start_new_thread", lambda function, args: function(*args)
     )  # it is late already
@@ -151,7 +151,7 @@ def test_inner_loops_of_a_long_running_loop(monkeypatch: pytest.MonkeyPatch) -> 
         x, y = np.arange(30000.0), np.arange(30000.0)
         background = session.EXECUTOR.background
         monkeypatch.setattr(
-            background, "later", lambda job: job.func.__self__.place.line == 4 and planned(job)
+            background, "later", lambda job: job.func.__self__.loop.line == 4 and planned(job)
         )
         g(x, 6)
     assert f.__globals__["wait"].__code__ is waited

@@ -1,4 +1,4 @@
-"""Places before loops that are not to be asked for a while, since to ask costs more than there is to gain."""
+"""Backoff of loop sites: a site is disabled for a while where asking it costs more than a plan could save."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from contextlib import suppress
 from threading import Lock, Timer
 from typing import Protocol
 
-NAP = 1.0  # seconds
+BACKOFF = 1.0  # seconds
 
 
-class Sleeper(Protocol):
-    """What is open, unless it sleeps."""
+class Enableable(Protocol):
+    """A loop site."""
 
-    open: bool
+    enabled: bool
 
 
-_asleep: list[Sleeper] = []
+_disabled: list[Enableable] = []
 _lock = Lock()
 _timer: list[Timer] = []  # the one that runs, or the last one
 
 
-def sleep(site: Sleeper) -> None:
-    """Close a place for a while: the next runs may be others."""
+def disable_for_a_while(site: Enableable) -> None:
+    """Disable a loop site for `BACKOFF` seconds: later runs may be longer."""
     with _lock:
-        site.open = False
-        _asleep.append(site)
+        site.enabled = False
+        _disabled.append(site)
         if _timer and _timer[0].is_alive():  # in a child after a fork it is not
             return
-        timer = Timer(NAP, _wake)
+        timer = Timer(BACKOFF, _enable_all)
         timer.daemon = True
-        with suppress(RuntimeError):  # no thread is to be had: it sleeps on
+        with suppress(RuntimeError):  # no thread can be started: the site stays disabled
             timer.start()
             _timer[:] = [timer]
 
 
-def _wake() -> None:
+def _enable_all() -> None:
     with _lock:
-        for site in _asleep:
-            site.open = True
-        _asleep.clear()
+        for site in _disabled:
+            site.enabled = True
+        _disabled.clear()
         _timer.clear()

@@ -1,8 +1,7 @@
-"""Sites: the places before loops, where it is decided each time whether compiled code serves them.
+"""Loop sites: before each loop of an accelerated function, the choice between compiled code and Python.
 
-What a plan is made for is its *key*: the guards of the values that the loop reads.  A key that is worth its
-while is planned as recordings are; until its plan is there, and for every other key, the loop runs as it is
-written.
+A plan is made for a guard key: the guards of the values that the loop reads.  A key that pays is planned as
+recordings are; until its plan is ready, and for every other key, the loop runs in Python.
 """
 
 from __future__ import annotations
@@ -39,28 +38,26 @@ from .guards import ARRAYS, entry_value, guard_of
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
 
-SHORT = 50e-6  # seconds of the loop as written that its plan would hardly save
-WORTH = 1e-3  # seconds of the loop as written that are worth a plan, if it comes again
-LONG = 20e-3  # and that are worth one at once
-LINGER = 0.3  # seconds after which the loops inside of one that still runs are looked at
-KEYS = 8  # that a site looks after
+SHORT = 50e-6  # seconds of a loop in Python that a plan could hardly save
+WORTH = 1e-3  # seconds of a loop in Python that are worth a plan, if it is repeated
+LONG = 20e-3  # and that are worth one after a single run
+INNER_DELAY = 0.3  # seconds after which the sites inside of a loop that still runs are enabled
+MAX_KEYS = 8  # of a site
 _MISSING = object()
 watchers: list[Callable[[LoopRequest], None]] = []
-"""Who wants to see the loops that are served, which then are planned at once; see
-`dcarray.explain`."""
+"""Callbacks that get the request of each compiled loop, then planned eagerly, for `dcarray.explain`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopSource:
-    """A loop in the source.
+    """A loop's source and names.
 
     Attributes
     ----------
     source, file, line
         As in `LoopDescription`.
     needed, others : tuple of str
-        The local names that are bound when it begins and whose values matter, and the names of the module
-        that it reads.
+        The local names that it reads before it binds them, and the global names that it reads.
     live : tuple of str
         The names that it binds and that may be read afterwards.
     """
@@ -74,136 +71,137 @@ class LoopSource:
 
 
 class _Entry(PlanSlot[LoopPlan]):
-    """A key: how often it came, and its plan."""
+    """A guard key: its plan, and how often it was entered."""
 
     __slots__ = ("key", "plain", "request", "runs", "spent")
 
     def __init__(self, key: tuple[Any, ...], request: LoopRequest, plain: bool) -> None:
         super().__init__()
-        self.key = key  # options and the exceptions that are watched, and guards
+        self.key = key  # options, watched floating-point exceptions, and guards
         self.request = request
-        self.plain = plain  # are any of its arrays plain ones?
+        self.plain = plain  # whether some of its arrays are plain
         self.runs = TierState(state.LOOP)
         self.spent = 0.0
 
 
 def _watched() -> int:
-    """The exceptions that are not ignored and of which a plan depends."""
+    """The floating-point exceptions that are not ignored, of those that plans depend on."""
     return fp_state.watched(fp_state.captured()) & RAISING
 
 
 class DisabledSite:
-    """A place before a loop where nobody answers."""
+    """A loop site that is never asked."""
 
-    open = False
+    enabled = False
 
 
 class LoopSite:
-    """The place before a loop.
+    """The site before a loop.
 
     Attributes
     ----------
-    place : LoopSource
-    open : bool
-        Is it to be asked?  Not as long as the loop around it may be served as a whole.
+    loop : LoopSource
+    enabled : bool
+        Whether the function asks it.  Not as long as the loop around it may be compiled as a whole.
     """
 
-    def __init__(self, place: LoopSource, names: dict[str, Any], outer: LoopSite | None) -> None:
-        self.place = place
-        self.open = outer is None
+    def __init__(self, loop: LoopSource, names: dict[str, Any], outer: LoopSite | None) -> None:
+        self.loop = loop
+        self.enabled = outer is None
         self._names = names
         self._inner: list[LoopSite] = []
         self._entries: dict[Any, _Entry] = {}
-        # by thread: when the loop began, what the program had worked without plans by then, the key, and
-        # whether NumPy does everything at once
-        self._begun: dict[int, tuple[float, float, _Entry | None, bool]] = {}
+        # by thread: the start of the loop, the seconds that the program had run without plans by then, the
+        # key, and whether the loop runs in an eager period
+        self._running: dict[int, tuple[float, float, _Entry | None, bool]] = {}
         self._runs, self._spent = TierState(state.LOOP_SITE), 0.0
         self._values = TierState(state.LOOP_SITE)
-        self._last: _Entry | None = None  # whose plan has served
+        self._last: _Entry | None = None  # the key whose plan ran last
         if outer is not None:
             outer._inner.append(self)
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
-        """In another process, where the code of the function may be sent, the loop runs as it is written."""
+        """In another process, to which the function's code may be sent, the loop runs in Python."""
         return DisabledSite, ()
 
     # ---- from the function ------------------------------------------------------------------------------
     def enter(self, *values: Any) -> tuple[tuple[Any, ...], ...]:
-        """The loop begins: the values of ``place.live`` after it, or nothing if it has to run."""
+        """Called before the loop: returns the values of ``loop.live`` after it, or nothing if it has to
+        run."""
         options = config.current()
         ranks = communicator() is not None
-        if options.jit == "off" or (ranks and options.strict):  # it would have arrays gathered
+        if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
             return ()
-        if watchers or (ranks and options.jit == "background"):  # when a plan is ready differs between ranks
+        if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
             options = replace(options, jit="eager")
         runs = self._runs
         if options.jit != "eager" and runs.observations and self._spent < SHORT * runs.observations:
             if runs.tier is Tier.OBSERVED:
-                self._begin(None)
+                self._run_in_python(None)
             else:
                 runs.reset()
                 self._spent = 0.0
-                backoff.sleep(self)
+                backoff.disable_for_a_while(self)
             return ()
-        for name in self.place.others:
+        for name in self.loop.others:
             value = self._names.get(name, _MISSING)
             values += (getattr(builtins, name, _MISSING) if value is _MISSING else value,)
         if self._last is not None and not ranks and not watchers:
-            served = self._again(self._last, values, options)
+            served = self._try_last(self._last, values, options)
             if served is not None:
                 return served
         try:
             entry = self._entry(values, options)
-            plan = None if entry is None else self._ready(entry, options)
+            plan = None if entry is None else self._plan_of(entry, options)
         except Exception as error:
             if options.debug:
                 raise
-            self._close(f"{type(error).__name__}: {error}", self.place.line)
+            self._give_up(f"{type(error).__name__}: {error}", self.loop.line)
             return ()
         if plan is None:
             if entry is not None and entry.state is not PlanState.REFUSED and options.jit == "background":
-                self._begin(entry, self._outright(entry.runs.observations == 1))
+                self._run_in_python(entry, self._begin_eager_period(entry.runs.observations == 1))
             else:
-                self._begin(entry)
+                self._run_in_python(entry)
             if (
                 entry is not None
                 and entry.runs.observations == 1
                 and self._inner
                 and options.jit == "background"
             ):
-                self._see_later(entry, options)
+                self._watch_inner_loops(entry, options)
             return ()
         assert entry is not None
-        return self._served(entry, plan, values, options)
+        return self._run_plan(entry, plan, values, options)
 
-    def _again(
+    def _try_last(
         self, entry: _Entry, values: tuple[Any, ...], options: config.Options
     ) -> tuple[tuple[Any, ...], ...] | None:
-        """What `enter` gives for values that are those of a key; None if that is still to be found out."""
+        """As `enter`, if the values pass the checks of the last key, else None."""
         plan = entry.plan
         if plan is None or entry.key[0] != (options.target, options.fastmath) or entry.key[1] != _watched():
             return None
         with LOCK:
-            places = plan.addresses(values)
-            if places is None:
+            addresses = plan.addresses(values)
+            if addresses is None:
                 return None
-            return self._served(entry, plan, values, options, places)
+            return self._run_plan(entry, plan, values, options, addresses)
 
-    def _served(
+    def _run_plan(
         self,
         entry: _Entry,
         plan: LoopPlan,
         values: tuple[Any, ...],
         options: config.Options,
-        places: tuple[int, ...] | None = None,
+        addresses: tuple[int, ...] | None = None,
     ) -> tuple[tuple[Any, ...], ...]:
-        """Run a plan; what `enter` returns then, or if that comes to nothing."""
+        """Run a plan; the result of `enter`."""
         try:
-            found = plan.run(values, options, places)
-        except MemoryError:  # later there may be more
+            found = plan.run(values, options, addresses)
+        except MemoryError:  # a later run may have more memory
             return ()
         if found is not None:
-            if places is None and len(entry.key) == 2 + len(values):  # else one array has several names
+            if addresses is None and len(entry.key) == 2 + len(values):  # else names share an array
                 plan.remember(values, entry.key[2:])
                 self._last = entry
             self._values.activate(1)
@@ -211,17 +209,17 @@ class LoopSite:
             return (found,)
         if entry.runs.strike():
             entry.refuse()
-            self._note("it raises floating-point exceptions, or its arrays share memory", self.place.line)
+            self._note("it raises floating-point exceptions, or its arrays share memory", self.loop.line)
         return ()
 
-    def left(self) -> None:
-        """The loop has run as it is written."""
+    def leave(self) -> None:
+        """Called after the loop has run in Python."""
         now = time.perf_counter()
-        begun = self._begun.pop(get_ident(), None)
-        if begun is None:
+        running = self._running.pop(get_ident(), None)
+        if running is None:
             return
-        start, before, entry, outright = begun
-        if outright:
+        start, before, entry, eager = running
+        if eager:
             eager_period.end(loop=True)
             session().realign()
         took = now - start
@@ -237,44 +235,43 @@ class LoopSite:
         entry.spent += took
         options = config.current()
         if took >= LONG or (entry.runs.observations > 1 and entry.spent >= WORTH):
-            self._ask(entry, options)
+            self._request_plan(entry, options)
         elif entry.runs.observations == 1 and took >= WORTH and options.cache_dir and not options.debug:
-            background.submit(partial(self._look, entry))
+            background.submit(partial(self._load_stored_plan, entry))
 
-    def _begin(self, entry: _Entry | None, outright: bool = False) -> None:
-        """The loop runs as it is written."""
-        self._begun[get_ident()] = time.perf_counter(), EXECUTOR.background.seconds, entry, outright
+    def _run_in_python(self, entry: _Entry | None, eager: bool = False) -> None:
+        """Note that the loop starts to run in Python."""
+        self._running[get_ident()] = time.perf_counter(), EXECUTOR.background.seconds, entry, eager
 
-    def _outright(self, first: bool) -> bool:
-        """Let NumPy do at once what the loop asks for, until it has taken so long that recordings are worth
-        plans: what is recorded costs more as long as it has none, and the loop is to have one of its own.
-        False if that is so already.  When the loop is met for the `first` time, NumPy gets the memory of what
-        was before it; it makes what is made now."""
+    def _begin_eager_period(self, first: bool) -> bool:
+        """Begin an eager period, which lasts until recordings are worth plans: without a plan a recording
+        costs more, and the loop is to get a plan of its own.  False if there is one already.  At the
+        ``first`` run of a loop, cached memory is freed for NumPy, which makes the arrays now."""
         if not eager_period.begin(PATIENCE, loop=True, new=first):
             return False
         now = session()
-        now.flush(now.rec)  # nothing is to be pending: what meets it would be recorded
+        now.flush(now.rec)  # operations on pending arrays would be recorded
         if first:
             trim()
         return True
 
-    def _see_later(self, entry: _Entry, options: config.Options) -> None:
-        """If the loop still runs after a while, the loops inside of it may be served meanwhile."""
+    def _watch_inner_loops(self, entry: _Entry, options: config.Options) -> None:
+        """If the loop still runs after a while, request its plan and enable the sites inside of it."""
         thread = get_ident()
-        begun = self._begun[thread]
+        running = self._running[thread]
 
         def look() -> None:
-            time.sleep(LINGER)
-            if self._begun.get(thread) is begun:
-                self._open_inner()
-                self._ask(entry, options)
+            time.sleep(INNER_DELAY)
+            if self._running.get(thread) is running:
+                self._enable_inner()
+                self._request_plan(entry, options)
 
-        with suppress(RuntimeError):  # no thread is to be had
+        with suppress(RuntimeError):  # no thread can be started
             start_new_thread(look, ())  # without waiting until it runs
 
     # ---- keys ---------------------------------------------------------------------------------------------
-    def _ready(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
-        """The plan of a key, if it has one."""
+    def _plan_of(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
+        """The plan of a key if it is ready; with ``jit="eager"`` it is made now."""
         entry.runs.observe()
         if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
             entry.ask()
@@ -285,14 +282,14 @@ class LoopSite:
         return entry.plan
 
     def _entry(self, values: tuple[Any, ...], options: config.Options) -> _Entry | None:
-        """What is known of these values; None if they are strange."""
+        """The entry of these values' guard key; None if a value has no guard, or there are too many keys."""
         watched = _watched()
         guards: list[Any] = [(options.target, options.fastmath), watched]
         arrays = []
         for k, value in enumerate(values):
             guard = guard_of(value)
             if guard is None:
-                self._odd((*self.place.needed, *self.place.others)[k], value)
+                self._unsupported_value((*self.loop.needed, *self.loop.others)[k], value)
                 return None
             guards.append(guard)
             if type(value) in ARRAYS:
@@ -302,10 +299,10 @@ class LoopSite:
         key = tuple(guards)
         entry = self._entries.get(key)
         if entry is None:
-            if len(self._entries) >= KEYS:
+            if len(self._entries) >= MAX_KEYS:
                 if not self._values.strikes:
-                    self._note("its sizes or types change from one run to the next", self.place.line)
-                self._tire()
+                    self._note("its sizes or types change from one run to the next", self.loop.line)
+                self._count_unplannable()
                 return None
             entry = self._entries[key] = _Entry(
                 key,
@@ -317,88 +314,88 @@ class LoopSite:
     def _request(
         self, values: tuple[Any, ...], guards: list[Any], watched: int, options: config.Options
     ) -> LoopRequest:
-        place = self.place
+        source = self.loop
         first: dict[int, str] = {}
         names = []
-        for name, value, guard in zip((*place.needed, *place.others), values, guards, strict=False):
+        for name, value, guard in zip((*source.needed, *source.others), values, guards, strict=False):
             same = first.setdefault(id(value), name) if type(value) in ARRAYS else name
             names.append((name, entry_value(value, guard, None if same == name else same)))
         loop = LoopDescription(
-            place.source, place.file, place.line, tuple(names), frozenset(place.live), watched
+            source.source, source.file, source.line, tuple(names), frozenset(source.live), watched
         )
         most = None if communicator() is None else max(1, options.distribute_above)
         return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, options.target, most)
 
-    def _odd(self, name: str, value: Any) -> None:
-        """The value of a name is nothing that a plan can be made for."""
+    def _unsupported_value(self, name: str, value: Any) -> None:
+        """Note that a name has a value without a guard."""
         if not self._values.strikes:
-            self._note(f"{name} is nothing that compiled code knows: {type(value).__name__}", self.place.line)
-        self._open_inner()
-        self._tire()
+            self._note(f"{name} is nothing that compiled code knows: {type(value).__name__}", self.loop.line)
+        self._enable_inner()
+        self._count_unplannable()
 
-    def _tire(self) -> None:
-        """Something has come that no plan will be made for; a loop to which little else comes is left."""
+    def _count_unplannable(self) -> None:
+        """Count a run for which no plan will be made; after many of them the site is disabled."""
         served = any(entry.plan is not None for entry in self._entries.values())
-        if self._values.strike() and (not served or self._values.strikes >= KEYS * KEYS):
-            self.open = False
-            self._open_inner()
+        if self._values.strike() and (not served or self._values.strikes >= MAX_KEYS * MAX_KEYS):
+            self.enabled = False
+            self._enable_inner()
 
     # ---- plans --------------------------------------------------------------------------------------------
-    def _look(self, entry: _Entry) -> None:
-        """Take the plan that another process has left."""
+    def _load_stored_plan(self, entry: _Entry) -> None:
+        """Take the plan from the disk store, if it is there."""
         try:
             found = provider.found(entry.request)
             if found is not None and entry.plan is None:
-                entry.fill(self._serving(found, entry))
-        except Exception:  # whatever is wrong with it, asking for the plan will tell
+                entry.fill(self._bound_plan(found, entry))
+        except Exception:  # planning will raise it again
             return
 
-    def _ask(self, entry: _Entry, options: config.Options) -> None:
-        """Have the plan of a key made beside the program."""
+    def _request_plan(self, entry: _Entry, options: config.Options) -> None:
+        """Request the plan of a key in the background."""
         if entry.ask():
             EXECUTOR.background.later(partial(self._plan, entry, options))
 
     def _plan(self, entry: _Entry, options: config.Options) -> None:
-        """Have the plan of a key made."""
+        """Make the plan of a key."""
 
         def made() -> LoopPlan:
-            return self._serving(provider.obtained(entry.request, options, EXECUTOR.background), entry)
+            return self._bound_plan(provider.obtained(entry.request, options, EXECUTOR.background), entry)
 
         try:
             entry.make(made)
         except MemoryError:
             pass
         except (Untraceable, PlanMismatch) as reason:
-            line = reason.line if isinstance(reason, Untraceable) else self.place.line
+            line = reason.line if isinstance(reason, Untraceable) else self.loop.line
             self._refused(str(reason), line)
         except Exception as error:
             if options.debug:
                 raise
-            self._refused(f"{type(error).__name__}: {error}", self.place.line)
+            self._refused(f"{type(error).__name__}: {error}", self.loop.line)
 
-    def _serving(self, parcel: Any, entry: _Entry) -> LoopPlan:
-        place = self.place
-        return LoopPlan(parcel, (*place.needed, *place.others), entry.plain, place.live)
+    def _bound_plan(self, parcel: Any, entry: _Entry) -> LoopPlan:
+        source = self.loop
+        return LoopPlan(parcel, (*source.needed, *source.others), entry.plain, source.live)
 
     def _refused(self, reason: str, line: int) -> None:
-        """There will be no plan for a key."""
+        """Report that a key has no plan; the site is disabled if no key has one."""
         refused = [other for other in self._entries.values() if other.state is PlanState.REFUSED]
-        self._open_inner()
+        self._enable_inner()
         if len(refused) == 1:
             self._note(reason, line)
         elif len(refused) == len(self._entries):
-            self.open = False
+            self.enabled = False
 
-    def _close(self, reason: str, line: int) -> None:
-        """Leave the loop alone from now on; those inside may be asked for."""
-        self.open = False
+    def _give_up(self, reason: str, line: int) -> None:
+        """Disable the site, and enable those inside."""
+        self.enabled = False
         self._note(reason, line)
-        self._open_inner()
+        self._enable_inner()
 
-    def _open_inner(self) -> None:
-        """The loops inside are not served with this one."""
+    def _enable_inner(self) -> None:
+        """Enable the sites inside the loop, which is not compiled as a whole."""
         while self._inner:
-            self._inner.pop().open = True
+            self._inner.pop().enabled = True
 
     def _note(self, reason: str, line: int) -> None:
-        note(reason, kind="loop", where=(self.place.file, line))
+        note(reason, kind="loop", where=(self.loop.file, line))

@@ -2,12 +2,12 @@
 
 ::
 
-    for i in range(n):                for x, i in site.enter(n, x) if site.open else ():
+    for i in range(n):                for x, i in site.enter(n, x) if site.enabled else ():
         x = x + a[i]         is           break
                                       else:
                                           for i in range(n):
                                               x = x + a[i]
-                                          site.open and site.left()
+                                          site.enabled and site.leave()
 
 and operators whose operand is a temporary may reuse its memory, as NumPy does::
 
@@ -99,7 +99,7 @@ class _Rewriter:
         bound = names <= self._liveness.bound(loop) | frozenset(self._source.code.co_freevars)
         if not (bound and stores(loop) <= self._own and self._source.faithful(loop)):
             return None
-        place = LoopSource(
+        described = LoopSource(
             self._source.text(loop),
             self._source.code.co_filename,
             loop.lineno,
@@ -107,25 +107,25 @@ class _Rewriter:
             tuple(sorted(loads(loop) - self._locals)),
             tuple(sorted(live)),
         )
-        site = LoopSite(place, self._names, outer)
+        site = LoopSite(described, self._names, outer)
         self.sites[f"dcarray's site {len(self.sites)}"] = site
         return site
 
     def _with_site(self, loop: LoopNode, site: LoopSite) -> ast.For:
         """The loop, wrapped in the statement that asks its site."""
         constant = list(self.sites)[-1]
-        place = site.place
+        described = site.loop
 
         def part(name: str) -> ast.expr:
             return ast.Attribute(ast.Constant(constant), name, ast.Load())
 
-        args: list[ast.expr] = [ast.Name(name, ast.Load()) for name in place.needed]
-        test: ast.expr = part("open")
+        args: list[ast.expr] = [ast.Name(name, ast.Load()) for name in described.needed]
+        test: ast.expr = part("enabled")
         if isinstance(loop, ast.While):
             test = ast.BoolOp(ast.And(), [test, loop.test])
         asked = ast.IfExp(test, ast.Call(part("enter"), args, []), ast.Tuple([], ast.Load()))
-        target = ast.Tuple([ast.Name(name, ast.Store()) for name in place.live], ast.Store())
-        left = ast.Expr(ast.BoolOp(ast.And(), [part("open"), ast.Call(part("left"), [], [])]))
+        target = ast.Tuple([ast.Name(name, ast.Store()) for name in described.live], ast.Store())
+        left = ast.Expr(ast.BoolOp(ast.And(), [part("enabled"), ast.Call(part("leave"), [], [])]))
         whole = ast.For(target, asked, [ast.Break()], [loop, left], None)
         for node in ast.walk(asked):
             _place(node, loop)
