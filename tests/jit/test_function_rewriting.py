@@ -341,7 +341,7 @@ def test_no_names_are_added() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k\n    return t")
     made = rewritten(f)
     assert set(made.co_varnames) == set(f.__code__.co_varnames)
-    assert set(made.co_names) == {"range", "open", "enter", "left"}
+    assert set(made.co_names) == {"range", "enabled", "enter", "leave"}
 
 
 def test_rewritten_functions_can_be_sent_to_other_processes() -> None:
