@@ -1,6 +1,6 @@
-"""Reductions whose innermost loop is kept: rows are added to a strip of results that stays in the cache.
+"""Reductions along outer axes: rows are added to a strip of results that stays in the cache.
 
-Several rows are taken at a time, and what they give is folded in registers, so that the strip is loaded
+The loop over rows is jammed: several rows are folded in registers, so that the strip is loaded
 and stored less often; rows are added in their order, as NumPy does.  Where the columns are too few for many
 cores, blocks of rows give partial rows of results, which are then folded in their order.
 """
@@ -45,26 +45,26 @@ from dcarray.lowering.nest.loop_nest import (
 )
 
 COLUMNS = 4096  # elements of a strip of the result
-WIDE = 1 << 14  # and of one that is for rows from memory: it stays in the second cache, and rows are long
-NARROW = 1024  # and of one whose rows all take from the same operand: some rows of it stay in the first cache
+WIDE = 1 << 14  # elements of a strip for rows from memory: it stays in the second cache, and rows are long
+NARROW = 1024  # elements of a strip whose rows share an operand: some rows of that stay in the first cache
 GROUP = 64  # rows of one partial result, at least
-GROUPS = 64  # partial results, about, at most
-SEVERAL, ROOM = 16, 1 << 17  # and of long rows: as many, or as have no more elements together
-PART = 1 << 18  # elements that go into one partial result, at least
+GROUPS = 64  # partial results, roughly, at most
+SEVERAL, ROOM = 16, 1 << 17  # of long rows: at most so many partial results, or so many elements of them
+PART = 1 << 18  # elements that are folded into one partial result, at least
 ROWS = 128  # rows summed before the sum is added to the result
-WAYS = 8  # rows taken at a time, at most; it divides GROUP and ROWS
-UNROLL = 2  # iterations in flight when several rows are taken at a time: strips may be short
-BODY = 16  # the cost of what is done for the rows taken at a time, at most
-FEWER, LARGER = 4, 64  # rows, and that cost, at most, where one array comes from memory and nothing else does
+WAYS = 8  # the largest jam factor; it divides GROUP and ROWS
+UNROLL = 2  # the unrolling of the inner loop of jammed rows: strips may be short
+BODY = 16  # the largest cost of a jammed body
+FEWER, LARGER = 4, 64  # the largest jam factor and cost where a single array comes from memory
 
 Add = Callable[[Scope, Folding, list[Expr]], None]
 
 
 def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int]) -> None:
-    """One phase: every strip is folded from its first row to its last.
+    """Add one phase, in which every strip is folded from its first row to its last.
 
-    Where the rows of the result are few and all take from the same operand, as those of a matrix product do,
-    the loop over them is inside of that over the rows that are added up, so that each of these is read from
+    Where the rows of the result are few and share an operand, as those of a matrix product do,
+    the loop over them is inside the loop over the rows that are summed, so that each of these is read from
     memory once."""
     extents, arguments = nest.loops.extents, nest.arguments
     *outer, last = kept
@@ -82,7 +82,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
         points = width * total(n for loop, n in enumerate(extents) if loop != last)
     else:
         phase, extent, launch, points, headers = nest.parallel_header(outer)
-        strip = "b2" if nest.single_threaded else "b0"  # blocks of the rows that it is a part of are b0
+        strip = "b2" if nest.single_threaded else "b0"  # b0 may be the variable of the enclosing row blocks
         headers.append(nest.strip_loop(last, strip, COLUMNS))
         start = variable(strip)
     base = 1 + len(headers)
@@ -91,7 +91,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
     rows = total(extents[loop] for loop in folded)
     few = dims.prove_le(rows, ROWS) is True
 
-    places: dict[int, tuple[str, Affine]] = {}  # where each sum of a few rows is kept
+    places: dict[int, tuple[str, Affine]] = {}  # the buffer of each sum of a few rows
     for folding in foldings:
         arguments.note(arguments.access(folding.compute.target), "r")
         if folding.fold.mode == "sum" and not few:
@@ -110,7 +110,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
             places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
-        """A loop across the strip that does something for some of the reductions."""
+        """A loop across the strip that applies ``fill`` to some of the reductions."""
         scope = nest.scope_at(phase, [*headers, *within], base + len(within), False)
         for folding in which:
             fill(scope, folding)
@@ -156,19 +156,19 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
 
 
 def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
-    """Which of the loops is to be shared out to threads: the first that is long enough, or the longest."""
+    """The loop to parallelise: the first that is long enough, or the longest."""
     sizes = [min(nest.hints(nest.loops.extents[loop]), MIN_PARALLEL) for loop in outer]
     return sizes.index(max(sizes))
 
 
 def _stripped(nest: LoopNest, outer: Sequence[int], last: int, width: int) -> bool:
-    """Are strips shared out to threads, instead of the rows of the result?"""
+    """Whether strips are distributed over threads, instead of the rows of the result."""
     sizes = [nest.hints(extent) for extent in nest.loops.extents]
     return not outer or (sizes[last] > width and all(sizes[loop] < MIN_PARALLEL for loop in outer))
 
 
 def _shares(nest: LoopNest, outer: Sequence[int], last: int, folded: list[int]) -> bool:
-    """Is what is read along the rows that are added up the same for all rows of the result?"""
+    """Whether all rows of the result share the operand that is read along the summed rows."""
     if len(outer) != 1:
         return False
 
@@ -179,12 +179,12 @@ def _shares(nest: LoopNest, outer: Sequence[int], last: int, folded: list[int]) 
 
 
 def _moves(nest: LoopNest, coefs: Sequence[Dim], loop: int) -> bool:
-    """Do the places with these coefficients of the domain's axes change from turn to turn of a loop?"""
+    """Whether an access with these coefficients of the domain's axes moves with a loop."""
     return any(not same(coefs[axis], 0) for axis in nest.loops.axes[loop])
 
 
 def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: list[int]) -> None:
-    """Two phases: blocks of rows give partial rows of results; these are folded."""
+    """Add two phases: blocks of rows give partial rows of results; these are folded."""
     arguments, (first, *others), last = nest.arguments, folded, len(nest.loops.axes) - 1
     extent, rows = nest.loops.extents[last], nest.loops.extents[first]
     size = rows_of_a_part(nest, first)
@@ -218,8 +218,8 @@ def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: li
 
 
 def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
-    """The rows of a partial result: a multiple of ``GROUP``, so many that it is worth it, and that the
-    partial results are few."""
+    """The rows of a partial result: a multiple of ``GROUP``, large enough to pay and to keep the partial
+    results few."""
     extents = nest.loops.extents
     points = total(n for loop, n in enumerate(extents) if loop != first)
     worth = nest.block_count(nest.block_count(PART, nest.largest(points, 1)), GROUP)
@@ -230,7 +230,7 @@ def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
 def fold_parts(
     nest: LoopNest, foldings: list[Folding], places: dict[int, str], count: Dim, extent: Affine
 ) -> None:
-    """The phase that folds partial rows of results in their order."""
+    """Add the phase that folds partial rows of results in their order."""
     arguments, last = nest.arguments, len(nest.loops.axes) - 1
     at = affine(0, product(arguments.extent(last), variable("b0")), nest.variables[last])
     strips = nest.block_count(nest.loops.extents[last], COLUMNS)
@@ -259,15 +259,15 @@ def _swept(
     foldings: list[Folding],
     add: Add,
 ) -> tuple[Block, Scope]:
-    """The loops, of which the last is over rows, and in it those ``within``, the last of which is across the
-    strip: for several rows at a time and then for those that are left.  ``add`` takes what they give."""
+    """The loops, the last over rows, and in it those ``within``, the last across the
+    strip: jammed, and then the remainder.  ``add`` receives the values of the rows."""
     *others, rows = headers
     several, level = jam_factor(nest), 1 + len(others)
     large = not nest.single_threaded and nest.hints(total(nest.loops.extents)) >= OUT_OF_CACHE
     heads = [(1, rows)]
     extent = nest.loops.extents[int(rows.var[1:])]
     if several > 1 and nest.enclosing is not None and nest.enclosing.varies(extent):
-        # how many rows are left over could not be counted beforehand
+        # the number of remaining rows depends on enclosing loops
         first, full = variable("b3"), _whole_group(rows, several)
         others.append(replace(rows, var="b3", step=several))
         level += 1
@@ -294,7 +294,7 @@ def _swept(
 
 
 def _whole_group(rows: LoopHeader, several: int) -> Op:
-    """Are there so many rows from ``b3`` on?"""
+    """Whether there is a whole group of rows from ``b3`` on."""
     last, boolean = Index(affine(several - 1, variable("b3"))), np.dtype(bool)
     tests = [Op("less", (last, Index(stop)), boolean) for stop in rows.upper]
     return reduce(lambda a, b: Op("logical_and", (a, b), boolean), tests)
@@ -309,7 +309,7 @@ def _row(
     count: int,
     add: Add,
 ) -> Scope:
-    """The statements at one column of so many rows, over which ``var`` runs."""
+    """The statements at one column of ``count`` rows; ``var`` is the loop over rows."""
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
     places = [
@@ -320,7 +320,7 @@ def _row(
 
         def fold(number: int, value: Expr, scope: Scope = scope) -> None:
             wide = converted(value, by_number[number].fold.wide)
-            # What comes later may write what this reads.
+            # A later statement may write what this one reads.
             found[number].append(wide if count == 1 or isinstance(wide, Local | Lit) else scope.name(wide))
             if count == 1:
                 add(scope, by_number[number], [wide])
@@ -336,17 +336,17 @@ def _row(
 
 
 def jam_factor(nest: LoopNest) -> int:
-    """How many rows are taken at a time: fewer when there is much to do for each, unless that has to wait
-    for memory anyway."""
+    """The jam factor of the loop over rows: smaller when a row costs much, unless the loop is bound by
+    memory."""
     count, waits = WAYS, _from_memory(nest) == 1
-    body = BODY * max(2, sum(nest.folds)) // 2  # sums that are made together share what they load
+    body = BODY * max(2, sum(nest.folds)) // 2  # sums of one nest share loads
     while count > 1 and count * nest.cost() > (LARGER if waits and count <= FEWER else body):
         count //= 2
     return count
 
 
 def _from_memory(nest: LoopNest) -> int:
-    """How many streams of what no near cache holds are read by a loop along rows."""
+    """The number of memory streams that a loop along rows reads, of data that exceeds a core's caches."""
     if nest.single_threaded or nest.hints(total(nest.loops.extents)) < OUT_OF_CACHE:
         return 0
     own = {compute.target.array for compute in nest.computes}
@@ -362,13 +362,13 @@ def _from_memory(nest: LoopNest) -> int:
 
 
 def _folded(name: str, old: Expr, values: list[Expr]) -> Expr:
-    """The old value and some more, in their order."""
+    """The old value folded with further ones, in their order."""
     for value in values:
         old = op(name, old, value)
     return old
 
 
 def _element(scope: Scope, folding: Folding) -> Elem:
-    """What the target holds."""
+    """The target's current element."""
     buffer, at = scope.address(folding.compute.target)
     return Elem(buffer, at, folding.fold.dtype)

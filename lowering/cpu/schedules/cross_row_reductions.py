@@ -1,8 +1,8 @@
-"""Statements that run row by row, some of which fold the rows: blocks of rows, each with partial results.
+"""Cross-row reductions: statements that run row by row, some of which reduce over the rows.
 
-A matrix is read once for all of them: what a row gives is complete before the row is folded into the others,
-and the row is still in the cache then.  The partial results of the blocks are folded in their order, so that
-they do not depend on the number of threads.
+A matrix is read once for all of them: the reductions within a row are complete before the row is folded into
+the cross-row results, while it is still in the cache.  Blocks of rows have partial results, which are folded
+in their order, so that the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dcarray.lowering.nest.loop_nest import (
 
 from .column_reductions import fold_parts, jam_factor, rows_of_a_part
 
-LONG = 256  # rows, and elements of each, from which on several are taken at a time
+LONG = 256  # rows, and elements of each, from which on rows are jammed
 
 Places = dict[int, tuple[str, Affine]]
 
 
 def folds_rows(nest: LoopNest) -> bool:
-    """Does a nest fold the rows?"""
+    """Whether a nest reduces over the rows."""
     return 0 in nest.loops.folded
 
 
@@ -46,12 +46,12 @@ def schedule_row_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
     Parameters
     ----------
     nests : sequence of LoopNest
-        Those that do not fold the rows have a phase over them already.
+        Those that do not reduce over the rows have a phase over them already.
 
     Raises
     ------
     Unsupported
-        If something else than whole rows is folded.
+        If a result of a cross-row reduction is not a row.
     """
     first, arguments = nests[0], nests[0].arguments
     size = rows_of_a_part(max((nest for nest in nests if folds_rows(nest)), key=_points), 0)
@@ -87,8 +87,8 @@ def schedule_row_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
 
 
 def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | None:
-    """The kernel of nests that run row by row, several rows at a time, where rows that are folded come from
-    memory; None where that is of no use.
+    """The kernel of nests that run row by row, with rows jammed, where rows that are reduced come from
+    memory; None where that does not pay.
 
     Parameters
     ----------
@@ -115,14 +115,15 @@ def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | N
 
 
 def _independent(nest: LoopNest, folding: LoopNest) -> bool:
-    """Does a nest write nothing that another reads, which folds the rows and so writes what is its own?"""
+    """Whether a nest writes nothing that a cross-row reduction reads; that one writes its partial results
+    only."""
     family = nest.memory.family
     read = {family(load.window.array) for value in folding.values for load in windows.loads(value)}
     return read.isdisjoint(family(compute.target.array) for compute in nest.computes)
 
 
 def _common_jam_factor(nests: Sequence[LoopNest]) -> int:
-    """How many rows are taken at a time; what is done once for a row does not count."""
+    """The jam factor of all nests; those without an inner loop do not count."""
     return min(WAYS, *(jam_factor(nest) for nest in nests if len(nest.loops.axes) > 1))
 
 
@@ -131,7 +132,7 @@ def _rows_of(nest: LoopNest) -> int:
 
 
 def _folds_whole_rows(nest: LoopNest) -> bool:
-    """Does a row fold into what is its own, without a look at whether the rest matters?"""
+    """Whether each row is reduced to its own result, without an early exit."""
     arrays = nest.memory.arrays
     whole = len(nest.loops.axes) - 1 in nest.loops.folded
     return whole and all(arrays[compute.target.array].dtype.kind != "b" for compute in nest.computes)
@@ -142,7 +143,7 @@ def _points(nest: LoopNest) -> int:
 
 
 def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
-    """Where the partial results of each block lie."""
+    """The buffers and offsets of each block's partial results."""
     if len(nest.loops.axes) != 2 or nest.loops.folded != {0}:
         raise Unsupported("what is folded over the rows is no row")
     if any(folding.fold.mode == "ordered" for folding in foldings):
@@ -153,7 +154,7 @@ def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
 
 
 def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
-    """What partial results begin with; in a loop over blocks."""
+    """The initialisation of the partial results, in a loop over blocks."""
     across = nest.whole_loop(1)
     scope = nest.scope_at("b0", [across], 2, False)
     for folding in foldings:
@@ -164,7 +165,7 @@ def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
 
 
 def _row(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
-    """One row, folded into its block's partial results; in a loop over rows."""
+    """The folding of one row into its block's partial results, in a loop over rows."""
     across = nest.whole_loop(1)
     scope = nest.scope_at("i0", [across], 2, nest.nonempty)
     scope.announce(nest.values, [compute.target for compute in nest.computes])

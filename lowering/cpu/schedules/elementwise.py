@@ -1,4 +1,4 @@
-"""The loops of element-wise statements, on their own, row by row, or inside of other loops."""
+"""The schedule of element-wise statements: as a kernel, row by row, or inside a kernel's loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dcarray.lowering.nest.loop_nest import (
 
 from .transpose import find_tiling, schedule_transposed
 
-STRIP = 4096  # elements of one parallel piece when the innermost loop itself is cut
+STRIP = 4096  # elements of one parallel chunk when the innermost loop itself is parallel
 
 
 def row_nests(
@@ -36,7 +36,7 @@ def row_nests(
     shared: SharedArguments | None = None,
     enclosing: EnclosingLoops | None = None,
 ) -> list[LoopNest]:
-    """The nests of statements that run row by row."""
+    """The loop nests of statements that run row by row."""
 
     def nests(axes: int) -> list[LoopNest]:
         made: list[LoopNest] = []
@@ -45,12 +45,12 @@ def row_nests(
         return made
 
     found = nests(axes)
-    # if the axes cannot be one loop, a row is all that has the same first coordinate
+    # if the axes cannot be collapsed, a row is everything with the same first coordinate
     return found if all(nest.joined for nest in found) else nests(1)
 
 
 def schedule_row(nest: LoopNest) -> None:
-    """Element-wise statements of one row."""
+    """Add the phase over rows of element-wise statements."""
     headers = [nest.whole_loop(loop) for loop in range(1, len(nest.loops.axes))]
     scope = evaluated_scope(nest, "i0", headers, {})
     phase = Phase(
@@ -60,7 +60,7 @@ def schedule_row(nest: LoopNest) -> None:
 
 
 def schedule_elementwise(nest: LoopNest) -> None:
-    """Make the phase of element-wise statements."""
+    """Add the phase of element-wise statements."""
     loops, hints, arguments = nest.loops, nest.hints, nest.arguments
     rank = len(loops.axes)
     sizes = [hints(extent) for extent in loops.extents]
@@ -101,7 +101,7 @@ def schedule_elementwise(nest: LoopNest) -> None:
 
 
 def elementwise_loops(nest: LoopNest) -> Block:
-    """The loops of element-wise statements inside of others."""
+    """The loops of element-wise statements inside other loops."""
     headers = [nest.whole_loop(loop) for loop in range(len(nest.loops.axes))]
     scope = evaluated_scope(nest, "one", headers, {})
     body = (*scope.preamble(), *build_loops(scope, 1, headers, "vector"))

@@ -1,9 +1,9 @@
-"""Loops, conditions and branches of statements as one kernel: what Python would do around many small kernels.
+"""The schedule of loops, conditions and branches of statements, as one kernel instead of many small ones.
 
-A statement is the loop nest that it is on its own, with the variables of the loops around it in its offsets
-and extents.  All of a loop is done by one thread, in order, so nothing has to be proved but what vector loops
-need, and that for every value of the variables (`ir.dims.ranging`).  Only the turns of the outermost loop are
-shared out to threads, where they need nothing of one another (`ir.independent`).
+A statement has the loop nest that it has on its own, with the variables of the enclosing loops in its offsets
+and extents.  One thread runs a loop in order, so legality is that of the vector loops alone, proved
+for every value of the variables (`ir.dims.ranging`).  Only iterations of the outermost loop are
+distributed over threads, where they are independent (`ir.analysis.independence`).
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ from .elementwise import elementwise_loops, row_nests, schedule_row
 from .reductions import schedule_reduction
 
 _BOOL = np.dtype(np.bool_)
-WORTH = 1 << 18  # units of work from which on two threads are of use
-LAUNCH = 1 << 15  # what a launch costs, in these units
-PIECES = 64  # into which the turns of a parallel loop are cut, at most
+WORTH = 1 << 18  # units of work from which on two threads pay
+LAUNCH = 1 << 15  # the cost of a launch, in these units
+PIECES = 64  # chunks of a parallel loop, at most
 STACK = 1 << 15  # bytes of arrays that a thread has on its stack
-ROOM = 1 << 26  # bytes of memory for what pieces have of their own
-SMALL = 16  # rows and columns of a matrix product from which on a library is better at it
+ROOM = 1 << 26  # bytes of scratch for the private arrays of chunks
+SMALL = 16  # rows and columns of a matrix product from which on a library is faster
 
 
 def schedule_loops(
     stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
-    """The kernel of a loop or branch and all that is in it; see ``schedule``."""
+    """The kernel of a loop or branch with all its statements; see ``schedule``."""
     maker = _Maker(region, cores)
     phase, extent = maker.phase(stmt)
     buffers, pointers = maker.arguments.buffers()
     names = tuple(f"n{k}" for k in range(len(maker.arguments.ints)))
-    # variables of loops around the kernel have no known value
+    # variables of loops around the kernel have no hints
     sizes = defaultdict(lambda: UNKNOWN, {s.name: maker.hints(dims.symbol(s.name)) for s in region.symbols})
     moved = fused(stmt, region, sizes)
     share = maker.work
-    if phase.var != "one":  # there may be no pieces at all
+    if phase.var != "one":  # the loop may be empty
         share = maker.hints(maker.work) // max(1, maker.hints(extent))
     ints = tuple(maker.arguments.ints)
     binding = Binding(pointers, ints, (extent,), (share,), moved.bytes, moved.operations)
@@ -79,15 +79,15 @@ def schedule_loops(
 
 @dataclass(slots=True)
 class _Maker:
-    """Statements of a region on their way into one kernel."""
+    """The lowering of nested statements of a region into one kernel."""
 
     region: Region
     cores: int
     names: Names = field(default_factory=Names)
     arguments: Arguments = field(init=False)
     enclosing: EnclosingLoops = field(default_factory=EnclosingLoops)
-    times: Dim = 1  # how often the present statement runs
-    middle: Mapping[str, Dim] = field(default_factory=dict)  # of the loops around, the middle turn
+    times: Dim = 1  # the number of executions of the current statement
+    middle: Mapping[str, Dim] = field(default_factory=dict)  # the middle iteration of the enclosing loops
     work: Dim = 0  # of all statements
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class _Maker:
 
     @property
     def hints(self) -> SizeHints:
-        """Plausible sizes here."""
+        """The size hints at the current statement."""
         return SizeHints(self.region, self.enclosing.typical)
 
     # ---- the whole ----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class _Maker:
         """The small temporaries that only this statement uses."""
         mine, others = touched(stmt), [other for other in self.region.body if other is not stmt]
         if len(others) == len(self.region.body):
-            return []  # it is in a loop, from one turn of which to the next they may matter
+            return []  # it is in a loop of the region, which may carry them from one iteration to the next
         used = frozenset[str]().union(*map(touched, others))
         based = {array.base for array in self.region.arrays if array.base is not None}
         return [
@@ -123,14 +123,15 @@ class _Maker:
         ]
 
     def stacks(self, arrays: Sequence[Array]) -> tuple[Stmt, ...]:
-        """Put arrays on the stack."""
+        """The stack buffers of arrays, which become private."""
         made = [Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
         for array, stack in zip(arrays, made, strict=True):
             self.arguments.private[array.name] = stack.name, affine()
         return tuple(made)
 
     def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
-        """The phase of a loop whose turns are shared out, in pieces, if they can be and it is of use."""
+        """The phase of a parallel loop, in chunks; None if its iterations are dependent or it does not
+        pay."""
         turns, step = _turns(stmt), stmt.bounds[2]
         if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
             return None
@@ -146,7 +147,7 @@ class _Maker:
         small = [a for k, a in enumerate(arrays) if sum(map(_bytes, arrays[: k + 1])) <= STACK]
         large = arrays[len(small) :]
         if large and not isinstance(meeting := privatised(stmt, self.region), Reason):
-            large = [a for a in large if a.name in meeting]  # of others each turn has a part of its own
+            large = [a for a in large if a.name in meeting]  # iterations access disjoint parts of the others
         each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
         pieces = min(PIECES, ROOM // max(each, 1))
         if pieces < min(2 * self.cores, trial.hints(turns)):
@@ -160,7 +161,7 @@ class _Maker:
                 array.dtype, total(array.shape)
             )
         stacks = self.stacks(small)
-        self.cores = 1  # the turns are for all of them
+        self.cores = 1  # the chunks occupy all of them
         loop = self.loop(stmt)
         begin = affine(0, loop.lower, product(width, variable("g0")))
         piece = For(loop.var, begin, (affine(0, begin, width), *loop.upper), loop.step, "serial", loop.body)
@@ -168,11 +169,11 @@ class _Maker:
 
     # ---- statements ---------------------------------------------------------------------------------
     def block(self, body: Iterable[nodes.Stmt]) -> tuple[Stmt, ...]:
-        """Statements, one after the other."""
+        """The lowered statements of a block."""
         return tuple(made for stmt in body for made in self.statement(stmt))
 
     def statement(self, stmt: nodes.Stmt) -> tuple[Stmt, ...]:
-        """One statement."""
+        """The lowered form of one statement."""
         match stmt:
             case Compute() | Nest():
                 return self.loop_nest(LoopNest(stmt, self.region, 0, self, self.enclosing))
@@ -194,7 +195,13 @@ class _Maker:
         raise TypeError(f"not a statement: {stmt!r}")
 
     def call(self, stmt: Call) -> Compute:
-        """What a kernel can do of a library's work."""
+        """A library call as a statement, for small operands.
+
+        Raises
+        ------
+        Unsupported
+            If a kernel cannot make the call, or a library is faster.
+        """
         plain = expansion.expand(stmt, self.region)
         if plain is None:
             raise Unsupported(f"a kernel cannot call {stmt.op}")
@@ -203,7 +210,7 @@ class _Maker:
         return plain
 
     def turn(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
-        """The one turn of a loop in which its variable equals a value."""
+        """The single iteration of a loop in which its variable equals a value."""
         start, stop, step = stmt.bounds
         if step != 1:
             return (self.loop(stmt),)
@@ -242,7 +249,7 @@ class _Maker:
         return For(var, lower[0], upper, abs(step), "serial", body, 0, tuple(lower[1:]))
 
     def enter(self, stmt: nodes.Loop, value: Affine) -> None:
-        """What follows is in the loop, whose variable has a value."""
+        """Enter a loop: ``value`` is its variable in what follows."""
         start, stop, _ = stmt.bounds
         typical = (self.hints(start) + self.hints(stop)) // 2
         middle = dims.substitute(dims.simplify((start + stop) // 2), self.middle)
@@ -257,7 +264,7 @@ class _Maker:
         Raises
         ------
         Unsupported
-            If its statements had better be launched one by one, since they can use all cores.
+            If launching its statements one by one is faster, since they can use all cores.
         """
         made: list[Stmt] = []
         alone, launched = 0, 0
@@ -273,13 +280,13 @@ class _Maker:
         return tuple(made)
 
     def several(self, stmt: nodes.Stmt) -> bool:
-        """Can several threads do a statement?"""
+        """Whether several threads can run a statement."""
         if isinstance(stmt, nodes.Loop):
             return stmt.parallel or independent(stmt, self.region) is None
         return not isinstance(stmt, While | Branch)
 
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
-        """What has to be done for the value of a condition, and the value."""
+        """The statements that compute a condition, and its value."""
         check_types(cond)
         arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
         for load in windows.loads(cond):
@@ -291,7 +298,7 @@ class _Maker:
 
     # ---- plain statements ---------------------------------------------------------------------------
     def weigh(self, nest: LoopNest) -> None:
-        """Count the work of a statement."""
+        """Add the work of a statement to the total."""
         self.work = self.work + self.times * nest.cost() * dims.substitute(total(nest.shape), self.middle)
 
     def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
@@ -304,7 +311,7 @@ class _Maker:
         return (*phase.pre, *phase.body)
 
     def rows(self, body: Sequence[Compute | Nest], axes: int) -> tuple[Stmt, ...]:
-        """Statements row by row."""
+        """The lowered form of statements that run row by row."""
         nests = row_nests(body, self.region, axes, self, self.enclosing)
         if any(map(folds_rows, nests)):
             return self.block(body)
@@ -319,7 +326,7 @@ class _Maker:
 
 
 def _turns(stmt: nodes.Loop) -> Dim:
-    """How many turns a loop has."""
+    """The trip count of a loop."""
     start, stop, step = stmt.bounds
     if all(type(bound) is int for bound in stmt.bounds):
         return len(range(start, stop, step))
@@ -330,6 +337,6 @@ def _turns(stmt: nodes.Loop) -> Dim:
 
 
 def _bytes(array: Array) -> int:
-    """The size of an array; very large if it is not known."""
+    """The bytes of an array; 2**62 if they are not known."""
     elements = total(array.shape)
     return max(1, elements) * array.dtype.itemsize if type(elements) is int else 1 << 62

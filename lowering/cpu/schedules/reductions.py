@@ -1,10 +1,10 @@
-"""Reductions: rows, and partial results of blocks.
+"""The schedules of reductions: by rows, and by partial results of blocks.
 
-Rows: the innermost loop is folded into variables.  When it is kept instead, see ``columns``.  Partial
-results: where the kept loops are too few to keep the cores busy, blocks of fixed size are folded on their
-own, and then the results of the blocks in their order, so that a result never depends on the number of
-threads.  So it goes, too, where all rows fold the same elements, ``y[i] = sum(f(i, x[j]))``, and these are
-more than a cache holds: a block is taken through all rows before the next one is read.
+By rows: the innermost loop is reduced into scalars.  When it is kept instead, see ``column_reductions``.  By
+partial results: where the kept loops are too short to occupy the cores, blocks of fixed size are reduced,
+and then the results of the blocks in their order, so that a result never depends on the number of
+threads.  Blocks also serve where all rows reduce the same elements, ``y[i] = sum(f(i, x[j]))``, and these
+exceed a cache: all rows reduce a block before the next one is read.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from dcarray.lowering.nest.loop_nest import (
 
 from .column_reductions import COLUMNS, jam_factor, schedule_column_partials, schedule_columns
 
-BLOCK = 512  # elements whose sum a target may regroup
+BLOCK = 512  # elements whose sum a target may reassociate
 PIECE = 64 * BLOCK  # elements of one partial result
-LONG = 256  # rows, and elements of each, from which on several rows are folded at a time
-STOP = 4096  # elements after which a fold of bool looks whether it is decided
-DECIDED = (1, 8, 64)  # blocks after which the others are told what is known
-CACHE = 1 << 20  # bytes that all rows fold from which on they are taken through the rows in blocks
-NEAR, FAR = 16, 64  # these hold so many blocks of a sum, at least and at most
-PARTS = 128  # and so many of them are made, about
-AHEAD = 4  # so many times the elements that it gives
-EACH = 16  # the work for an element up to which several rows fold it at a time
+LONG = 256  # rows, and elements of each, from which on rows are jammed
+STOP = 4096  # elements between early-exit tests of a boolean reduction
+DECIDED = (1, 8, 64)  # blocks after which a new phase begins, which tests the results of those before
+CACHE = 1 << 20  # bytes that all rows share from which on the rows reduce them block by block
+NEAR, FAR = 16, 64  # the least and the largest number of BLOCKs in such a block
+PARTS = 128  # the number of such blocks, roughly
+AHEAD = 4  # the least ratio of a block's elements to its partial results
+EACH = 16  # the work for an element up to which rows are jammed there
 
 
 def schedule_reduction(nest: LoopNest) -> None:
-    """Make the phases of a nest with reductions."""
+    """Add the phases of a nest with reductions."""
     foldings = foldings_of(nest)
     rank = len(nest.loops.axes)
     kept = [loop for loop in range(rank) if loop not in nest.loops.folded]
@@ -78,8 +78,8 @@ def schedule_reduction(nest: LoopNest) -> None:
 
 
 def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[LoopHeader], bool]:
-    """The innermost loop, whole or in blocks, and whether the blocks' sums are to be carried.
-    ``nested``: other folded loops are around it."""
+    """The innermost loop, whole or in blocks, and whether the blocks' sums are accumulated with compensation.
+    ``nested``: other reduced loops enclose it."""
     extent = nest.loops.extents[loop]
     if _decidable(nest, foldings):
         if not dims.prove_lt(STOP, extent):  # short rows would be slower
@@ -92,8 +92,8 @@ def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> 
 
 
 def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
-    """May the rest be skipped once the results are known?  Not where it does something else besides: store
-    what others need, or raise floating-point flags."""
+    """Whether a boolean reduction may exit early, once its results are known: not where the nest has other
+    effects, which are stores and floating-point flags."""
     if not all(nest.folds) or any(f.fold.dtype.kind != "b" or not f.fold.idempotent for f in foldings):
         return False
     every = [node for node in windows.walk(*nest.values) if isinstance(node, Apply)]
@@ -101,7 +101,7 @@ def _decidable(nest: LoopNest, foldings: list[Folding]) -> bool:
 
 
 def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHeader]) -> None:
-    """Skip the innermost loop where it cannot change the results any more."""
+    """Skip the innermost loop where it can no longer change the results."""
     if len(headers) < 2 or not _decidable(nest, foldings):
         return
     ends = [found for f in foldings if (found := f.fold.open_ended()) is not None]
@@ -111,7 +111,7 @@ def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHe
 def _accumulate(
     nest: LoopNest, foldings: list[Folding], scope: Scope, headers: list[LoopHeader], carried: bool
 ) -> None:
-    """Evaluate the statements in the innermost loop, folding."""
+    """Evaluate the statements in the innermost loop and update the accumulators."""
     scope.announce(nest.values, [compute.target for compute in nest.computes])
     folds = {folding.number: folding.fold for folding in foldings}
 
@@ -158,7 +158,7 @@ def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list
 def _at_a_time(
     nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind
 ) -> int:
-    """How many rows are folded at a time."""
+    """The jam factor of the loop over rows."""
     if (
         nest.single_threaded
         or len(kept) != 1
@@ -174,7 +174,8 @@ def _at_a_time(
 def _partials(
     nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], common: bool
 ) -> None:
-    """``common``: all rows fold the same elements."""
+    """Add the phases of a reduction by partial results; with ``common``, all rows reduce the same
+    elements."""
     extents, arguments = nest.loops.extents, nest.arguments
     size, rows = affine(PIECE), _height(nest, folded, common)
     if common or len(folded) > 1:
@@ -211,8 +212,8 @@ def _pieces(
     known: int,
     several: int,
 ) -> tuple[Block, tuple[Let, ...]]:
-    """The body of a phase that folds one block; it goes on from what so many blocks before have given.
-    So many rows, if there are any, fold at a time."""
+    """The body of a phase that reduces one block, beginning with the results of the first ``known`` blocks;
+    ``several`` is the jam factor of the loop over rows."""
     start = product(size, block)
     inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
     headers = [nest.whole_loop(loop) for loop in kept]
@@ -248,7 +249,7 @@ def _pieces(
 
 
 def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
-    """Do all rows fold the same elements, more than stay in a cache?"""
+    """Whether all rows reduce the same elements, and these exceed a cache."""
     arguments, bytes_ = nest.arguments, 0
     if len(kept) != 1 or any(isinstance(node, Gather) for node in windows.walk(*nest.values)):
         return False
@@ -266,7 +267,7 @@ def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
 
 
 def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
-    """How many turns of the first folded loop a block has."""
+    """The iterations of the first reduced loop in a block."""
     extents = nest.loops.extents
     inner = max(1, nest.hints(total(extents[loop] for loop in folded[1:])))
     if not common:
@@ -278,7 +279,7 @@ def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
 
 
 def _work(nest: LoopNest, folded: list[int]) -> float:
-    """The work for an element that is done again for each row."""
+    """The work for an element that is repeated for each row."""
     moving: set[object] = set()
     work = float(sum(nest.folds))
     axes = {axis for loop in folded for axis in nest.loops.axes[loop]}
@@ -299,7 +300,7 @@ def _work(nest: LoopNest, folded: list[int]) -> float:
 def _combine(
     nest: LoopNest, foldings: list[Folding], kept: list[int], places: list[str], at: Affine, count: Dim
 ) -> None:
-    """The phase that folds the partial results of all blocks, in their order."""
+    """Add the phase that reduces the partial results of all blocks, in their order."""
     phase, extent, launch, _, headers = nest.parallel_header(kept)
     base, first = 1 + len(headers), len(headers)
     headers.append(LoopHeader("b0", affine(), (nest.arguments.integer(count, "blocks"),)))

@@ -1,9 +1,8 @@
-"""Scans: each element is what lies before it along an axis, with its own value folded in.
+"""The schedule of scans (cumulative reductions along an axis).
 
-NumPy goes from element to element, and so does each line here, for floating-point results depend on the
-order; but lines go side by side.  Where the scanned axis is the innermost loop, some rows are taken at a
-time, so that none has to wait for its own last result; where it is not, a strip of neighbours is scanned
-by vectors.
+Each line is scanned in order, as NumPy does, since floating-point results depend on it; several lines are
+scanned at once.  Where the scanned axis is the innermost loop, rows are jammed, which hides the latency of
+each row's dependent operations; where it is not, a strip of neighbouring lines is scanned by vectors.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from dcarray.lowering.nest.loop_nest import (
     wrap_loop,
 )
 
-STRIP = 1024  # neighbours that are scanned side by side
-WAYS = 4  # rows taken at a time
+STRIP = 1024  # neighbouring lines that are scanned by vectors
+WAYS = 4  # the jam factor of rows
 
 
 def schedule_scan(nest: LoopNest) -> None:
-    """Make the phase of a scan."""
+    """Add the phase of a scan."""
     (compute,) = nest.computes
     loops = nest.loops.axes
     scanned = next(k for k, axes in enumerate(loops) if compute.scan in axes)
@@ -41,7 +40,7 @@ def schedule_scan(nest: LoopNest) -> None:
         _columns(nest, compute, kept, scanned)
 
 
-# ---- the scanned loop is the innermost -------------------------------------------------------------
+# ---- along the innermost loop ----------------------------------------------------------------------
 def _rows(nest: LoopNest, compute: Compute, kept: list[int], scanned: int) -> None:
     extents, arguments = nest.loops.extents, nest.arguments
     along = nest.whole_loop(scanned)
@@ -74,7 +73,7 @@ def _lines(
     headers: list[LoopHeader],
     ways: int,
 ) -> tuple[Scope, Block]:
-    """So many rows at a time, each folded into a variable of its own."""
+    """The loops over jammed rows, each scanned in its own scalar."""
     dtype = nest.memory.arrays[compute.target.array].dtype
     name = str(compute.combine)
     level = 1 + len(others) + len(headers)
@@ -108,7 +107,7 @@ def _named(scope: Scope, value: Expr) -> Expr:
     return value if isinstance(value, Local | Lit) else scope.name(value)
 
 
-# ---- it is not -------------------------------------------------------------------------------------
+# ---- along an outer loop ---------------------------------------------------------------------------
 def _columns(nest: LoopNest, compute: Compute, kept: list[int], scanned: int) -> None:
     extents, arguments = nest.loops.extents, nest.arguments
     arguments.note(arguments.access(compute.target), "r")
@@ -139,7 +138,7 @@ def _columns(nest: LoopNest, compute: Compute, kept: list[int], scanned: int) ->
 
 
 def _across(nest: LoopNest, compute: Compute, phase: str, headers: list[LoopHeader], before: Expr) -> Scope:
-    """The elements of a strip, each folded with what is before it."""
+    """The elements of a strip, each folded with the element before it."""
     scope = nest.scope_at(phase, headers, 1 + len(headers), nest.nonempty)
     scope.announce(nest.values, [compute.target])
     value = scope.evaluate(nest.values[0])

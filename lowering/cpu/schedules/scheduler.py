@@ -1,6 +1,6 @@
-"""Statements to kernels: which loop is parallel, which is the vector loop, what is tiled.
+"""The scheduler: from statements to kernels, with the parallel loop, the vector loop and the tiling chosen.
 
-``schedule`` never decides what is right by a guess: legality is proved, sizes only steer choices.
+Legality is proved; size hints only steer the choice among legal schedules.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ def _none(op: Op) -> bool:
 def schedule(
     stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
-    """The kernel of a statement, and how its arguments come from the region's arrays and symbols.
+    """The kernel of a statement, and the binding of its arguments to the region's arrays and symbols.
 
     Parameters
     ----------
     stmt : Compute, Nest, Rows, Bands, Loop, While or Branch
         A statement of the region.  When one that holds others is refused, these may be scheduled one by one.
     region : Region
-        Where the statement is from; its arrays and symbols are looked up.
+        The statement's region, which declares its arrays and symbols.
     cores : int, optional
-        How many there are: a loop is refused whose statements, one by one, make better use of them.
+        The number of cores: a loop is refused whose statements, launched one by one, make better use of them.
 
     Returns
     -------
     kernel : Kernel
-        Its text has no sizes in it.
+        Its text contains no sizes.
     binding : Binding
         Every number in it is a Dim over the region's symbols and loop variables.
 
     Raises
     ------
     Unsupported
-        If it cannot be done, or cannot be proved right; the text says why.
+        If there is no schedule for it, or its legality cannot be proved; the text is the reason.
     """
     if isinstance(stmt, Rows):
         return _by_rows(stmt, region)
@@ -85,7 +85,7 @@ def schedule(
 
 
 def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
-    """One phase over the rows; in it the loops of one statement after the other."""
+    """The kernel of statements that run row by row: one phase over the rows, with each statement's loops."""
     reason = rows_conflict(stmt.body, stmt.axes, region)
     if reason is not None:
         raise Unsupported(reason.text)

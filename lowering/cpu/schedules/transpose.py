@@ -1,7 +1,8 @@
-"""Element-wise statements in which some windows are contiguous along one loop and some along another.
+"""The schedule of element-wise statements whose windows are contiguous along different loops: transposed
+tiles.
 
-Both loops are cut into tiles.  What is not contiguous along the innermost loop is transposed into a buffer
-that stays in the first cache, or from one to where it is written; a mere copy goes there directly.
+Both loops are tiled.  Tiles of windows that are not contiguous along the innermost loop are transposed into a
+buffer that stays in the first cache, or from one to the target; a mere copy is transposed directly.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from dcarray.lowering.nest.loop_nest import (
     variable,
 )
 
-# A tile: its iterations along the innermost loop, and its bytes along the other one.  Cache lines that follow
-# each other come together; one line from each of many rows comes late, and where rows are a power of two
-# bytes apart, such lines push each other out.
+# A tile: its iterations along the innermost loop, and its bytes along the other one.  Consecutive cache lines
+# are prefetched by the hardware; one line from each of many rows is not, and where rows are a power of two
+# bytes apart, such lines evict each other.
 WIDE = 128
 TALL = 512
-NARROW = 8  # shorter loops are not worth it
-TILES = 4  # more of them would not stay in the cache
+NARROW = 8  # the shortest loop that is tiled
+TILES = 4  # the most tiles that stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """Another loop than the innermost one, and the windows that are contiguous along that."""
+    """A loop other than the innermost one, and the windows that are contiguous along it."""
 
     across: int
     reads: tuple[Access, ...]
@@ -41,7 +42,7 @@ class Tiling:
 
 
 def find_tiling(nest: LoopNest) -> Tiling | None:
-    """How to tile, if it is of use."""
+    """The tiling of a nest, or None if that does not pay."""
     extents, family = nest.loops.extents, nest.memory.family
     if len(extents) < 2 or nest.hints(extents[-1]) < NARROW:
         return None
@@ -67,7 +68,7 @@ def find_tiling(nest: LoopNest) -> Tiling | None:
 
 
 def schedule_transposed(nest: LoopNest, tiling: Tiling) -> None:
-    """Make the phase of element-wise statements that are tiled."""
+    """Add the phase of tiled element-wise statements."""
     tiles = _Tiles(nest, tiling)
     body = tiles.copy()
     pre: tuple[Let, ...] = ()
@@ -83,7 +84,7 @@ def schedule_transposed(nest: LoopNest, tiling: Tiling) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A tile in memory: where it begins, and its elements per step of the loops."""
+    """A tile in memory: its first element, and its strides along the loops."""
 
     buffer: str
     at: Affine
@@ -91,7 +92,7 @@ class _Place:
 
 
 class _Tiles:
-    """The loops around a tile, and the copies that a tile needs."""
+    """The loops around a tile, and its transposing copies."""
 
     def __init__(self, nest: LoopNest, tiling: Tiling) -> None:
         self.nest, self.tiling = nest, tiling
@@ -133,7 +134,7 @@ class _Tiles:
         return _Place(*self.nest.arguments.address(access, corner), steps)
 
     def turn(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
-        """Copy a tile that is contiguous along the other loop than ``rows`` to one that is along that."""
+        """The transposing copy of a tile to one that is contiguous along the loop ``rows``."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
             loop: (affine(size), affine(0, self.nest.arguments.extent(loop), scale(-1, self.begin[loop])))
@@ -145,7 +146,7 @@ class _Tiles:
         )
 
     def buffers(self) -> tuple[Block, dict[Spot, Spot], Block]:
-        """What is done before a tile, where things are in it, and what is done after it."""
+        """The copies before a tile, the addresses of windows in its buffers, and the copies after it."""
         nest, before, after = self.nest, list[Stmt](), list[Stmt]()
         down, right = (
             affine(0, nest.variables[loop], scale(-1, self.begin[loop])) for loop in (self.across, self.inner)
@@ -164,7 +165,7 @@ class _Tiles:
         return tuple(before), spots, tuple(after)
 
     def copy(self) -> Block | None:
-        """The whole body, when it only moves elements."""
+        """The whole body of a statement that only copies elements; None for others."""
         nest, value, target = self.nest, self.nest.values[0], self.nest.computes[0].target
         if len(nest.computes) > 1 or not isinstance(value, Load):
             return None
