@@ -1,4 +1,4 @@
-"""Operands and results: how arrays and scalars enter a log, and how NumPy serves what does not."""
+"""Operands and results of recorded calls, and calls that NumPy runs eagerly instead."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from dcarray.tiering import call_sites, eager_period, policy
 
 from .log import Recording
 
-SNAPSHOT_BYTES = 1 << 20  # plain operands up to this size are copied, larger ones are read at once
+SNAPSHOT_BYTES = 1 << 20  # plain operands up to this size are copied; larger ones make the recording run
 SCALARS = (bool, int, float, complex)
 DTYPES = {c: np.dtype(c) for c in COMPILED}
 
 
 class Eager(Exception):
-    """Not for the recorder: NumPy is to do this call at once."""
+    """Raised for a call that is not to be recorded: NumPy does it eagerly."""
 
 
 class Missing(Eager):
-    """As `Eager`, because there is no lowering: the report says so, and strict mode refuses."""
+    """As `Eager`, for want of a lowering: noted in the report, and refused in strict mode."""
 
 
 # ---- results -----------------------------------------------------------------------------------------
 def wrap_result(cls: type[Handle], value: Any) -> Any:
-    """What NumPy gave back, as ours: arrays become handles; scalars and subclasses stay."""
+    """NumPy's result with plain arrays wrapped; scalars and subclasses of arrays stay."""
     return adopt(cls, value, config.current().eager_below) if type(value) is np.ndarray else value
 
 
 def evaluated(x: Any) -> Any:
-    """The plain array of a handle; anything else as it is."""
+    """The plain array of a handle; any other object as it is."""
     return x._evaluated() if isinstance(x, Handle) else x
 
 
@@ -55,11 +55,11 @@ def run_eagerly(
     always: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """The call in NumPy, now, on the memory of the operands, for want of a lowering or because it is little,
-    ``always`` if it is so whatever their sizes; with ``forget`` nothing is learned of that.
+    """Run a call in NumPy on evaluated operands, because it is small or ``lacking`` a lowering.
 
-    It is not told which exception kept the call from the log: to keep one is to keep its frames, and in them
-    itself and the operands, until the garbage collector comes.
+    ``always``: NumPy is to do it whatever the sizes; ``forget``: the call site learns nothing of it.  The
+    exception that kept the call from the log is not passed: it would keep its frames, and in them the
+    operands, alive until the garbage collector runs.
     """
     if out is None and communicator() is not None:
         found = _in_blocks(function, inputs, kwargs)
@@ -76,8 +76,8 @@ def run_eagerly(
 
 
 def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call over the ranks where operands lie in blocks; NotImplemented if that is not the way."""
-    if function is np.matmul or function is np.dot:  # which are the same here but for their names
+    """The distributed form of a call on distributed operands; NotImplemented if there is none."""
+    if function is np.matmul or function is np.dot:  # the same but for their names in warnings
         return _product_in_blocks(function.__name__, inputs, kwargs)
     ufunc = getattr(function, "__self__", function)
     if not isinstance(ufunc, np.ufunc):
@@ -85,16 +85,16 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     try:
         method = "__call__" if ufunc is function else function.__name__
         found = try_call(getattr(np.ufunc, method), (ufunc, *inputs), kwargs)
-    except (TypeError, ValueError):  # which NumPy says in its words
+    except (TypeError, ValueError):  # which NumPy raises in its own words
         return NotImplemented
     return NotImplemented if found is NOT_DISTRIBUTED else found
 
 
 def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The same of a product.  Each rank's part may raise other floating-point exceptions: when it is done,
-    all ranks warn of, or raise, what any has found."""
+    """The distributed form of a product.  Ranks may raise different floating-point exceptions: afterwards all
+    ranks warn of, or raise, those of any."""
     state = fp_state.captured()
-    usual = fp_state.modes(state) is not None  # else each rank calls, or prints, what it finds
+    usual = fp_state.modes(state) is not None  # else each rank calls, or prints, its own
     try:
         with fp_state.collected() if usual else nullcontext(fp_state.Collected()) as seen:
             found = try_call(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
@@ -142,7 +142,7 @@ def missing(function: str, inputs: tuple[Any, ...]) -> None:
 
 
 def user_frame(depth: int = 2) -> FrameType:
-    """The innermost frame that is neither ours nor NumPy's, from ``depth`` calls up."""
+    """The innermost frame of user code, outside this package and NumPy, from ``depth`` calls up."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
@@ -161,8 +161,8 @@ OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing 
 
 
 def slight(x: Any) -> bool:
-    """Is this one of Python's numbers that may be true and be zero in a dtype of fewer bits, or that NumPy
-    takes for no C long?"""
+    """Whether a Python number may be true and become zero in a dtype of fewer bits, or is too large for a C
+    long."""
     if type(x) is int:
         return not -(2**63) <= x < 2**63
     return type(x) in (float, complex) and 0.0 < abs(x) < 1e-7
@@ -170,7 +170,7 @@ def slight(x: Any) -> bool:
 
 # ---- operands ----------------------------------------------------------------------------------------
 def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -> Any:
-    """The log's argument for an operand; with no domain, its shape is spelled out."""
+    """The log's argument for an operand, with its shape where that is not the ``domain``."""
     if isinstance(x, Handle):
         if x._small is None:
             store = x._store
@@ -181,7 +181,7 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
         x = x._small
     elif not isinstance(x, np.ndarray):
         return rec.scalar(x, char)
-    elif FAMILIES.find(owner(x)) is not None:  # memory that we know by another name
+    elif FAMILIES.find(owner(x)) is not None:  # memory of a store
         rec.urgent = True
         return operand(rec, large(Handle, store_of(x), x.shape, None), domain, char)
     if x.ndim == 0 and x.dtype.char == char:
@@ -197,8 +197,8 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
 
 
 def enter(rec: Recording, store: Store) -> int:
-    """The slot of a store.  Memory that another recording works on is brought up to date first; what has
-    been handed out must not wait."""
+    """The slot of a store in a recording.  Other work pending on its memory runs first; memory that has been
+    handed out makes the recording urgent."""
     head = store._head or store
     if head.exports is not None and store.exported():
         rec.urgent = True
@@ -209,7 +209,8 @@ def enter(rec: Recording, store: Store) -> int:
 
 
 def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
-    """The slot and window of an array that the next entry writes.  Its operands must have been entered."""
+    """The slot and window of the array that the next entry writes; the operands must have been entered
+    before."""
     store = out._store
     head = store._head or store
     if head.blank() and _all_of(store, out):
@@ -222,7 +223,7 @@ def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
 
 
 def _all_of(store: Store, x: Handle) -> bool:
-    """Has an array that may be written all elements of its store?"""
+    """Whether an array has all elements of its store."""
     index = x._index
     if index is None:
         return True
@@ -237,7 +238,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def kind_of(x: Any) -> Any:
-    """What `resolve` wants to know of an operand."""
+    """The kind of an operand for `resolve`: a dtype character, or the type of a Python scalar."""
     if isinstance(x, Handle):
         if x._small is not None:
             return x._small.dtype.char
@@ -250,7 +251,7 @@ def kind_of(x: Any) -> Any:
     if type(x) is np.ndarray:
         return _plain_kind(x)
     if isinstance(x, np.ndarray):
-        raise Eager  # a subclass has its own ways
+        raise Eager  # a subclass has its own semantics
     if isinstance(x, np.generic) and x.dtype.char in COMPILED:
         return str(x.dtype.char)
     raise Missing
@@ -271,14 +272,14 @@ def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def commit(rec: Recording, entry: tuple[Any, ...], warned_as: str | None = None) -> None:
-    """Log an entry, and run the recording when it must not wait; ``warned_as``: as in `Recording.sites`."""
+    """Log an entry, and run the recording if it is urgent; ``warned_as``: as in `Recording.sites`."""
     rec.add(entry, user_frame(), warned_as)
     if rec.urgent:
         at_last(rec)
 
 
 def at_last(rec: Recording) -> None:
-    """Run a recording that must not wait.
+    """Run an urgent recording.
 
     Raises
     ------

@@ -16,8 +16,8 @@ _BLAS = ("f", "d", "F", "D")
 
 
 def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
-    """The product of two operands by what was ``called``: `numpy.matmul`, or `numpy.dot` of at most two axes
-    each, which means the same but is called otherwise in warnings."""
+    """The product of two operands; ``called`` is `numpy.matmul`, or `numpy.dot` of at most two axes each,
+    which is the same but for its name in warnings."""
     cls = class_of(a, b, out)
     sa: tuple[int, ...] = ()
     sb: tuple[int, ...] = ()
@@ -30,7 +30,7 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
                 raise Eager
             shape = _matmul_shape(sa, sb)
             if not (shared(sa, sb) or read_once(sa, sb, a.dtype.char)):
-                leave_small(shape, (a, b), None)  # a pass of BLAS to a small result: recording wins nothing
+                leave_small(shape, (a, b), None)  # a BLAS call with a small result: recording wins nothing
             kinds = (kind_of(a), kind_of(b))
             if out is not None or kinds[0] not in _BLAS or kinds[0] != kinds[1] or 0 in shape:
                 raise Missing

@@ -1,7 +1,7 @@
-"""The recorder: turns calls on large handles into entries of the log.
+"""The recorder: makes calls on large handles entries of the log.
 
-Everything that NumPy would refuse is refused here, at the call, by letting NumPy itself do the call.  What
-cannot be recorded (small arrays, dtypes that do not compile, unusual arguments) runs in NumPy at once.
+Calls that cannot be recorded (small arrays, dtypes that do not compile, unusual arguments) run eagerly in
+NumPy; so do invalid ones, so that NumPy raises its own errors, at the call.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def elementwise(
     out : Handle or ndarray, optional
         Where the result goes.
     dtype, casting
-        As in NumPy's ufuncs; anything unusual runs in NumPy at once.
+        As in NumPy's ufuncs; unusual values run eagerly in NumPy.
     warned_as : str, optional
-        What NumPy calls it in warnings, if another function was called.
+        The name in NumPy's warnings, if another function was called.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def elementwise(
             if whole:
                 fast_path.learn(name, inputs, loop, shape)
             return out if out is not None else result if shape else result._evaluated()[()]
-    # NumPy does it, or says in its own words what is wrong.
+    # NumPy does it, or raises its own error.
     if name == "where":
         return run_eagerly(lacking, cls, np.where, inputs)
     kwargs: dict[str, Any] = {} if casting == "same_kind" else {"casting": casting}
@@ -107,12 +107,12 @@ def elementwise(
     return run_eagerly(lacking, cls, UFUNCS[name], inputs, out, **kwargs)
 
 
-# NumPy is asked to do the call, and says what is wrong.  A RuntimeError: of more axes than it broadcasts.
+# Errors after which NumPy does the call, or raises its own.  A RuntimeError: more axes than NumPy broadcasts.
 NOT_RECORDED = (Eager, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
 
 
 def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tuple[str, tuple[int, ...], bool]:
-    """Loop and domain of a call that can be recorded, and whether the inputs have that domain's shape."""
+    """The loop and domain of a call that can be recorded, and whether the inputs broadcast to that domain."""
     loop = resolve(name, tuple([kind_of(x) for x in inputs]))
     if loop is None:
         raise Missing
@@ -123,7 +123,7 @@ def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tupl
         if wider or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
             raise Eager
         if loop[-1] in "FD" and out.dtype.kind != "c":
-            raise Missing  # NumPy warns of it
+            raise Missing  # NumPy warns of the discarded imaginary part
     leave_small(shape, inputs, out)
     if name[:8] == "logical_" and any(map(slight, inputs)):
         raise Missing
@@ -154,7 +154,7 @@ def class_of(*operands: Any) -> type[Handle]:
     found: type[Handle] | None = None
     for x in operands:
         if isinstance(x, Handle):
-            shape_of(x)  # selections are gathered, for which recordings end, before the next one is asked for
+            shape_of(x)  # gathers selections, which ends the recording, before the next one is used
             found = found or type(x)
     if found is None:
         raise TypeError("no array of ours among the operands")
@@ -162,7 +162,7 @@ def class_of(*operands: Any) -> type[Handle]:
 
 
 def leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
-    """Leave little work on settled memory to NumPy, and empty work always."""
+    """Raise `Eager` for small work on evaluated memory, and for empty work always."""
     size = 1
     for n in shape:
         size *= n
@@ -183,7 +183,7 @@ def _as_target(cls: type[Handle], out: Any) -> Handle:
     if type(out) is not np.ndarray or not compilable(out) or not out.flags.writeable:
         raise Eager
     rec = session().rec
-    rec.urgent = True  # its owner may look at it as soon as the call returns
+    rec.urgent = True  # its owner may read it as soon as the call returns
     x: Handle = large(cls, store_of(out), out.shape, None)
     return x
 
@@ -226,7 +226,7 @@ def reduce(
             if x._small is not None:
                 raise Eager
             axes = axes_of(axis, len(shape))
-            # one pass with a result at once: nothing is won by recording before some more elements
+            # a full reduction has its result at once: recording wins from more elements on
             every = len(axes) == len(shape)
             leave_small(shape, (x,), None, policy.PASS if every else 1)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
@@ -263,7 +263,7 @@ def reduce(
 def _reduce_permuted(
     name: str, x: Any, axes: tuple[int, ...], order: tuple[int, ...], keepdims: bool, **how: Any
 ) -> Any:
-    """A fold of an array whose axes lie in memory in another order than C's: so do those of the result."""
+    """A reduction of an array whose axes are permuted in memory: so are those of the result."""
     folded = tuple([order.index(k) for k in axes])
     result = reduce(name, x.transpose(order), folded, keepdims=keepdims, **how)
     kept = [k for k in order if keepdims or k not in axes]
@@ -324,7 +324,7 @@ def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str
     if not isinstance(value, (Handle, np.ndarray, np.generic, *SCALARS)):
         raise Eager
     if isinstance(value, np.generic) and value.dtype != target.dtype:
-        raise Eager  # NumPy converts scalars by their value
+        raise Eager  # NumPy converts scalars by value
     leave_small(shape, (value, target), None)
     char = target._store.char
     if not char:
@@ -341,7 +341,7 @@ def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str
 
 
 def choose(target: Any, condition: Any, value: Any) -> bool:
-    """``target[...] = where(condition, value, target)``; False if that is not for the recorder.
+    """Record ``target[...] = where(condition, value, target)``; False if it cannot be recorded.
 
     The condition is boolean; the value is of the target's dtype, or of one that is cast to it safely.
     """

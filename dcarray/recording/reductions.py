@@ -1,7 +1,7 @@
-"""Reductions with a mask, an initial value or a place for the result, made of recorded entries.
+"""Reductions with ``where``, ``initial`` or ``out``, made of recorded entries.
 
-What a mask leaves out is replaced by what changes nothing, and what the fold gives is folded with the
-initial value.  Whatever is wrong with a call, NumPy says.
+Elements that the mask leaves out are replaced by the identity, and the result is combined with the initial
+value.  NumPy does invalid calls, and raises its errors.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ _NOTHING: Any = object()
 
 
 def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
-    """May the result simply be copied?"""
+    """Whether ``out`` has the shape and dtype of the result."""
     if not isinstance(out, Handle) and type(out) is not np.ndarray:
         return False
     return out.dtype == np.dtype(char) and shape_of(out) == shape
 
 
 def _masks(where: Any, shape: tuple[int, ...]) -> bool:
-    """A boolean array that spreads over this shape?"""
+    """Whether ``where`` is a boolean array that broadcasts to a shape."""
     if not isinstance(where, Handle) and type(where) is not np.ndarray:
         return False
     if where.dtype != np.bool_ or len(shape_of(where)) > len(shape):
@@ -96,7 +96,7 @@ def _masks(where: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _begin(name: str, char: str, initial: Any, masked: bool) -> Any:
-    """The initial value in the dtype of the result, ``_NOTHING`` or, if NumPy has to say something, None."""
+    """The initial value in the dtype of the result, ``_NOTHING``, or None if NumPy has to do the call."""
     if initial is np._NoValue:
         if not masked:
             return _NOTHING
@@ -113,23 +113,23 @@ def _begin(name: str, char: str, initial: Any, masked: bool) -> Any:
 
 
 def _delicate(name: str, begin: Any) -> bool:
-    """Does it matter where the initial value comes in?  Floating-point products are in NumPy's order, and
-    a sum that begins with -0.0 may be that."""
+    """Whether the position of the initial value in the reduction matters: floating-point products are in
+    NumPy's order, and a sum that begins with -0.0 may be that."""
     if begin.dtype.kind != "f":
         return False
     return bool(begin != 1 if name == "multiply" else name == "add" and begin == 0 and np.signbit(begin))
 
 
 def _changes_nothing(name: str, begin: Any) -> bool:
-    """Is this the identity, whatever it is folded with?  0.0 is not: it changes -0.0."""
+    """Whether a value is the identity of a reduction; 0.0 is none, since it changes -0.0."""
     identity = OPS[name].identity
     return identity is not None and (begin.dtype.kind != "f" or name != "add") and bool(begin == identity)
 
 
 def _filled(name: str, x: Any, loop: str, where: Any, begin: Any) -> Any:
-    """``x`` with what changes nothing where the mask leaves it out."""
+    """``x`` with the identity where the mask leaves elements out."""
     if name in _EXTREMES:
-        rest = begin  # the result is folded with it in any case
+        rest = begin  # the result is combined with it in any case
     else:
         rest = np.asarray(OPS[name].identity).astype(loop[-1])[()]
     if loop[0] != loop[-1]:

@@ -1,9 +1,8 @@
-"""Arrays that a result is taken from need not be stored: ``np.sum((x - y) ** 2)`` holds the square while it
-sums it, and nobody may want it afterwards.
+"""Rematerialisation: operands of a full reduction are not stored if they are cheap to compute again.
 
-When a full reduction makes a recording run, an array that is cheap to compute is left out, as if nobody
-held it, and the statements that compute it are recorded again: it stays pending, and costs a few
-operations more should it be read after all.
+``np.sum((x - y) ** 2)`` has a reference to the square while it sums it, and rarely afterwards.  When a full
+reduction makes a recording run, such an array is left out as if it were dead, and the statements that compute
+it are recorded again: it stays pending, and costs a few operations more should it be read after all.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from dcarray.ir.ops import OPS
 from dcarray.recording.log import Recording
 from dcarray.recording.replay import Replay
 
-MAX_COST = 10.0  # additions for each element that may be done twice
+MAX_COST = 10.0  # cost of an element that may be computed twice, in additions
 MAX_INPUTS = 2  # arrays that may be read twice
-LEAST = 1 << 18  # elements: to store fewer takes less time than this
+LEAST = 1 << 18  # elements; to store fewer takes less time than this analysis
 
 
-class Spared:
-    """The statements that compute one store, taken out of a recording that is about to run."""
+class Unstored:
+    """The statements that compute a store which is not stored in the current run."""
 
     def __init__(self, store: Store, entries: dict[int, tuple[Any, ...]], rec: Recording) -> None:
         self.store = store
@@ -37,8 +36,8 @@ class Spared:
         rec.guard = weakref.ref(self.store, lambda _: rec.session.forget(rec, length))
 
 
-def spare(rec: Recording, store: Store) -> Spared | None:
-    """What to record again if ``store`` is left out of this run; None if it has to be stored."""
+def leave_out(rec: Recording, store: Store) -> Unstored | None:
+    """The statements to record again if ``store`` is left out of this run; None if it has to be stored."""
     if store.rec is not rec or store.mem is not None or store.shard is not None or store.family is not store:
         return None
     if rec.writes or rec.urgent or (store.size < LEAST and config.current().eager_below):
@@ -65,4 +64,4 @@ def spare(rec: Recording, store: Store) -> Spared | None:
     exported = any((s := rec.store_at(k)) is not None and s.exported() for k in needed)
     if cost > MAX_COST or inputs > MAX_INPUTS or heads or exported or not positions:
         return None
-    return Spared(store, {k: statements[k] for k in reversed(positions)}, rec)
+    return Unstored(store, {k: statements[k] for k in reversed(positions)}, rec)

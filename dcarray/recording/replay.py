@@ -1,7 +1,7 @@
-"""Statements of one recording that are recorded once more in another, with all that they need.
+"""Replay: statements of one recording, recorded again in another with all that they need.
 
-Both what a run leaves out on purpose (`dcarray.recording.rematerialise`) and what it could not compute
-(`dcarray.execution.interpreter`) stay pending in this way.
+Statements that a run leaves out on purpose (`dcarray.recording.rematerialise`) and those that it could not
+compute (`dcarray.execution.interpreter`) stay pending in this way.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Replay:
     Parameters
     ----------
     rec : Recording
-        The recording that they belong to, which has not ended.
+        The recording of the statements, which has not ended.
     entries : mapping of int to tuple
         The statements by their position in the recording, in order.
     memory : mapping of int to ndarray, optional
-        The memory of slots that have been computed and that nobody holds any more; also of slots that
-        only these statements know, which have larger numbers than those of the recording.
+        The memory of computed slots whose stores are dead; also of slots that only these statements use, with
+        larger numbers than those of the recording.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Replay:
             self._take(rec, declared, slot, memory or {})
 
     def _take(self, rec: Recording, declared: list[Any], slot: int, memory: Mapping[int, Any]) -> None:
-        """Keep the store of a slot, or make one where nobody holds it; that of its head comes before."""
+        """Keep the store of a slot, or make one if it is dead; that of its head comes first."""
         if slot in self._stores:
             return
         store = rec.store_at(slot) if slot < len(declared) else None

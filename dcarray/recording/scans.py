@@ -1,4 +1,4 @@
-"""Scans, recorded: what `numpy.cumsum` and `numpy.ufunc.accumulate` give."""
+"""Scans (`numpy.cumsum`, `numpy.ufunc.accumulate`), recorded."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
 
 
 def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
-    """May the result simply be copied?"""
+    """Whether ``out`` has the shape and dtype of the result."""
     if not isinstance(out, Handle) and type(out) is not np.ndarray:
         return False
     return out.dtype == np.dtype(char) and shape_of(out) == shape

@@ -1,7 +1,7 @@
-"""Sessions: what a thread has recorded and not yet run, and when it is run.
+"""Sessions: the recording of a thread, and the rules by which it ends and runs.
 
-`Session.flush` ends the thread's recording: the log is the key of a plan; outputs that somebody still
-holds are allocated, the plan runs, and the stores get their memory.
+`Session.flush` ends the thread's recording: the log is the key of a plan, results that are still alive are
+allocated, the plan runs, and the stores get their memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dcarray.tiering import eager_period
 from . import iterations
 from .deferred import flush_deferred, records
 from .log import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
-from .rematerialise import spare
+from .rematerialise import leave_out
 
 # The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
 _signal: Any = importlib.import_module("_signal")
@@ -46,10 +46,10 @@ class Session:
 
     def __init__(self) -> None:
         self._arenas: list[tuple[int, dict[str, Any]]] = []
-        # an array whose buffer could not be had, and why: for who asks for it in another way next
+        # an array whose buffer could not be exported, and the error, for the next attempt in another way
         self.buffer_error: tuple[Any, Exception] | None = None
-        self._cut: Any = None  # where the user's code was when a long recording ended
-        self._unaligned = False  # the next recording may begin anywhere
+        self._cut: Any = None  # the call site at which the last long recording ended
+        self._unaligned = False  # whether recordings may begin anywhere in an iteration
         self.iteration_ends: dict[int, Any] = {}
         self._rank = simulated()
         self.rec = Recording(self)
@@ -64,15 +64,15 @@ class Session:
         return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in CHARS}
 
     def ready(self) -> Recording:
-        """The recording that the next entry goes to.  One that has grown large is run before: when the user's
-        next call comes, temporaries of the last one are dead."""
+        """The recording for the next entry.  A large one runs first: by the user's next call, temporaries of
+        the last one are dead."""
         rec = self.rec
         if rec.due:
             self._relieve(rec)
         return self.rec
 
     def _relieve(self, rec: Recording) -> None:
-        """Run a recording that has grown large, if this is the place."""
+        """Run a recording that has grown large, if it may end here."""
         if len(rec.kinds) > ARENA - 16 or (rec.sites and self._comes_round(rec)):
             self.flush(rec)
             # in an eager period that is resumed, what comes now is run by itself: it would be pending, and so
@@ -83,18 +83,18 @@ class Session:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
 
     def relieve(self) -> None:
-        """A library works at once: run what is pending if it alone keeps memory alive that a program which
-        does call by call would have given back."""
+        """Before eager work of a library: run the recording if it keeps memory alive that eager code would
+        have freed."""
         rec = self.rec
         if rec.held_elements * 16 > HELD_AT_ONCE:
             self._release(rec, 0, HELD_AT_ONCE)
 
     def _comes_round(self, rec: Recording) -> bool:
-        """Is this a place at which a recording ends?
+        """Whether a recording ends at the last statement.
 
-        A long program is cut at the same place of the user's code each time, after a write, or where nothing
-        is written in place: what a loop records is then the same region again and again.  Where its windows
-        move, it is cut in each turn.
+        A long program is cut at the same call site each time, after a write if there are any in place, so
+        that a loop records the same region again and again.  A loop whose windows move is cut in each
+        iteration.
         """
         code, place = rec.sites[-1][:2]
         if rec.iteration_ends.get(place) is code:
@@ -105,7 +105,7 @@ class Session:
         if not alone and len(rec.log) <= ENTRIES_TOGETHER:
             rec.entry_limit, rec.due = ENTRIES_TOGETHER, False
             return False
-        if not rec.wanted() and alone:  # ranks may differ in what is still held
+        if not rec.wanted() and alone:  # ranks may differ in what is alive
             self._end(rec)
             return False
         writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new" and len(rec.log) != rec.composed
@@ -114,7 +114,7 @@ class Session:
         if not again and (writes or (alone and not rec.writes)):
             if (writes or rec.entry_limit == ENTRIES) and all(site[:2] != self._cut for site in rec.sites):
                 self._cut = None  # this is another loop
-            rec.entry_limit = MAX_ENTRIES  # to ask once is enough where nothing is written
+            rec.entry_limit = MAX_ENTRIES  # one check is enough where nothing is written
             ends = writes or (self._cut is None and iterations.outermost(rec))
         if not (again or (ends and self._cut is None) or len(rec.log) > MAX_ENTRIES):
             return False
@@ -125,14 +125,14 @@ class Session:
         return True
 
     def _release(self, rec: Recording, arrays: int, most: int) -> None:
-        """Flush when the log alone keeps much memory alive: more than so many arrays, and more bytes."""
+        """Flush when only the log keeps more than ``arrays`` arrays, and more than ``most`` bytes, alive."""
         kept = together = number = 0
         for entry in rec.slots:
             # references: the slot list, the loop variable, getrefcount's argument
             if type(entry) is Store and sys.getrefcount(entry) <= 3:
                 size = entry.size * entry.dtype.itemsize
                 kept += size
-                if entry._head is None and size >= MAPPED:  # of a reshape the user may hold the array
+                if entry._head is None and size >= MAPPED:  # a reshape may be of an array that is alive
                     together += size
                     number += 1
         many = number > arrays and together > most
@@ -142,9 +142,9 @@ class Session:
 
     # ---- running -----------------------------------------------------------------------------------
     def flush(self, rec: Recording | None = None) -> None:
-        """Run what is pending (in this recording or before it).
+        """Run the pending statements of this thread (up to a given recording).
 
-        What cannot be computed (for want of memory, say) stays pending.
+        Statements that cannot be computed (for want of memory, say) stay pending.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Session:
         """
         if rec is None:
             flush_deferred()
-        records(LOCK)  # who asks for what another thread has recorded may have no session
+        records(LOCK)  # a thread that needs another one's results may have no session
         with LOCK:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:
@@ -165,7 +165,7 @@ class Session:
                 if current.writes:
                     with Uninterrupted():
                         after = self._run(current)
-                else:  # to be interrupted does no harm: it can run again
+                else:  # it can run again after an interrupt
                     after = self._run(current)
                 left = self.rec
             finally:
@@ -179,21 +179,21 @@ class Session:
         """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
         with LOCK:
             # several ranks need not find out at the same time that nobody wants it any more
-            spared = spare(rec, store) if rec is self.rec and communicator() is None else None
-            if spared is not None:
+            left_out = leave_out(rec, store) if rec is self.rec and communicator() is None else None
+            if left_out is not None:
                 rec.unstored = store.slot
             try:
                 self.flush(rec)
             finally:
                 rec.unstored = -1
                 left = store.rec is rec and store.mem is None and store.shard is None
-                if spared is not None and rec.done and left:
-                    spared.record(self.rec)
+                if left_out is not None and rec.done and left:
+                    left_out.record(self.rec)
 
     def forget(self, rec: Recording, length: int) -> None:
-        """Drop a recording of this length, if it holds nothing but what nobody wants any more.
+        """Drop a recording of this length, if all its results are dead.
 
-        Not where several ranks record the same: one may have found out sooner than another.
+        Not with several ranks, which may find out at different times.
         """
         if communicator() is not None:
             return
@@ -205,7 +205,7 @@ class Session:
                 LOCK.release()
 
     def realign(self) -> None:
-        """The loop has ended in which recordings might begin anywhere; what it leaves never comes again."""
+        """End the period in which recordings may begin anywhere; the pending one will not come again."""
         self._unaligned = False
         if self.rec.log:
             self.rec.one_off = True
@@ -214,13 +214,13 @@ class Session:
 
     def _end(self, rec: Recording) -> None:
         self.rec = Recording(self)
-        if self._unaligned:  # it ends where recordings end, so that the one after it is like those before
+        if self._unaligned:  # it ends where recordings used to, so that the next is like them
             code, place = self._cut or (None, 0)
             self.rec.iteration_ends, self.rec.one_off, self._unaligned = {place: code}, True, False
         self.buffer_error = None
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
-        # a finished recording may live on in its stores' marks; what it held must not
+        # stores may keep a finished recording alive, but not what it held
         rec.log, rec.slots, rec.leftover, rec.selections = [], [], None, []
 
     def _run(self, rec: Recording) -> Callable[[], None]:
@@ -250,7 +250,7 @@ class Session:
         rest[0].record(self.rec)
         if failed:
             return after
-        self.rec.urgent = rec.urgent  # whoever owns what it writes may look at it as soon as the call returns
+        self.rec.urgent = rec.urgent  # the owner of what it writes may read it as soon as the call returns
         beyond = self._run(self.rec)
 
         def both() -> None:
@@ -261,12 +261,12 @@ class Session:
 
 
 class Executor(Protocol):
-    """What finds or makes the plan of a recording and runs it."""
+    """The executor: finds or makes the plan of a recording and runs it."""
 
     background: Any
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
-        """Run a recording; gives back what is left to say to the user once everything is in its place."""
+        """Run a recording; returns the function that reports its warnings once all results are in place."""
 
     def prepare(self, rec: Recording, options: config.Options) -> Any:
         """The plan-cache entry of a recording."""
@@ -274,7 +274,7 @@ class Executor(Protocol):
 
 _local = threading.local()
 EXECUTOR: Executor = None  # type: ignore[assignment]  # `dcarray.execution.executor` enters its own
-if hasattr(os, "register_at_fork"):  # the child finds nothing half done
+if hasattr(os, "register_at_fork"):  # so that a child inherits consistent state
     os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
@@ -288,7 +288,7 @@ def session() -> Session:
 
 
 class Uninterrupted:
-    """Holds an interrupt back until the region is done, so that no array is left half-way."""
+    """A context that delays an interrupt until the region is done, so that no array is left half written."""
 
     __slots__ = ("_caught", "_old")
 
@@ -297,7 +297,7 @@ class Uninterrupted:
         self._old = None
         if threading.get_ident() == threading.main_thread().ident:
             old = _signal.getsignal(signal.SIGINT)
-            if callable(old):  # Python's own or the user's handler; nothing to hold back otherwise
+            if callable(old):  # Python's own or the user's handler; otherwise nothing to delay
                 _signal.signal(signal.SIGINT, lambda *args: self._caught.append(args))
                 self._old = old
 

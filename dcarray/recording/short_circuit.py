@@ -1,5 +1,8 @@
-"""Whether all, or any, of a large boolean array: NumPy looks no further than it has to, and as fast as memory
-is, so that nothing is won by a kernel unless something is pending or threads help."""
+"""Reductions like `all` and `any` of boolean arrays that NumPy decides early.
+
+NumPy stops at the first element that decides, and reads at memory speed: a kernel only wins where work is
+pending or several cores share it.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ from dcarray.core import config
 from dcarray.core.handle import Handle
 from dcarray.core.ufunc_loops import UFUNCS
 
-WHOLE = 1 << 24  # elements that one core reads as fast as all
-FIRST = 1 << 20  # elements to look at before the cores share the work
+WHOLE = 1 << 24  # elements that one core reads as fast as several
+FIRST = 1 << 20  # elements that NumPy reads before the cores share the work
 
 _OR = frozenset(["logical_or", "bitwise_or", "maximum", "fmax"])
 _AND = frozenset(["logical_and", "bitwise_and", "minimum", "fmin"])
 
 
 def decided(name: str, x: Handle) -> Any:
-    """The fold of all elements if NumPy has it at once, else None.
+    """The reduction of all elements if NumPy decides it early, else None.
 
     Parameters
     ----------
     name : str
-        The ufunc that folds.
+        The ufunc of the reduction.
     x : Handle
         A large array of any dtype.
 

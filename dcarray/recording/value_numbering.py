@@ -1,4 +1,4 @@
-"""What a recording says of values: what has been written since, and what was computed in the same way."""
+"""Value numbering of a recording: equal computations, and memory written since."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .log import Recording
 
 __all__ = ["alike", "written"]
 
-_ALIKE = 64  # how many entries two arrays may be compared over
+_ALIKE = 64  # entries that a comparison of two arrays visits at most
 
 
 class _History:
-    """Where in a log what is written; it follows the log as that grows.
+    """The positions of writes in a log; extended as the log grows.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class _History:
         self.single: set[int] = set()
 
     def follow(self, log: list[tuple[Any, ...]]) -> None:
-        """Take notice of what has been logged meanwhile."""
+        """Extend the tables by the new entries of the log."""
         for position in range(self._seen, len(log)):
             entry = log[position]
             if entry[0] in ("old", "new"):
@@ -65,7 +65,7 @@ def _history(rec: Recording) -> _History:
 
 
 def written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
-    """Is the memory of these stores written after the first ``start`` entries of the log?"""
+    """Whether the memory of stores is written after the first ``start`` entries of the log."""
     last = _history(rec).last
     for store in stores:
         head = store._head or store
@@ -75,7 +75,7 @@ def written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
 
 
 def alike(rec: Recording, one: int, two: int) -> bool:
-    """Have the arrays of two slots been computed in the same way from what has not changed since?"""
+    """Whether the arrays of two slots have been computed in the same way from unchanged inputs."""
     return _alike(rec, _history(rec), one, two, [_ALIKE])
 
 
