@@ -79,11 +79,11 @@ def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, c
         When ranks disagree on the grid.
     """
     grid, group = ProcessGrid(shape), ranks_of(comm)
-    round_ = (bool(periodic),) * grid.ndim if isinstance(periodic, int) else tuple(map(bool, periodic))
-    if len(round_) != grid.ndim:
-        raise GridError(f"{len(round_)} axes are said to be periodic or not, of {grid.ndim}")
-    check_equal(group, (grid.shape, round_), "the grid")
-    return Cart(grid, round_, group)
+    periodic_axes = (bool(periodic),) * grid.ndim if isinstance(periodic, int) else tuple(map(bool, periodic))
+    if len(periodic_axes) != grid.ndim:
+        raise GridError(f"{len(periodic_axes)} axes are said to be periodic or not, of {grid.ndim}")
+    check_equal(group, (grid.shape, periodic_axes), "the grid")
+    return Cart(grid, periodic_axes, group)
 
 
 def Cart_sub(cart: Cart, keep: Sequence[bool]) -> Cart:

@@ -90,8 +90,8 @@ def _pieces(
 ) -> tuple[DistArray, DistArray]:
     group, found = ranks_of(comm), []
     here = [as_memory(a), as_memory(b)]
-    said = (what, of_a, of_b, layout, here[0].dtype.str, here[1].dtype.str)
-    check_equal(group, said, "layouts or dtypes of a product")
+    compared = (what, of_a, of_b, layout, here[0].dtype.str, here[1].dtype.str)
+    check_equal(group, compared, "layouts or dtypes of a product")
     for block, its in zip(here, (of_a, of_b), strict=True):
         its.grid.check(group.size)
         its.check(group.rank, block.shape)

@@ -22,7 +22,7 @@ def combine_along_line(
     ranks: Communicator,
     arrays: Sequence[Array],
     takes_part: Sequence[bool],
-    dealt: int | None,
+    distributed_axis: int | None,
     combine: Callable[[list[Array]], list[Array]],
 ) -> list[Array]:
     """The arrays of all ranks along a grid line combined position by position, in the order of ranks.
@@ -35,7 +35,7 @@ def combine_along_line(
         The arrays of this rank, of one shape; the same on all ranks but for the values.
     takes_part : sequence of bool
         For each rank of the line whether it has values: at least one has.
-    dealt : int or None
+    distributed_axis : int or None
         The axis along which the result is distributed in even blocks over the line, each rank combining its
         own block; with None every rank combines, and gets, all of it.
     combine : callable
@@ -46,21 +46,21 @@ def combine_along_line(
     list of ndarray
         This rank's share of the results.
     """
-    mine = takes_part[ranks.rank]
-    if dealt is None:
+    has_values = takes_part[ranks.rank]
+    if distributed_axis is None:
         stacks = []
         for array in arrays:
             stack = np.empty((ranks.size, *array.shape), array.dtype)
             ranks.allgather(array, stack)
             stacks.append(stack[np.asarray(takes_part)])
         return combine(stacks)
-    share = BlockAxis(arrays[0].shape[dealt], ranks.size)
-    ahead = (slice(None),) * dealt
-    cuts = [(*ahead, slice(share.start(k), share.start(k + 1))) for k in range(ranks.size)]
-    some = sum(takes_part)
-    stacks = [np.empty((some, *array[cuts[ranks.rank]].shape), array.dtype) for array in arrays]
+    share = BlockAxis(arrays[0].shape[distributed_axis], ranks.size)
+    leading = (slice(None),) * distributed_axis
+    cuts = [(*leading, slice(share.start(k), share.start(k + 1))) for k in range(ranks.size)]
+    count = sum(takes_part)
+    stacks = [np.empty((count, *array[cuts[ranks.rank]].shape), array.dtype) for array in arrays]
     places = np.cumsum(takes_part) - 1
-    sends = [[array[cut] for array in arrays] if mine else [] for cut in cuts]
+    sends = [[array[cut] for array in arrays] if has_values else [] for cut in cuts]
     receives = [[stack[places[k]] for stack in stacks] if takes_part[k] else [] for k in range(ranks.size)]
     ranks.alltoallw(sends, receives)
     return combine(stacks)

@@ -30,10 +30,10 @@ def unpackbits(x: DistArray, axis: int, count: int | None, bitorder: Any) -> Dis
 def _apply(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -> DistArray:
     """A function of lines along an axis; an array of one axis is cut at multiples of `unit` elements."""
     if x.ndim > 1:
-        laid = x.redistributed(even_blocks(with_whole_axes(x.layout, {axis})))
-        made = function(np.ascontiguousarray(laid.local))
+        aligned = x.redistributed(even_blocks(with_whole_axes(x.layout, {axis})))
+        made = function(np.ascontiguousarray(aligned.local))
         shape = [*x.shape[:axis], made.shape[axis], *x.shape[axis + 1 :]]
-        return DistArray(x.comm, Layout(shape, laid.layout.grid, laid.layout.axes), made)
+        return DistArray(x.comm, Layout(shape, aligned.layout.grid, aligned.layout.axes), made)
     ranks = x.comm.size
     units = BlockAxis(-(-x.shape[0] // unit), ranks)
     ends = [min(unit * units.start(part), x.shape[0]) for part in range(ranks + 1)]

@@ -88,16 +88,16 @@ class Round:
     def counts(self, itemsizes: Sequence[int]) -> Counts:
         """Messages and bytes of a round: one message to each peer, whatever it holds of either factor."""
         found = Counts()
-        going: set[int] = set()
-        coming: set[int] = set()
+        sends: set[int] = set()
+        receives: set[int] = set()
         for fetch, itemsize in ((self.a, itemsizes[0]), (self.b, itemsizes[1])):
             for plan in (fetch.plan, *(plan for _, plan in fetch.sends)):
                 one = plan.counts(itemsize)
                 found.bytes_sent += one.bytes_sent
                 found.bytes_received += one.bytes_received
-                going.update(t.peer for t in plan.sends)
-                coming.update(t.peer for t in plan.receives)
-        found.messages_sent, found.messages_received = len(going), len(coming)
+                sends.update(t.peer for t in plan.sends)
+                receives.update(t.peer for t in plan.receives)
+        found.messages_sent, found.messages_received = len(sends), len(receives)
         return found
 
 
@@ -130,25 +130,25 @@ class Contraction:
         number = len(cuts)
         if number == 1 or axis < 0:
             at, plan = (slice(None),) * source.ndim, redistribute(source, target, self.rank)
-            listed = [(at, plan, target.local_shape(self.rank))] * number
+            panels_ = [(at, plan, target.local_shape(self.rank))] * number
         elif isinstance(source.parts[axis], BlockAxis):
-            listed = _plan_panels(source, target, axis, cuts, self.rank)
+            panels_ = _plan_panels(source, target, axis, cuts, self.rank)
         else:
-            listed = [_plan_panel(source, target, axis, low, high, self.rank) for low, high in cuts]
-        going: list[list[tuple[tuple[slice, ...], Exchange]]] = [[] for _ in cuts]
+            panels_ = [_plan_panel(source, target, axis, low, high, self.rank) for low, high in cuts]
+        by_round: list[list[tuple[tuple[slice, ...], Exchange]]] = [[] for _ in cuts]
         firsts: dict[int, int] = {}
-        for k, (at, plan, _) in enumerate(listed):
-            by_turn: dict[int, list[Transfer]] = {}
+        for k, (at, plan, _) in enumerate(panels_):
+            transfers_by_round: dict[int, list[Transfer]] = {}
             for transfer in plan.sends:
                 first = firsts.get(transfer.peer)
                 if first is None:
                     first = firsts[transfer.peer] = self._first_panel(transfer.peer, number)
-                by_turn.setdefault((k - first) % number, []).append(transfer)
-            for turn, transfers in by_turn.items():
-                going[turn].append((at, Exchange(self.rank, tuple(transfers), ())))
+                transfers_by_round.setdefault((k - first) % number, []).append(transfer)
+            for turn, transfers in transfers_by_round.items():
+                by_round[turn].append((at, Exchange(self.rank, tuple(transfers), ())))
         found, begin = [], self._first_panel(self.rank, number)
-        for turn, sends in enumerate(going):
-            at, plan, shape = listed[(begin + turn) % number]
+        for turn, sends in enumerate(by_round):
+            at, plan, shape = panels_[(begin + turn) % number]
             found.append(
                 Fetch(at, Exchange(self.rank, (), plan.receives, plan.local_copies), shape, tuple(sends))
             )
@@ -226,15 +226,15 @@ class Contraction:
             Allocates an array of a shape and dtype.
         """
         dtype = sum_dtype(a.dtype, b.dtype)
-        alone = not self.scheme.sum_axes and not self.must_move and out.dtype == dtype
-        apart = alone and not (np.may_share_memory(a, out) or np.may_share_memory(b, out))
-        total = out if apart else empty(self.scheme.out_parts.local_shape(self.rank), dtype)
+        is_final = not self.scheme.sum_axes and not self.must_move and out.dtype == dtype
+        writes_out = is_final and not (np.may_share_memory(a, out) or np.may_share_memory(b, out))
+        total = out if writes_out else empty(self.scheme.out_parts.local_shape(self.rank), dtype)
         self.parts(comm, a, b, total, empty)
         if self.sum_exchange is not None:
-            parts, together = summand_layouts(self.scheme)
-            several = empty(together.local_shape(self.rank), dtype)
-            self.sum_exchange.run(comm, total.reshape(parts.local_shape(self.rank)), several)
-            total = np.add.reduce(several, axis=tuple(range(len(self.scheme.sum_axes))), dtype=dtype)
+            parts, gathered_layout = summand_layouts(self.scheme)
+            all_parts = empty(gathered_layout.local_shape(self.rank), dtype)
+            self.sum_exchange.run(comm, total.reshape(parts.local_shape(self.rank)), all_parts)
+            total = np.add.reduce(all_parts, axis=tuple(range(len(self.scheme.sum_axes))), dtype=dtype)
         elif self.scheme.sum_axes:
             comm.sub(self.group).allreduce(total, total, "sum")
         if self.must_move:
@@ -317,14 +317,14 @@ def _plan_panels(
         size = max(min(high, end) - max(low, begin), 0)
         skip = max(low - begin, 0) if size else 0
         sends: tuple[Transfer, ...] = ()
-        kept: tuple[tuple[Box, Box], ...] = ()
+        local_copies: tuple[tuple[Box, Box], ...] = ()
         if size:
             mine, there = Run(0, size), Run(max(begin - low, 0), size)
             sends = tuple([_transfer_of_run(transfer, axis, mine) for transfer in whole.sends])
-            kept = tuple(
+            local_copies = tuple(
                 [(_with_run(here, axis, mine), _with_run(to, axis, there)) for here, to in whole.local_copies]
             )
-        plan = Exchange(rank, sends, tuple(receives[k]), kept)
+        plan = Exchange(rank, sends, tuple(receives[k]), local_copies)
         its = (*shape[:axis], high - low, *shape[axis + 1 :])
         found.append(((*before, slice(skip, skip + size), *after), plan, its))
     return found
@@ -349,18 +349,18 @@ def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
     """
     of, extent, cut = scheme.product, scheme.product.extent, scheme.arrangement.cut
     factors = ((of.a, scheme.a, scheme.need_a), (of.b, scheme.b, scheme.need_b))
-    travel = [(letters, have) for letters, have, need in factors if not nothing_moves(have, need)]
+    sent = [(letters, have) for letters, have, need in factors if not nothing_moves(have, need)]
     free = [x for x in of.inner if x not in cut]
-    if len(travel) == 1:
-        ((letters, have),) = travel
-        dealt = [x for x, part in zip(letters, have.parts, strict=True) if part.parts > 1]
-        if dealt and all(x in of.rows + of.columns and x not in cut for x in dealt):
-            free = dealt
+    if len(sent) == 1:
+        ((letters, have),) = sent
+        distributed = [x for x, part in zip(letters, have.parts, strict=True) if part.parts > 1]
+        if distributed and all(x in of.rows + of.columns and x not in cut for x in distributed):
+            free = distributed
     if not free:
         return "", [(0, 0)]
     letter = max(free, key=extent.__getitem__)
-    axes: list[Axis] = [have.parts[letters.index(letter)] for letters, have in travel]
-    n, every = extent[letter], 1
+    axes: list[Axis] = [have.parts[letters.index(letter)] for letters, have in sent]
+    n, period = extent[letter], 1
     ends = {0, n}
     for axis in axes:
         if isinstance(axis, BlockAxis):
@@ -368,11 +368,11 @@ def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
     for letters, have, _ in factors:
         part = have.parts[letters.index(letter)] if letter in letters else None
         if isinstance(part, CyclicAxis):
-            every = math.lcm(every, part.period)
-    if every > 1 and axes:
+            period = math.lcm(period, part.period)
+    if period > 1 and axes:
         ends.update(k * n // 4 for k in range(4))
-    least, kept = max(MIN_PANEL, -(-n // MAX_PANELS)), [0]
-    for end in sorted(end // every * every for end in ends if end < n):
-        if end - kept[-1] >= least and n - end >= least:
-            kept.append(end)
-    return letter, list(zip(kept, [*kept[1:], n], strict=True))
+    least, cut_points = max(MIN_PANEL, -(-n // MAX_PANELS)), [0]
+    for end in sorted(end // period * period for end in ends if end < n):
+        if end - cut_points[-1] >= least and n - end >= least:
+            cut_points.append(end)
+    return letter, list(zip(cut_points, [*cut_points[1:], n], strict=True))

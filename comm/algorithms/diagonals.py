@@ -48,8 +48,8 @@ def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> D
     layout = Layout([*(x.shape[a] for a in others), length], x.layout.grid, axes)
     here = x.local.transpose([*others, one, two])
     found = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
-    place = x.layout.part_indices(x.comm.rank)
-    rows, columns = (_owned_indices(x.layout.parts[a], place[a]) for a in (one, two))
+    part_numbers = x.layout.part_indices(x.comm.rank)
+    rows, columns = (_owned_indices(x.layout.parts[a], part_numbers[a]) for a in (one, two))
     _, r, c = np.intersect1d(rows + offset, columns, assume_unique=True, return_indices=True)
     found[..., rows[r] - first] = here[..., r, c]
     specs = (x.layout.axes[one], x.layout.axes[two])

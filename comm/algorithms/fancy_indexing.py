@@ -63,14 +63,14 @@ def broadcast_local(x: DistArray, layout: Layout) -> Array:
     layout : Layout
         A layout over all ranks of `x`.
     """
-    behind = layout.ndim - x.ndim
-    pairs = zip(x.shape, layout.shape[behind:], layout.axes[behind:], strict=True)
+    skipped = layout.ndim - x.ndim
+    pairs = zip(x.shape, layout.shape[skipped:], layout.axes[skipped:], strict=True)
     specs: list[Spec] = [spec if n == m else Whole() for n, m, spec in pairs]
-    own = x.redistributed(Layout(x.shape, layout.grid, specs)).local
-    return np.broadcast_to(own, layout.owned_shape(x.comm.rank))
+    elements = x.redistributed(Layout(x.shape, layout.grid, specs)).local
+    return np.broadcast_to(elements, layout.owned_shape(x.comm.rank))
 
 
-def check_values(given: tuple[int, ...], shape: tuple[int, ...]) -> None:
+def check_values(values_shape: tuple[int, ...], shape: tuple[int, ...]) -> None:
     """Check that values can be broadcast to the selected elements.
 
     Raises
@@ -78,12 +78,12 @@ def check_values(given: tuple[int, ...], shape: tuple[int, ...]) -> None:
     ValueError
         As NumPy's.
     """
-    least = given[max(0, len(given) - len(shape)) :]
+    least = values_shape[max(0, len(values_shape) - len(shape)) :]
     fits = all(n in (1, m) for n, m in zip(least[::-1], shape[::-1], strict=False))
-    if not fits or any(n != 1 for n in given[: len(given) - len(least)]):
+    if not fits or any(n != 1 for n in values_shape[: len(values_shape) - len(least)]):
         raise ValueError(
-            f"shape mismatch: value array of shape {_shape_text(given)} could not be broadcast to indexing "
-            f"result of shape {_shape_text(shape)}"
+            f"shape mismatch: value array of shape {_shape_text(values_shape)} could not be broadcast to "
+            f"indexing result of shape {_shape_text(shape)}"
         )
 
 
@@ -114,12 +114,12 @@ def resolve_key(
     fancy = [k for k, item in enumerate(key) if isinstance(item, (int, DistArray))]
     common = np.broadcast_shapes(*(item.shape for item in key if isinstance(item, DistArray)))
     ndim = len(common)
-    together = fancy[-1] - fancy[0] + 1 == len(fancy)
-    first = fancy[0] if together else 0  # position of the axes of the index arrays in the result
+    adjacent = fancy[-1] - fancy[0] + 1 == len(fancy)
+    first = fancy[0] if adjacent else 0  # position of the axes of the index arrays in the result
     cut = next((k for k, n in enumerate(common) if n > 1), 0)
     over = ProcessGrid((comm.size,))
-    dealt: list[Spec] = [Block(0) if k == cut else Whole() for k in range(ndim)]
-    layout = Layout(common, over, dealt)
+    index_specs: list[Spec] = [Block(0) if k == cut else Whole() for k in range(ndim)]
+    layout = Layout(common, over, index_specs)
 
     lengths: list[int] = []  # of the axes of slices and new axes
     lines: list[tuple[int, Array]] = []  # number of the axis, and the offsets of its indices
@@ -141,7 +141,7 @@ def resolve_key(
     result = Layout(
         (*lengths[:first], *common, *lengths[first:]),
         over,
-        [*[Whole()] * first, *dealt, *[Whole()] * (len(lengths) - first)],
+        [*[Whole()] * first, *index_specs, *[Whole()] * (len(lengths) - first)],
     )
     total: Array = np.zeros((), np.int64)
     for which, at_axis in lines:
@@ -163,21 +163,21 @@ def _checked_indices(
     indices: Sequence[tuple[int, int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
     """The indices without negative ones; an error on all ranks where one is out of bounds."""
-    told = np.zeros((len(indices), 2), np.int64)
-    given = []
-    for row, (axis, _, values) in zip(told, indices, strict=True):
+    errors = np.zeros((len(indices), 2), np.int64)
+    checked = []
+    for row, (axis, _, values) in zip(errors, indices, strict=True):
         n, values = shape[axis], as_int64(values)
         low = values < 0
         wrong = values[(values >= n) | (low & (values < -n))].reshape(-1)
         if wrong.size:
             row[:] = 1, wrong[0]
-        given.append(np.where(low, values + n, values))
-    every = allgather(comm, told)
+        checked.append(np.where(low, values + n, values))
+    all_errors = allgather(comm, errors)
     for k, (axis, _, _) in enumerate(indices):
-        if every[:, k, 0].any():
-            bad = every[np.argmax(every[:, k, 0]), k, 1]
+        if all_errors[:, k, 0].any():
+            bad = all_errors[np.argmax(all_errors[:, k, 0]), k, 1]
             raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {shape[axis]}")
-    return given
+    return checked
 
 
 def mask_positions(mask: DistArray, inner: int = 1) -> Array:
@@ -190,22 +190,22 @@ def mask_positions(mask: DistArray, inner: int = 1) -> Array:
     inner : int
         The number of consecutive elements that each element of the mask stands for.
     """
-    held = mask.redistributed(row_layout(mask.shape, mask.comm.size))
-    begin = held.layout.parts[0].to_global(mask.comm.rank, 0) * math.prod(mask.shape[1:])
-    at = np.flatnonzero(held.local) + begin
+    aligned = mask.redistributed(row_layout(mask.shape, mask.comm.size))
+    begin = aligned.layout.parts[0].to_global(mask.comm.rank, 0) * math.prod(mask.shape[1:])
+    at = np.flatnonzero(aligned.local) + begin
     return at if inner == 1 else (at[:, None] * inner + np.arange(inner)).reshape(-1)
 
 
 # ---- reading and writing -----------------------------------------------------------------------------
-def read_elements(x: DistArray, places: Array) -> Array:
+def read_elements(x: DistArray, positions: Array) -> Array:
     """The elements at this rank's positions, in their shape."""
-    held = _blocked(x)
-    owners, local = _owners(held, places.reshape(-1), here=True)
-    found = ask_owners(x.comm, owners, local, lambda at: _elements_at(held.local, at))
-    return found.reshape(places.shape)
+    aligned = _blocked(x)
+    owners, local = _owners(aligned, positions.reshape(-1), nearest=True)
+    found = ask_owners(x.comm, owners, local, lambda at: _elements_at(aligned.local, at))
+    return found.reshape(positions.shape)
 
 
-def write_elements(x: DistArray, places: Array, values: Array, store: Store | None = None) -> DistArray:
+def write_elements(x: DistArray, positions: Array, values: Array, store: Store | None = None) -> DistArray:
     """Write elements: where a position occurs several times, in the order of ranks and of their positions.
 
     Parameters
@@ -224,37 +224,43 @@ def write_elements(x: DistArray, places: Array, values: Array, store: Store | No
     DistArray
         `x`, or the array that replaces it.
     """
-    held = _blocked(x)
-    owners, local = _owners(held, places.reshape(-1), here=False)
+    aligned = _blocked(x)
+    owners, local = _owners(aligned, positions.reshape(-1), nearest=False)
     order, wanted, _ = group_by_owner(owners, local, x.comm.size)
-    given = values.reshape(-1)[order]
+    sorted_values = values.reshape(-1)[order]
     ends = np.cumsum([0, *(len(w) for w in wanted)])
-    sends = [[w, given[a:b]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
-    for rank, like in enumerate(_first_copies(held.layout)):
+    sends = [[w, sorted_values[a:b]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
+    for rank, like in enumerate(_first_copies(aligned.layout)):
         sends[rank] = sends[like]
-    came = sparse_alltoallv(x.comm, sends, exchange_counts(x.comm, [len(places) for places, _ in sends]))
-    for at, some in came:
-        own, there = _flat_view(held.local, at)
+    received = sparse_alltoallv(
+        x.comm, sends, exchange_counts(x.comm, [len(positions) for positions, _ in sends])
+    )
+    for at, some in received:
+        elements, there = _flat_view(aligned.local, at)
         if store is None:
-            own[there] = some
+            elements[there] = some
         else:
-            store(own, there, some)
-    return held
+            store(elements, there, some)
+    return aligned
 
 
 def _blocked(x: DistArray) -> DistArray:
     """The array without cyclic axes: itself, or redistributed in blocks."""
-    dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
-    return x.redistributed(without_cyclic(x.layout)) if dealt else x
+    has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
+    return x.redistributed(without_cyclic(x.layout)) if has_cyclic else x
 
 
-def _flat_view(own: Array, at: Array) -> tuple[Array, Any]:
+def _flat_view(elements: Array, at: Array) -> tuple[Array, Any]:
     """A view of elements, and an index into it, for positions in C order."""
-    return (own.reshape(-1), at) if own.flags.c_contiguous else (own, np.unravel_index(at, own.shape))
+    return (
+        (elements.reshape(-1), at)
+        if elements.flags.c_contiguous
+        else (elements, np.unravel_index(at, elements.shape))
+    )
 
 
-def _elements_at(own: Array, at: Array) -> Array:
-    view, there = _flat_view(own, at)
+def _elements_at(elements: Array, at: Array) -> Array:
+    view, there = _flat_view(elements, at)
     chosen: Array = view[there]
     return chosen
 
@@ -269,19 +275,23 @@ def _first_copies(layout: Layout) -> list[int]:
     return ranks
 
 
-def _owners(x: DistArray, places: Array, here: bool) -> tuple[Array, Array]:
+def _owners(x: DistArray, positions: Array, nearest: bool) -> tuple[Array, Array]:
     """The ranks that own positions, and the positions within the elements of their owners.
 
-    Of ranks with copies of an element it is the one nearest to this rank (`here`), or the first.
+    Of ranks with copies of an element it is the one nearest to this rank (`nearest`), or the first.
     """
     grid = x.layout.grid
     coords = grid.coords(x.comm.rank)
     steps = [math.prod(grid.shape[axis + 1 :]) for axis in range(grid.ndim)]
-    owners = np.full(places.shape, sum(coords[a] * steps[a] for a in x.layout.copy_axes) if here else 0)
-    local: Array = np.zeros(places.shape, np.int64)
-    left = places
+    owners = np.full(positions.shape, sum(coords[a] * steps[a] for a in x.layout.copy_axes) if nearest else 0)
+    local: Array = np.zeros(positions.shape, np.int64)
+    remainder = positions
     for axis in range(x.ndim):
-        at, left = np.divmod(left, math.prod(x.shape[axis + 1 :])) if axis < x.ndim - 1 else (left, left)
+        at, remainder = (
+            np.divmod(remainder, math.prod(x.shape[axis + 1 :]))
+            if axis < x.ndim - 1
+            else (remainder, remainder)
+        )
         spec, part = x.layout.axes[axis], x.layout.parts[axis]
         if isinstance(spec, Whole) or part.parts == 1:
             local = local * part.extent + at

@@ -47,12 +47,12 @@ def apply_along_axis(x: DistArray, axis: int, function: Callable[[Array], Any]) 
     """
     spec, part = x.layout.axes[axis], x.layout.parts[axis]
     whole = isinstance(spec, Whole) or part.parts == 1
-    held = x.redistributed(without_cyclic(x.layout) if whole else with_whole_axes(x.layout, [axis]))
-    values = function(held.local)
-    shape, axes = list(x.shape), list(held.layout.axes)
+    aligned = x.redistributed(without_cyclic(x.layout) if whole else with_whole_axes(x.layout, [axis]))
+    values = function(aligned.local)
+    shape, axes = list(x.shape), list(aligned.layout.axes)
     shape[axis] = values.shape[axis]
     axes[axis] = Whole()
-    return DistArray(x.comm, Layout(shape, held.layout.grid, axes), values)
+    return DistArray(x.comm, Layout(shape, aligned.layout.grid, axes), values)
 
 
 def apply_along_axes(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> DistArray:
@@ -95,8 +95,8 @@ def transform_line(
     DistArray or None
         None where the length is a prime, and for arguments that NumPy rejects.
     """
-    there = x.shape[0]
-    length = (2 * (there - 1) if kind == "irfft" else there) if n is None else n
+    extent = x.shape[0]
+    length = (2 * (extent - 1) if kind == "irfft" else extent) if n is None else n
     factor = next((d for d in range(int(max(length, 0) ** 0.5), 1, -1) if length % d == 0), 0)
     if (
         norm not in (None, "backward", "ortho", "forward")
@@ -143,8 +143,8 @@ def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
         np.arange(part.extent)[_interval(part, place)]
         for part, place in zip(table.layout.parts, table.layout.part_indices(x.comm.rank), strict=True)
     )
-    turned = np.exp(sign * np.pi / n * (first[:, None] * second % n)).astype(x.dtype)
-    table = DistArray(x.comm, table.layout.without_halo(), table.local * turned)
+    twiddles = np.exp(sign * np.pi / n * (first[:, None] * second % n)).astype(x.dtype)
+    table = DistArray(x.comm, table.layout.without_halo(), table.local * twiddles)
     table = apply_along_axis(table, 1, lambda v: function(v, axis=1, norm=_UNSCALED[inverse]))
     flipped = Layout(table.shape[::-1], table.layout.grid, table.layout.without_halo().axes[::-1])
     return DistArray(x.comm, flipped, np.ascontiguousarray(table.local.T)).ravelled()

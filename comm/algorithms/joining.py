@@ -50,13 +50,13 @@ def concatenate(
         np.concatenate([np.broadcast_to(np.empty((), bool), x.shape) for x in parts], axis)  # NumPy's error
     shape = list(parts[0].shape)
     shape[a] = sum(x.shape[a] for x in parts)
-    lead = max(parts, key=lambda x: (_cut_axes(x.layout), math.prod(x.shape)))
-    result = empty_like(lead, even_blocks(lead.layout, shape), trial.dtype)
-    pairs, at = [], 0
+    largest = max(parts, key=lambda x: (_cut_axes(x.layout), math.prod(x.shape)))
+    result = empty_like(largest, even_blocks(largest.layout, shape), trial.dtype)
+    pairs, begin = [], 0
     for x in parts:
         places = [range(n) for n in x.shape]
-        places[a] = range(at, at + x.shape[a])
-        at += x.shape[a]
+        places[a] = range(begin, begin + x.shape[a])
+        begin += x.shape[a]
         pairs.append((whole_window(_cast(x, trial.dtype)), ArrayWindow(result, tuple(places))))
     copy_windows(pairs)
     return result
@@ -96,19 +96,19 @@ def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | N
     shifts = [0] * x.ndim
     for by, a in np.broadcast(shift, axes):
         shifts[a] += int(by)
-    held = x.redistributed(without_cyclic(x.layout))
-    result = empty_like(x, held.layout)
-    ways = []
+    aligned = x.redistributed(without_cyclic(x.layout))
+    result = empty_like(x, aligned.layout)
+    shifts_by_axis = []
     for by, n in zip(shifts, x.shape, strict=True):
         turn = by % n if n else 0
         both = [(range(n - turn), range(turn, n)), (range(n - turn, n), range(turn))]
-        ways.append(both if turn else both[:1])
+        shifts_by_axis.append(both if turn else both[:1])
     copy_windows(
         (
-            ArrayWindow(held, tuple(source for source, _ in way)),
-            ArrayWindow(result, tuple(target for _, target in way)),
+            ArrayWindow(aligned, tuple(source for source, _ in parts_of_shift)),
+            ArrayWindow(result, tuple(target for _, target in parts_of_shift)),
         )
-        for way in product(*ways)
+        for parts_of_shift in product(*shifts_by_axis)
     )
     return result
 
@@ -116,10 +116,10 @@ def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | N
 def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
     """The elements in reverse order along some axes or all, like ``numpy.flip``; distributed as `x`."""
     axes = normalised_axes(axis, x.ndim)
-    held = x.redistributed(without_cyclic(x.layout))
-    result = empty_like(x, held.layout)
+    aligned = x.redistributed(without_cyclic(x.layout))
+    result = empty_like(x, aligned.layout)
     places = tuple(range(n)[::-1] if a in axes else range(n) for a, n in enumerate(x.shape))
-    copy_windows([(ArrayWindow(held, places), whole_window(result))])
+    copy_windows([(ArrayWindow(aligned, places), whole_window(result))])
     return result
 
 
@@ -141,9 +141,9 @@ def pad_with_zeros(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray
     shape = [n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)]
     result = empty_like(x, even_blocks(x.layout, shape))
     result.block[...] = np.zeros((), x.dtype)
-    held = x.redistributed(without_cyclic(x.layout))
+    aligned = x.redistributed(without_cyclic(x.layout))
     places = [range(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)]
-    copy_windows([(whole_window(held), ArrayWindow(result, tuple(places)))])
+    copy_windows([(whole_window(aligned), ArrayWindow(result, tuple(places)))])
     return result
 
 
@@ -152,13 +152,13 @@ def repeat(x: DistArray, times: int, axis: int) -> DistArray:
     if times < 0:
         raise ValueError("repeats may not contain negative values.")
     (a,) = normalised_axes(axis, x.ndim)
-    held = x.redistributed(without_cyclic(x.layout))
-    shape, specs = list(x.shape), list(held.layout.axes)
+    aligned = x.redistributed(without_cyclic(x.layout))
+    shape, specs = list(x.shape), list(aligned.layout.axes)
     shape[a] *= times
-    spec, part = specs[a], held.layout.parts[a]
+    spec, part = specs[a], aligned.layout.parts[a]
     if isinstance(spec, Block):
         specs[a] = Block(spec.grid_axis, tuple(part.size(k) * times for k in range(part.parts)))
-    return DistArray(x.comm, Layout(shape, x.layout.grid, specs), np.repeat(held.local, times, a))
+    return DistArray(x.comm, Layout(shape, x.layout.grid, specs), np.repeat(aligned.local, times, a))
 
 
 def tile(x: DistArray, times: Sequence[int]) -> DistArray:
@@ -182,11 +182,11 @@ def tile(x: DistArray, times: Sequence[int]) -> DistArray:
         x = _expand_dims(x, 0)
     shape = [n * m for n, m in zip(x.shape, reps, strict=True)]
     np.empty(0).reshape([0, *(n for n in shape if n < 0)])  # NumPy's error for a negative number
-    result, held = empty_like(x, even_blocks(x.layout, shape)), x.redistributed(without_cyclic(x.layout))
+    result, aligned = empty_like(x, even_blocks(x.layout, shape)), x.redistributed(without_cyclic(x.layout))
     pairs = []
-    for way in product(*map(range, reps)):
-        places = [range(k * n, (k + 1) * n) for k, n in zip(way, x.shape, strict=True)]
-        pairs.append((whole_window(held), ArrayWindow(result, tuple(places))))
+    for parts_of_shift in product(*map(range, reps)):
+        places = [range(k * n, (k + 1) * n) for k, n in zip(parts_of_shift, x.shape, strict=True)]
+        pairs.append((whole_window(aligned), ArrayWindow(result, tuple(places))))
     if pairs:
         copy_windows(pairs)
     return result
@@ -199,11 +199,11 @@ def _cut_axes(layout: Layout) -> int:
 
 def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
     """The array in a dtype, without cyclic axes."""
-    held = x.redistributed(without_cyclic(x.layout))
-    if held.dtype == dtype:
-        return held
-    bare = without_cyclic(held.layout)
-    return DistArray(x.comm, bare, held.local.astype(dtype))
+    aligned = x.redistributed(without_cyclic(x.layout))
+    if aligned.dtype == dtype:
+        return aligned
+    bare = without_cyclic(aligned.layout)
+    return DistArray(x.comm, bare, aligned.local.astype(dtype))
 
 
 def _expand_dims(x: DistArray, axis: int) -> DistArray:

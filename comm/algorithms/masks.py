@@ -33,17 +33,17 @@ def select(x: DistArray, mask: DistArray) -> DistArray:
     DistArray
         In even blocks over all ranks along its first axis.
     """
-    held, where = _both_by_rows(x, mask)
-    return rebalanced(x.comm, held.local[where.local])
+    aligned, aligned_mask = _both_by_rows(x, mask)
+    return rebalanced(x.comm, aligned.local[aligned_mask.local])
 
 
 def nonzero(x: DistArray) -> tuple[DistArray, ...]:
     """The indices of the elements that are not zero, like ``numpy.nonzero``, of an array of one axis at
     least."""
-    held = x.redistributed(row_layout(x.shape, x.comm.size))
-    begin = held.layout.parts[0].to_global(x.comm.rank, 0)
-    places = np.nonzero(held.local)
-    return tuple(rebalanced(x.comm, at + begin if not axis else at) for axis, at in enumerate(places))
+    aligned = x.redistributed(row_layout(x.shape, x.comm.size))
+    begin = aligned.layout.parts[0].to_global(x.comm.rank, 0)
+    positions = np.nonzero(aligned.local)
+    return tuple(rebalanced(x.comm, at + begin if not axis else at) for axis, at in enumerate(positions))
 
 
 def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
@@ -69,8 +69,8 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
         As NumPy's, on all ranks.
     """
     inner = x.shape[mask.ndim :]
-    places = mask_positions(mask, math.prod(inner))
-    count = places.size // max(math.prod(inner), 1)
+    positions = mask_positions(mask, math.prod(inner))
+    count = positions.size // max(math.prod(inner), 1)
     counts = tuple(int(n) for n in allgather(x.comm, np.int64(count)))
     shape = (sum(counts), *inner)
     if values.ndim == 1 and not inner and values.shape[0] not in (1, shape[0]):
@@ -80,7 +80,7 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
         )
     check_values(values.shape, shape)
     layout = Layout(shape, ProcessGrid((x.comm.size,)), [Block(0, counts), *[Whole()] * len(inner)])
-    return write_elements(x, places, broadcast_local(values, layout).astype(x.dtype, copy=False))
+    return write_elements(x, positions, broadcast_local(values, layout).astype(x.dtype, copy=False))
 
 
 def _both_by_rows(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
@@ -90,11 +90,11 @@ def _both_by_rows(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
     )
 
 
-def rebalanced(comm: Communicator, some: Array) -> DistArray:
+def rebalanced(comm: Communicator, rows: Array) -> DistArray:
     """An array in even blocks, of which each rank has some rows in the order of ranks."""
-    sizes = tuple(int(n) for n in allgather(comm, np.int64(len(some))))
-    goal = row_layout((sum(sizes), *some.shape[1:]), comm.size)
+    sizes = tuple(int(n) for n in allgather(comm, np.int64(len(rows))))
+    goal = row_layout((sum(sizes), *rows.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
     if not math.prod(goal.shape):
-        return DistArray(comm, goal, some[:0].reshape(goal.local_shape(comm.rank)))
-    return DistArray(comm, found, some).redistributed(goal)
+        return DistArray(comm, goal, rows[:0].reshape(goal.local_shape(comm.rank)))
+    return DistArray(comm, found, rows).redistributed(goal)

@@ -54,13 +54,13 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
     """
     comm, n = x.comm, math.prod(x.shape)
     flat = x.ravelled()
-    values, places = sort_1d(flat)
+    values, positions = sort_1d(flat)
     first = _is_first(values, equal_nan)
     begin = values.layout.parts[0].to_global(comm.rank, 0)
     before = int(allgather(comm, np.count_nonzero(first))[: comm.rank].sum())
     number = before + np.cumsum(first) - 1  # equal elements that begin on another rank have its number
     inverse = DistArray(comm, flat.layout, np.zeros(flat.local.shape, np.intp))
-    write_elements(inverse, places.local, number.astype(np.intp))
+    write_elements(inverse, positions.local, number.astype(np.intp))
     starts = rebalanced(comm, np.flatnonzero(first) + begin)
     here, at = starts.local, starts.layout.parts[0].to_global(comm.rank, 0)
     after = np.arange(at, at + here.size) + 1
@@ -68,7 +68,7 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
     ends = np.where(last, n, read_elements(starts, np.where(last, 0, after)))
     return (
         rebalanced(comm, values.local[first]),
-        rebalanced(comm, places.local[first].astype(np.intp)),
+        rebalanced(comm, positions.local[first].astype(np.intp)),
         inverse.reshaped(x.shape),
         DistArray(comm, starts.layout, (ends - here).astype(np.intp)),
     )
@@ -94,11 +94,11 @@ def all_differ(values: DistArray) -> bool:
 def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArray]:
     """The distinct rows of a table, as `unique`, in lexicographic order."""
     comm, columns = x.comm, x.shape[1]
-    held = x.redistributed(row_layout(x.shape, comm.size))
-    flat = Layout(x.shape[:1], held.layout.grid, held.layout.axes[:1])
+    aligned = x.redistributed(row_layout(x.shape, comm.size))
+    flat = Layout(x.shape[:1], aligned.layout.grid, aligned.layout.axes[:1])
     kind = np.dtype([(f"f{k}", x.dtype) for k in range(columns)])
-    own = np.ascontiguousarray(held.local)
-    found, *others = unique(DistArray(comm, flat, own.view(kind)[:, 0]), False)
+    elements = np.ascontiguousarray(aligned.local)
+    found, *others = unique(DistArray(comm, flat, elements.view(kind)[:, 0]), False)
     table = Layout((*found.shape, columns), found.layout.grid, [*found.layout.axes, Whole()])
     values = found.local.view(x.dtype).reshape(-1, columns)
     first, inverse, counts = others
@@ -107,14 +107,14 @@ def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArra
 
 def _is_first(x: DistArray, equal_nan: bool) -> Array:
     """A mask of this rank's sorted elements that differ from the element before them."""
-    own = x.local
-    ends = allgather(x.comm, own[-1] if own.size else np.zeros((), x.dtype))
-    some = allgather(x.comm, np.bool_(own.size > 0))[: x.comm.rank]
-    first: Array = np.ones(own.shape, np.bool_)
-    first[1:] = _differ(own[:-1], own[1:], equal_nan)
-    if own.size and some.any():
+    elements = x.local
+    ends = allgather(x.comm, elements[-1] if elements.size else np.zeros((), x.dtype))
+    some = allgather(x.comm, np.bool_(elements.size > 0))[: x.comm.rank]
+    first: Array = np.ones(elements.shape, np.bool_)
+    first[1:] = _differ(elements[:-1], elements[1:], equal_nan)
+    if elements.size and some.any():
         last = ends[np.flatnonzero(some)[-1]]
-        first[:1] = _differ(last, own[:1], equal_nan)
+        first[:1] = _differ(last, elements[:1], equal_nan)
     return first
 
 
@@ -141,15 +141,15 @@ def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
         return map_local(v, lambda some: np.searchsorted(a.local, some, side))
     if not a.shape[0]:
         return map_local(v, lambda some: np.zeros(some.shape, np.intp))
-    held = a.redistributed(row_layout(a.shape, comm.size))
-    own, part = held.local, held.layout.parts[0]
+    aligned = a.redistributed(row_layout(a.shape, comm.size))
+    elements, part = aligned.local, aligned.layout.parts[0]
     begin = part.to_global(comm.rank, 0)
-    heads = allgather(comm, own[0] if own.size else np.zeros((), a.dtype))
-    there = np.flatnonzero([part.size(k) > 0 for k in range(comm.size)])
+    heads = allgather(comm, elements[0] if elements.size else np.zeros((), a.dtype))
+    nonempty = np.flatnonzero([part.size(k) > 0 for k in range(comm.size)])
     flat = v.local.reshape(-1)
     # the last rank that begins before the position
-    owners = there[np.maximum(np.searchsorted(heads[there], flat, side) - 1, 0)]
-    result = ask_owners(comm, owners, flat, lambda some: np.searchsorted(own, some, side) + begin)
+    owners = nonempty[np.maximum(np.searchsorted(heads[nonempty], flat, side) - 1, 0)]
+    result = ask_owners(comm, owners, flat, lambda some: np.searchsorted(elements, some, side) + begin)
     return DistArray(comm, v.layout.without_halo(), result.reshape(v.local.shape))
 
 

@@ -54,14 +54,14 @@ class Product:
         return "".join(x for x in self.a if x in self.b and x not in self.out)
 
 
-def parse(subscripts: str, a: Sequence[int], b: Sequence[int], added: bool = False) -> Product:
+def parse(subscripts: str, a: Sequence[int], b: Sequence[int], adds_axes: bool = False) -> Product:
     """A product from its letters and the shapes of the factors.
 
     Parameters
     ----------
     subscripts : str
     a, b : sequence of int
-    added : bool
+    adds_axes : bool
         Whether the product may have axes, of one element, that no factor has.
 
     Raises
@@ -80,7 +80,7 @@ def parse(subscripts: str, a: Sequence[int], b: Sequence[int], added: bool = Fal
         for letter, n in zip(letters, shape, strict=True):
             if extent.setdefault(letter, n) != n:
                 raise ValueError(f"axis {letter!r} of {subscripts!r} has {extent[letter]} elements and {n}")
-    if len(set(out)) != len(out) or not (added or set(out) <= extent.keys()):
+    if len(set(out)) != len(out) or not (adds_axes or set(out) <= extent.keys()):
         raise ValueError(f"{out!r} in {subscripts!r} names an axis twice, or one that no factor has")
     for letter, n in extent.items():
         if letter not in out and not all(letter in letters for letters in factors) and n != 1:
@@ -112,24 +112,24 @@ def multiply(product: Product, a: Array, b: Array, out: Array, add: bool) -> Non
     right = _matrices(b, product.b, product.batch, product.inner, product.columns)
     names = product.batch + product.rows + product.columns
     out = out.squeeze(tuple(k for k, x in enumerate(product.out) if x not in names))
-    kept = [x for x in product.out if x in names]
-    turned = out.transpose([kept.index(x) for x in names])
+    out_axes = [x for x in product.out if x in names]
+    transposed = out.transpose([out_axes.index(x) for x in names])
     shape = np.broadcast_shapes(left.shape[:-2], right.shape[:-2]) + (left.shape[-2], right.shape[-1])
-    into = turned.reshape(shape)
+    into = transposed.reshape(shape)
     if not add and _for_blas(into) and np.may_share_memory(into, out):
         np.matmul(left, right, out=into, dtype=out.dtype)
         return
-    found = np.matmul(left, right, dtype=out.dtype).reshape(turned.shape)
+    found = np.matmul(left, right, dtype=out.dtype).reshape(transposed.shape)
     if add:
-        np.add(turned, found, out=turned)
+        np.add(transposed, found, out=transposed)
     else:
-        turned[...] = found
+        transposed[...] = found
 
 
 def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Array:
     """An array as a stack of matrices: the letters of rows and of columns become one axis each."""
-    lone = tuple(k for k, letter in enumerate(letters) if letter not in batch + rows + columns)
-    x, letters = x.squeeze(lone), "".join(y for k, y in enumerate(letters) if k not in lone)
+    unit_axes = tuple(k for k, letter in enumerate(letters) if letter not in batch + rows + columns)
+    x, letters = x.squeeze(unit_axes), "".join(y for k, y in enumerate(letters) if k not in unit_axes)
     x = x.transpose([letters.index(y) for y in batch + rows + columns])
     n, m = len(batch), len(batch) + len(rows)
     made = x.reshape(*x.shape[:n], math.prod(x.shape[n:m]), math.prod(x.shape[m:]))

@@ -56,13 +56,15 @@ def matmul(a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArra
         raise ValueError("matmul of an array without axes")
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     names = [chr(ord("A") + k) for k in range(len(stack))]
-    lone = iter("zyxwvutsrq")
+    unit_letters = iter("zyxwvutsrq")
 
     def of(shape: tuple[int, ...], last: str) -> str:
         own = shape[: len(shape) - len(last)]
         skip = len(stack) - len(own)
         pairs = enumerate(own)
-        return "".join(names[skip + k] if n == stack[skip + k] else next(lone) for k, n in pairs) + last
+        return (
+            "".join(names[skip + k] if n == stack[skip + k] else next(unit_letters) for k, n in pairs) + last
+        )
 
     rows, columns = "m" * (a.ndim > 1), "n" * (b.ndim > 1)
     if a.shape[-1] != b.shape[-2:][0]:
@@ -72,9 +74,9 @@ def matmul(a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArra
 
 
 def _product(of: Product, a: DistArray, b: DistArray, layout: Layout | None) -> DistArray:
-    between = sum_dtype(a.dtype, b.dtype)
+    sum_type = sum_dtype(a.dtype, b.dtype)
     scheme: Scheme = choose(
-        of, a.layout, b.layout, layout, (a.dtype.itemsize, b.dtype.itemsize, between.itemsize)
+        of, a.layout, b.layout, layout, (a.dtype.itemsize, b.dtype.itemsize, sum_type.itemsize)
     )
     target = layout or scheme.out
     *_, dtype = np.matmul.resolve_dtypes((a.dtype, b.dtype, None))

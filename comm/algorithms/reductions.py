@@ -68,19 +68,19 @@ def reduction(
         As NumPy's, on all ranks.
     """
     axes = normalised_axes(axis, x.ndim)
-    none_of_it: Array = np.empty([0 if a in axes else 1 for a in range(x.ndim)], x.dtype)
+    empty: Array = np.empty([0 if a in axes else 1 for a in range(x.ndim)], x.dtype)
     if any(x.shape[a] == 0 for a in axes):
-        ufunc.reduce(none_of_it, axis=axes, dtype=dtype)  # NumPy's error where there is no identity
+        ufunc.reduce(empty, axis=axes, dtype=dtype)  # NumPy's error where there is no identity
     result = ufunc.reduce(np.empty([1] * x.ndim, x.dtype), axis=axes, dtype=dtype)
     kind = np.asarray(result).dtype
     # NumPy adds half precision up as single precision, and rounds once.
-    wide = np.dtype(np.float32) if kind == np.float16 and ufunc in (np.add, np.multiply) else dtype
+    sum_dtype = np.dtype(np.float32) if kind == np.float16 and ufunc in (np.add, np.multiply) else dtype
 
-    def partial(own: Array) -> list[Array]:
-        if any(own.shape[a] == 0 != x.shape[a] for a in axes):
-            held = np.zeros([1 if a in axes else n for a, n in enumerate(own.shape)], wide or kind)
-            return [held.astype(kind if wide is dtype else wide)]
-        return [np.asarray(ufunc.reduce(own, axis=axes, dtype=wide, keepdims=True))]
+    def partial(elements: Array) -> list[Array]:
+        if any(elements.shape[a] == 0 != x.shape[a] for a in axes):
+            zeros = np.zeros([1 if a in axes else n for a, n in enumerate(elements.shape)], sum_dtype or kind)
+            return [zeros.astype(kind if sum_dtype is dtype else sum_dtype)]
+        return [np.asarray(ufunc.reduce(elements, axis=axes, dtype=sum_dtype, keepdims=True))]
 
     layout, (values,) = _reduce_along(x, axes, partial, lambda stacks: [_pairwise(ufunc, stacks[0])])
     return without_axes(DistArray(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
@@ -93,8 +93,8 @@ def mean(
     axes = normalised_axes(axis, x.ndim)
     count = math.prod(x.shape[a] for a in axes)
     kind = np.dtype(dtype) if dtype is not None else np.mean(np.ones(1, x.dtype)).dtype
-    wide = np.dtype(np.float32) if kind == np.float16 else kind
-    total = reduction(x, np.add, axes, wide, keepdims)
+    sum_dtype = np.dtype(np.float32) if kind == np.float16 else kind
+    total = reduction(x, np.add, axes, sum_dtype, keepdims)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.true_divide(total.block, count)
     return DistArray(x.comm, total.layout, np.asarray(values).astype(kind, copy=False))
@@ -132,42 +132,42 @@ def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: 
     (a,) = normalised_axes(axis, x.ndim)
     if not x.shape[a]:
         find(np.empty(x.shape, x.dtype), axis=a)  # NumPy's error
-    held = x.redistributed(
+    aligned = x.redistributed(
         without_cyclic(x.layout)
     )  # ascending along the line, so that the first rank's is the first
-    part = held.layout.parts[a]
-    start = part.to_global(held.layout.part_indices(x.comm.rank)[a], 0)
+    part = aligned.layout.parts[a]
+    start = part.to_global(aligned.layout.part_indices(x.comm.rank)[a], 0)
 
-    def partial(own: Array) -> list[Array]:
-        if not own.shape[a]:
-            shape = [1 if b == a else n for b, n in enumerate(own.shape)]
+    def partial(elements: Array) -> list[Array]:
+        if not elements.shape[a]:
+            shape = [1 if b == a else n for b, n in enumerate(elements.shape)]
             return [np.zeros(shape, x.dtype), np.zeros(shape, np.intp)]
-        places = find(own, axis=a, keepdims=True)
-        return [np.take_along_axis(own, places, a), places + start]
+        indices = find(elements, axis=a, keepdims=True)
+        return [np.take_along_axis(elements, indices, a), indices + start]
 
     def combine(stacks: list[Array]) -> list[Array]:
-        values, places = stacks
+        values, indices = stacks
         best = find(values, axis=0)[None]
-        return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(places, best, 0)[0]]
+        return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(indices, best, 0)[0]]
 
-    layout, (_, places) = _reduce_along(held, (a,), partial, combine)
-    return without_axes(DistArray(x.comm, layout, places), (a,), keepdims)
+    layout, (_, indices) = _reduce_along(aligned, (a,), partial, combine)
+    return without_axes(DistArray(x.comm, layout, indices), (a,), keepdims)
 
 
 def _flat_arg_extreme(x: DistArray, find: Callable[..., Any]) -> DistArray:
     size = math.prod(x.shape)
     if not size:
         find(np.empty(0, x.dtype))  # NumPy's error
-    own, index, value = x.local, -1, np.zeros((), x.dtype)
-    if own.size:
-        where = np.unravel_index(int(find(own)), own.shape)
-        value = np.asarray(own[where])
+    elements, index, value = x.local, -1, np.zeros((), x.dtype)
+    if elements.size:
+        where = np.unravel_index(int(find(elements)), elements.shape)
+        value = np.asarray(elements[where])
         inside = [int(i) + before for i, (before, _) in zip(where, x.layout.halo, strict=True)]
         index = int(np.ravel_multi_index(x.layout.to_global(x.comm.rank, inside), x.shape)) if x.ndim else 0
-    values, places = allgather(x.comm, value), allgather(x.comm, np.int64(index))
-    order = np.argsort(places, kind="stable")
-    order = order[places[order] >= 0]
-    best = np.intp(places[order[find(values[order])]])
+    values, indices = allgather(x.comm, value), allgather(x.comm, np.int64(index))
+    order = np.argsort(indices, kind="stable")
+    order = order[indices[order] >= 0]
+    best = np.intp(indices[order[find(values[order])]])
     layout = Layout.copies((1,) * x.ndim, x.layout.grid)
     return DistArray(x.comm, layout, np.full((1,) * x.ndim, best))
 
@@ -180,7 +180,7 @@ def _reduce_along(
     combine: Callable[[list[Array]], list[Array]],
 ) -> tuple[Layout, list[Array]]:
     """This rank's reduction, combined with those along each grid axis that cuts a reduced axis."""
-    held = partial(x.local)
+    partials = partial(x.local)
     specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
     for a in axes:
@@ -188,17 +188,19 @@ def _reduce_along(
         if isinstance(spec, Whole) or part.parts == 1:
             continue
         takes_part = [part.size(k) > 0 or not x.shape[a] for k in range(part.parts)]
-        dealt = _distributed_axis(shape, specs, axes, part.parts) if _is_large(held, shape, x) else None
+        distributed = (
+            _distributed_axis(shape, specs, axes, part.parts) if _is_large(partials, shape, x) else None
+        )
         ranks = grid_line(x.comm, x.layout.grid, spec.grid_axis)
-        held = combine_along_line(ranks, held, takes_part, dealt, combine)
-        if dealt is not None:
-            specs[dealt] = Block(spec.grid_axis)
-    return Layout(shape, x.layout.grid, specs), held
+        partials = combine_along_line(ranks, partials, takes_part, distributed, combine)
+        if distributed is not None:
+            specs[distributed] = Block(spec.grid_axis)
+    return Layout(shape, x.layout.grid, specs), partials
 
 
-def _is_large(held: Sequence[Array], shape: Sequence[int], x: DistArray) -> bool:
+def _is_large(partials: Sequence[Array], shape: Sequence[int], x: DistArray) -> bool:
     """Whether a result is worth distributing; the same answer on all ranks."""
-    return math.prod(shape) // x.layout.grid.size * held[0].itemsize > REPLICATE_BELOW
+    return math.prod(shape) // x.layout.grid.size * partials[0].itemsize > REPLICATE_BELOW
 
 
 def _distributed_axis(

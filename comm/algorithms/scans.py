@@ -45,9 +45,9 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
         As NumPy's, on all ranks.
     """
     (a,) = normalised_axes(axis, x.ndim)
-    held = x.redistributed(without_cyclic(x.layout))
-    spec, part = held.layout.axes[a], held.layout.parts[a]
-    found: Array = np.asarray(ufunc.accumulate(held.local, axis=a, dtype=dtype), order="C")
+    aligned = x.redistributed(without_cyclic(x.layout))
+    spec, part = aligned.layout.axes[a], aligned.layout.parts[a]
+    found: Array = np.asarray(ufunc.accumulate(aligned.local, axis=a, dtype=dtype), order="C")
     if not isinstance(spec, Whole) and part.parts > 1 and x.shape[a]:
         last = (slice(None),) * a + (slice(-1, None),)
         total = found[last]
@@ -55,8 +55,8 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
             total = np.zeros([1 if b == a else n for b, n in enumerate(found.shape)], found.dtype)
         takes_part = [part.size(k) > 0 for k in range(part.parts)]
         carried = exclusive_scan(
-            grid_line(x.comm, held.layout.grid, spec.grid_axis), total, ufunc, takes_part
+            grid_line(x.comm, aligned.layout.grid, spec.grid_axis), total, ufunc, takes_part
         )
         if carried is not None:
             found = np.asarray(ufunc(carried, found)).astype(found.dtype, copy=False)
-    return DistArray(x.comm, held.layout, found)
+    return DistArray(x.comm, aligned.layout, found)

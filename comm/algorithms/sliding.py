@@ -40,19 +40,19 @@ def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array
         In blocks, nearly even ones.
     """
     comm, n, m = x.comm, x.shape[0], v.size
-    held = x.redistributed(row_layout(x.shape, comm.size))
-    part = held.layout.parts[0]
+    aligned = x.redistributed(row_layout(x.shape, comm.size))
+    part = aligned.layout.parts[0]
     first = {"full": 0, "same": (m - 1) // 2, "valid": m - 1}[mode]
     length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
     ends = [*(part.to_global(k, 0) for k in range(comm.size)), n + m - 1]
     ends = [min(max(end - first, 0), length) for end in ends]  # of the ranks' parts of the result
     begin = part.to_global(comm.rank, 0)
     low, high = ends[comm.rank] + first, ends[comm.rank + 1] + first  # in the full result
-    there = max(0, min(low, begin) - m + 1)
-    own = np.concatenate([read_elements(held, np.arange(there, begin)), held.local])
-    if not own.size:
-        own = np.zeros(1, x.dtype)
-    values = np.asarray(function(own, v, "full"))[low - there : high - there]
+    first_read = max(0, min(low, begin) - m + 1)
+    elements = np.concatenate([read_elements(aligned, np.arange(first_read, begin)), aligned.local])
+    if not elements.size:
+        elements = np.zeros(1, x.dtype)
+    values = np.asarray(function(elements, v, "full"))[low - first_read : high - first_read]
     sizes = tuple(b - a for a, b in pairwise(ends))
     return DistArray(comm, Layout((length,), ProcessGrid((comm.size,)), [Block(0, sizes)]), values)
 
@@ -79,14 +79,14 @@ def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) ->
     """
     comm, n = x.comm, x.shape[0]
     part = row_layout(x.shape, comm.size).parts[0]
-    mine = np.searchsorted(starts, [part.to_global(k, 0) for k in range(1, comm.size)])
-    cuts = [0, *mine.tolist(), starts.size]
+    first_segments = np.searchsorted(starts, [part.to_global(k, 0) for k in range(1, comm.size)])
+    cuts = [0, *first_segments.tolist(), starts.size]
     bounds = [0, *(int(starts[k]) if k < starts.size else n for k in cuts[1:-1]), n]
     grid = ProcessGrid((comm.size,))
-    held = x.redistributed(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
+    aligned = x.redistributed(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
     here = starts[cuts[comm.rank] : cuts[comm.rank + 1]] - bounds[comm.rank]
     values = ufunc.reduceat(
-        held.local if here.size else np.zeros(1, x.dtype), here if here.size else [0], 0, dtype
+        aligned.local if here.size else np.zeros(1, x.dtype), here if here.size else [0], 0, dtype
     )
     sizes = tuple(b - a for a, b in pairwise(cuts))
     return DistArray(comm, Layout((starts.size,), grid, [Block(0, sizes)]), values[: here.size])

@@ -35,21 +35,21 @@ def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
         The elements, and the indices that a stable ``argsort`` gives, both in even blocks over all ranks.
     """
     comm, even = x.comm, row_layout(x.shape, x.comm.size)
-    held = x.redistributed(even)
+    aligned = x.redistributed(even)
     begin = even.parts[0].to_global(comm.rank, 0)
-    order = np.argsort(held.local, kind="stable")
-    values, places = held.local[order], order + begin
-    cuts = _cut_points(values, places, x)
-    got = sparse_alltoall(comm, [[values[a:b], places[a:b]] for a, b in pairwise(cuts)])
-    values = np.concatenate([parts[0] for parts in got])
-    places = np.concatenate([parts[1] for parts in got])
+    order = np.argsort(aligned.local, kind="stable")
+    values, positions = aligned.local[order], order + begin
+    cuts = _cut_points(values, positions, x)
+    received = sparse_alltoall(comm, [[values[a:b], positions[a:b]] for a, b in pairwise(cuts)])
+    values = np.concatenate([parts[0] for parts in received])
+    positions = np.concatenate([parts[1] for parts in received])
     # elements from lower ranks lay before: a stable sort keeps equal elements in their order
     order = np.argsort(values, kind="stable")
     sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
     merged = Layout(x.shape, even.grid, [Block(0, sizes)])
     return (
         DistArray(comm, merged, values[order]).redistributed(even),
-        DistArray(comm, merged, places[order]).redistributed(even),
+        DistArray(comm, merged, positions[order]).redistributed(even),
     )
 
 
@@ -67,41 +67,45 @@ def sorted_values(x: DistArray) -> DistArray:
         In even blocks over all ranks.
     """
     comm, even = x.comm, row_layout(x.shape, x.comm.size)
-    held = x.redistributed(even)
-    values = np.sort(held.local)
+    aligned = x.redistributed(even)
+    values = np.sort(aligned.local)
     # equal elements are ordered by their positions after the local sort
-    places = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
-    got = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cut_points(values, places, x))])
-    values = np.sort(np.concatenate([part for (part,) in got]))
+    positions = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
+    received = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cut_points(values, positions, x))])
+    values = np.sort(np.concatenate([part for (part,) in received]))
     sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
     return DistArray(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).redistributed(even)
 
 
-def _cut_points(values: Array, places: Array, x: DistArray) -> list[int]:
+def _cut_points(values: Array, positions: Array, x: DistArray) -> list[int]:
     """The positions at which this rank's sorted elements are cut for the ranks."""
-    splitters = _splitters(values, places, x.comm.size, x)
-    cuts = [0, *(_count_before(values, places, v, p) for v, p in zip(*splitters, strict=True)), values.size]
+    splitters = _splitters(values, positions, x.comm.size, x)
+    cuts = [
+        0,
+        *(_count_before(values, positions, v, p) for v, p in zip(*splitters, strict=True)),
+        values.size,
+    ]
     return cuts + [values.size] * (x.comm.size + 1 - len(cuts))
 
 
-def _splitters(values: Array, places: Array, ranks: int, x: DistArray) -> tuple[Array, Array]:
+def _splitters(values: Array, positions: Array, ranks: int, x: DistArray) -> tuple[Array, Array]:
     """The first element of each rank but the first, with its position, from regular samples of all ranks."""
     at = (np.arange(ranks) * values.size) // ranks if values.size else np.zeros(ranks, int)
     sample: Array = np.zeros(ranks, values.dtype)
     where = np.full(ranks, -1)
     if values.size:
-        sample, where = values[at], places[at]
-    every, whence = allgather(x.comm, sample).reshape(-1), allgather(x.comm, where).reshape(-1)
-    every, whence = every[whence >= 0], whence[whence >= 0]
-    if not every.size:
-        return every, whence
-    first = np.argsort(whence, kind="stable")
-    order = first[np.argsort(every[first], kind="stable")]
-    pick = order[(np.arange(1, ranks) * every.size) // ranks]
-    return every[pick], whence[pick]
+        sample, where = values[at], positions[at]
+    samples, origins = allgather(x.comm, sample).reshape(-1), allgather(x.comm, where).reshape(-1)
+    samples, origins = samples[origins >= 0], origins[origins >= 0]
+    if not samples.size:
+        return samples, origins
+    first = np.argsort(origins, kind="stable")
+    order = first[np.argsort(samples[first], kind="stable")]
+    pick = order[(np.arange(1, ranks) * samples.size) // ranks]
+    return samples[pick], origins[pick]
 
 
-def _count_before(values: Array, places: Array, value: Array, place: Array) -> int:
+def _count_before(values: Array, positions: Array, value: Array, position: Array) -> int:
     """The number of sorted elements before a value at a position."""
     low, high = np.searchsorted(values, value, "left"), np.searchsorted(values, value, "right")
-    return int(low + np.searchsorted(places[low:high], place, "left"))
+    return int(low + np.searchsorted(positions[low:high], position, "left"))

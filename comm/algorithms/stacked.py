@@ -46,13 +46,13 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
     depths = [x.ndim - n for x, n in zip(parts, inner, strict=True)]
     lead, depth = max(zip(parts, depths, strict=True), key=lambda one: (one[1], one[0].layout.grid.ndim))
     outer = np.broadcast_shapes(*(x.shape[:n] for x, n in zip(parts, depths, strict=True)))
-    laid = even_blocks(with_whole_axes(lead.layout, range(depth, lead.ndim)))
-    specs: list[Spec] = list(laid.axes[:depth])
+    even = even_blocks(with_whole_axes(lead.layout, range(depth, lead.ndim)))
+    specs: list[Spec] = list(even.axes[:depth])
     given = []
     for x, n in zip(parts, depths, strict=True):
-        behind = depth - n  # an operand without stack axes stays so
+        skipped = depth - n  # an operand without stack axes stays so
         over = Layout(
-            (*outer[behind:], *x.shape[n:]), laid.grid, [*specs[behind:], *[Whole()] * (x.ndim - n)]
+            (*outer[skipped:], *x.shape[n:]), even.grid, [*specs[skipped:], *[Whole()] * (x.ndim - n)]
         )
         given.append(broadcast_local(x, over))
     comm = lead.comm
@@ -62,9 +62,9 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
         values = np.asarray(some)
         kinds = np.frombuffer(allgather(comm, np.frombuffer(values.dtype.char.encode(), np.uint8)), "S1")
         values = values.astype(np.result_type(*(np.dtype(kind.decode()) for kind in kinds)), copy=False)
-        behind = values.shape[depth:]
+        inner_shape = values.shape[depth:]
         return DistArray(
-            comm, Layout((*outer, *behind), laid.grid, [*specs, *[Whole()] * len(behind)]), values
+            comm, Layout((*outer, *inner_shape), even.grid, [*specs, *[Whole()] * len(inner_shape)]), values
         )
 
     if not isinstance(found, tuple):

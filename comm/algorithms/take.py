@@ -50,18 +50,18 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
     IndexError
         As NumPy's, on all ranks.
     """
-    held, here, layout = _align(x, index, axis)
-    places = _checked_index(here.local, x, axis, here)
-    own = np.moveaxis(held.local, axis, 0)
-    spec = held.layout.axes[axis]
+    aligned, index_part, layout = _align(x, index, axis)
+    indices = _checked_index(index_part.local, x, axis, index_part)
+    elements = np.moveaxis(aligned.local, axis, 0)
+    spec = aligned.layout.axes[axis]
     if isinstance(spec, Whole):
-        found = own[places.reshape(-1)]
+        found = elements[indices.reshape(-1)]
     else:
-        ranks = grid_line(x.comm, held.layout.grid, spec.grid_axis)
-        found = ask_owners(ranks, *_owners(places, held, axis), lambda at: own[at])
-    values = found.reshape(*places.shape, *own.shape[1:])
-    inside = range(places.ndim)
-    values = np.moveaxis(values, tuple(inside), tuple(axis + k for k in inside))
+        ranks = grid_line(x.comm, aligned.layout.grid, spec.grid_axis)
+        found = ask_owners(ranks, *_owners(indices, aligned, axis), lambda at: elements[at])
+    values = found.reshape(*indices.shape, *elements.shape[1:])
+    index_axes = range(indices.ndim)
+    values = np.moveaxis(values, tuple(index_axes), tuple(axis + k for k in index_axes))
     return DistArray(x.comm, layout, values)
 
 
@@ -82,54 +82,58 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
     DistArray
         `x`, or the array that replaces it.
     """
-    held, here, layout = _align(x, index, axis)
-    places = _checked_index(here.local, x, axis, here)
-    own = np.moveaxis(held.local, axis, 0)
+    aligned, index_part, layout = _align(x, index, axis)
+    indices = _checked_index(index_part.local, x, axis, index_part)
+    elements = np.moveaxis(aligned.local, axis, 0)
     given: Array = broadcast_local(values, layout)
-    inside = range(places.ndim)
-    given = np.moveaxis(given, tuple(axis + k for k in inside), tuple(inside))
-    given = given.astype(x.dtype).reshape(places.size, *own.shape[1:])
-    spec = held.layout.axes[axis]
+    index_axes = range(indices.ndim)
+    given = np.moveaxis(given, tuple(axis + k for k in index_axes), tuple(index_axes))
+    given = given.astype(x.dtype).reshape(indices.size, *elements.shape[1:])
+    spec = aligned.layout.axes[axis]
     if isinstance(spec, Whole):
-        own[places.reshape(-1)] = given
-        return held
-    ranks = grid_line(x.comm, held.layout.grid, spec.grid_axis)
-    order, wanted, counts = group_by_owner(*_owners(places, held, axis), ranks.size)
+        elements[indices.reshape(-1)] = given
+        return aligned
+    ranks = grid_line(x.comm, aligned.layout.grid, spec.grid_axis)
+    order, wanted, counts = group_by_owner(*_owners(indices, aligned, axis), ranks.size)
     ends = np.cumsum([0, *counts])
     sends = [[w, given[order[a:b]]] for w, (a, b) in zip(wanted, pairwise(ends), strict=True)]
     # in the order of the index
     for at, some in sparse_alltoallv(ranks, sends, exchange_counts(ranks, counts)):
-        own[at] = some
-    return held
+        elements[at] = some
+    return aligned
 
 
 def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
     """The array without cyclic axes, this rank's share of the index, and the layout of the result."""
-    dealt = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
-    held = x.redistributed(without_cyclic(x.layout)) if dealt else x
-    spec, grid = held.layout.axes[axis], x.layout.grid
+    has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
+    aligned = x.redistributed(without_cyclic(x.layout)) if has_cyclic else x
+    spec, grid = aligned.layout.axes[axis], x.layout.grid
     first = Whole() if isinstance(spec, Whole) else Block(spec.grid_axis)
     axes = [first, *[Whole()] * (index.ndim - 1)]
-    here = index.redistributed(Layout(index.shape, grid, axes))
+    index_part = index.redistributed(Layout(index.shape, grid, axes))
     shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
-    return held, here, Layout(shape, grid, [*held.layout.axes[:axis], *axes, *held.layout.axes[axis + 1 :]])
+    return (
+        aligned,
+        index_part,
+        Layout(shape, grid, [*aligned.layout.axes[:axis], *axes, *aligned.layout.axes[axis + 1 :]]),
+    )
 
 
-def _checked_index(own: Array, x: DistArray, axis: int, index: DistArray) -> Array:
+def _checked_index(elements: Array, x: DistArray, axis: int, index: DistArray) -> Array:
     """The indices without negative ones; an error on all ranks where one is out of bounds."""
-    n, own = x.shape[axis], as_int64(own)
-    wrong = own[(own < -n) | (own >= n)].reshape(-1)
+    n, elements = x.shape[axis], as_int64(elements)
+    wrong = elements[(elements < -n) | (elements >= n)].reshape(-1)
     first = allgather(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
     if first[:, 0].any():
         bad = first[np.argmax(first[:, 0]), 1]
         raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {n}")
-    return np.where(own < 0, own + n, own).astype(np.intp, copy=False)
+    return np.where(elements < 0, elements + n, elements).astype(np.intp, copy=False)
 
 
-def _owners(places: Array, x: DistArray, axis: int) -> tuple[Array, Array]:
+def _owners(indices: Array, x: DistArray, axis: int) -> tuple[Array, Array]:
     """The parts that own indices of an axis, and the indices within their owners."""
     part = x.layout.parts[axis]
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
-    flat = places.reshape(-1)
+    flat = indices.reshape(-1)
     owners = np.searchsorted(starts[1:], flat, "right")  # past the empty ones
     return owners, flat - starts[owners]

@@ -51,9 +51,9 @@ def read_view(
         The elements; they may share the memory of `x`.
     """
     if index is not None:
-        held = x.redistributed(without_cyclic(x.layout))
+        aligned = x.redistributed(without_cyclic(x.layout))
         found = empty_like(x, row_layout(_points(shape, index), x.comm.size))
-        _copy(x.comm, (held, _side(held, shape, index)), (found, _whole_side(found)))
+        _copy(x.comm, (aligned, _side(aligned, shape, index)), (found, _whole_side(found)))
         x = found
     return _in_shape(_viewed_as(x, dtype), wanted)
 
@@ -76,9 +76,9 @@ def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, value
         The array, in its layout.
     """
     points = tuple(x.shape if index is None else _points(shape, index))
-    several = x.dtype.itemsize // values.dtype.itemsize
-    given = _in_shape(values, points if several == 1 else (*points, several))
-    if several > 1:  # the parts of an element must lie together
+    ratio = x.dtype.itemsize // values.dtype.itemsize
+    given = _in_shape(values, points if ratio == 1 else (*points, ratio))
+    if ratio > 1:  # the parts of an element must lie together
         axes = [*without_cyclic(given.layout).axes[:-1], Whole()]
         given = given.redistributed(Layout(given.shape, given.layout.grid, axes))
         layout = Layout(points, given.layout.grid, axes[:-1])
@@ -88,9 +88,9 @@ def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, value
         given = DistArray(x.comm, given.layout, given.block.view(x.dtype))
     if index is None:
         return given.redistributed(x.layout)
-    held = x.redistributed(without_cyclic(x.layout))
-    _copy(x.comm, (given, _whole_side(given)), (held, _side(held, shape, index)))
-    return held.redistributed(x.layout)
+    aligned = x.redistributed(without_cyclic(x.layout))
+    _copy(x.comm, (given, _whole_side(given)), (aligned, _side(aligned, shape, index)))
+    return aligned.redistributed(x.layout)
 
 
 def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
@@ -99,13 +99,13 @@ def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
 
 def _viewed_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
     """The same bytes as elements of another dtype; smaller ones get an axis of their own."""
-    several = x.dtype.itemsize // dtype.itemsize
+    ratio = x.dtype.itemsize // dtype.itemsize
     block = np.ascontiguousarray(x.block)
-    if several == 1:
+    if ratio == 1:
         return DistArray(x.comm, x.layout, block.view(dtype).reshape(x.block.shape))
     at = x.layout
-    layout = Layout((*at.shape, several), at.grid, [*at.axes, Whole()], [*at.halo, (0, 0)])
-    return DistArray(x.comm, layout, block.reshape(-1).view(dtype).reshape(*x.block.shape, several))
+    layout = Layout((*at.shape, ratio), at.grid, [*at.axes, Whole()], [*at.halo, (0, 0)])
+    return DistArray(x.comm, layout, block.reshape(-1).view(dtype).reshape(*x.block.shape, ratio))
 
 
 def _points(shape: Sequence[int], index: Windowed) -> tuple[int, ...]:
@@ -139,5 +139,5 @@ def _copy(comm: Communicator, source: tuple[DistArray, Side], target: tuple[Dist
 
 def _transposed_memory(x: DistArray, side: Side) -> Array:
     """This rank's memory with the axes of the moved window."""
-    turned = x.block.transpose([k for k in side.view if k is not None])
-    return turned[tuple(None if k is None else slice(None) for k in side.view)]
+    transposed = x.block.transpose([k for k in side.view if k is not None])
+    return transposed[tuple(None if k is None else slice(None) for k in side.view)]

@@ -61,39 +61,39 @@ def halo_exchange(
     LayoutError
         When `widths` are wider than the layout's halo or, along a periodic axis, than the array.
     """
-    wide = layout.halo if widths is None else widths_of(widths, layout.ndim)
-    round_ = (periodic,) * layout.ndim if isinstance(periodic, bool) else tuple(periodic)
-    if len(round_) != layout.ndim:
-        raise LayoutError(f"{len(round_)} axes are said to be periodic or not, of {layout.ndim}")
-    for axis, (asked, there) in enumerate(zip(wide, layout.halo, strict=True)):
+    wanted = layout.halo if widths is None else widths_of(widths, layout.ndim)
+    periodic_axes = (periodic,) * layout.ndim if isinstance(periodic, bool) else tuple(periodic)
+    if len(periodic_axes) != layout.ndim:
+        raise LayoutError(f"{len(periodic_axes)} axes are said to be periodic or not, of {layout.ndim}")
+    for axis, (asked, there) in enumerate(zip(wanted, layout.halo, strict=True)):
         if asked[0] > there[0] or asked[1] > there[1]:
             raise LayoutError(f"a halo of {asked} is wanted on axis {axis}, and the layout has {there}")
-        if round_[axis] and max(asked) > layout.shape[axis]:
+        if periodic_axes[axis] and max(asked) > layout.shape[axis]:
             raise LayoutError(f"a periodic halo of {asked} is wider than axis {axis} of {layout.shape}")
-    if rim < math.inf and any(round_):
+    if rim < math.inf and any(periodic_axes):
         raise LayoutError("a periodic array has no ends")
     if any(isinstance(part, CyclicAxis) for part in layout.parts):
         rim = math.inf  # positions in memory do not tell the distance to the ends
-    own = [Run(s.start, s.stop - s.start) for s in layout.owned(rank)]
-    ends = _array_ends(layout, rank, own)
+    owned = [Run(s.start, s.stop - s.start) for s in layout.owned(rank)]
+    ends = _array_ends(layout, rank, owned)
     sends: dict[int, list[Box]] = {}
     receives: dict[int, list[Box]] = {}
-    kept: list[tuple[Box, Box]] = []
-    for direction in _directions(wide, corners):
+    local_copies: list[tuple[Box, Box]] = []
+    for direction in _directions(wanted, corners):
         back: Direction = tuple(-d for d in direction)
-        mine, theirs = _sent_box(own, wide, direction), _halo_box(own, wide, back)
-        to, origin = (_neighbour(layout, rank, d, round_) for d in (direction, back))
-        if not all(run.size for run in mine):
+        sent, filled = _sent_box(owned, wanted, direction), _halo_box(owned, wanted, back)
+        receiver, sender = (_neighbour(layout, rank, d, periodic_axes) for d in (direction, back))
+        if not all(run.size for run in sent):
             continue  # without elements here, and so at the neighbours along this direction
-        if to == rank:
-            kept.append((mine, theirs))
+        if receiver == rank:
+            local_copies.append((sent, filled))
             continue
         # Received boxes are listed by the direction of the message, as their sender lists them.
-        if to is not None:
-            sends.setdefault(to, []).extend(_near_ends(mine, ends, rim))
-        if origin is not None:
-            receives.setdefault(origin, []).extend(_near_ends(theirs, ends, rim))
-    return Exchange(rank, _transfers(sends), _transfers(receives), tuple(kept))
+        if receiver is not None:
+            sends.setdefault(receiver, []).extend(_near_ends(sent, ends, rim))
+        if sender is not None:
+            receives.setdefault(sender, []).extend(_near_ends(filled, ends, rim))
+    return Exchange(rank, _transfers(sends), _transfers(receives), tuple(local_copies))
 
 
 def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Direction]:
@@ -107,19 +107,19 @@ def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Di
 
 def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequence[bool]) -> int | None:
     """The rank in a direction along the array's axes."""
-    steps, round_ = [0] * layout.grid.ndim, [False] * layout.grid.ndim
+    steps, periodic_axes = [0] * layout.grid.ndim, [False] * layout.grid.ndim
     for spec, step, goes_round in zip(layout.axes, direction, periodic, strict=True):
         if not isinstance(spec, Whole):
-            steps[spec.grid_axis], round_[spec.grid_axis] = step, goes_round
+            steps[spec.grid_axis], periodic_axes[spec.grid_axis] = step, goes_round
         elif step and not goes_round:
             return None
-    return layout.grid.neighbour(rank, steps, round_)
+    return layout.grid.neighbour(rank, steps, periodic_axes)
 
 
-def _sent_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
+def _sent_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
     """The own elements of which the neighbour in a direction has a copy."""
     box = []
-    for run, (before, after), step in zip(own, widths, direction, strict=True):
+    for run, (before, after), step in zip(owned, widths, direction, strict=True):
         if step < 0:
             run = Run(run.start, after)
         elif step > 0:
@@ -128,10 +128,10 @@ def _sent_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: 
     return tuple(box)
 
 
-def _halo_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
+def _halo_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
     """The part of the halo that holds a copy of the elements of the neighbour in a direction."""
     box = []
-    for run, (before, after), step in zip(own, widths, direction, strict=True):
+    for run, (before, after), step in zip(owned, widths, direction, strict=True):
         if step < 0:
             run = Run(run.start - before, before)
         elif step > 0:
@@ -140,10 +140,10 @@ def _halo_box(own: Sequence[Run], widths: Sequence[tuple[int, int]], direction: 
     return tuple(box)
 
 
-def _array_ends(layout: Layout, rank: int, own: Sequence[Run]) -> list[tuple[int, int]]:
+def _array_ends(layout: Layout, rank: int, owned: Sequence[Run]) -> list[tuple[int, int]]:
     """The begin and end of the array along each axis, in coordinates of this rank's memory."""
     first = [runs[0].start if runs else 0 for runs in layout.runs(rank)]
-    begin = [run.start - low for run, low in zip(own, first, strict=True)]
+    begin = [run.start - low for run, low in zip(owned, first, strict=True)]
     return [(low, low + extent) for low, extent in zip(begin, layout.shape, strict=True)]
 
 

@@ -22,7 +22,7 @@ __all__ = ["PersistentExchanges"]
 
 _KEPT = 8  # combinations of addresses
 
-_Held = Sequence[tuple[Exchange, Array, Array]]
+_Items = Sequence[tuple[Exchange, Array, Array]]
 _Packed = tuple[int, Box, Array]  # number of the exchange, box of its array, contiguous buffer
 
 
@@ -32,8 +32,8 @@ class _Prepared:
 
     comm: Communicator
     persistent_messages: PersistentMessages
-    going: tuple[_Packed, ...]
-    coming: tuple[_Packed, ...]
+    packed_sends: tuple[_Packed, ...]
+    packed_receives: tuple[_Packed, ...]
 
 
 class PersistentExchanges:
@@ -49,24 +49,24 @@ class PersistentExchanges:
         self.known: dict[Any, _Prepared | None] = {}
         self._supported = True
 
-    def start(self, comm: Communicator, held: _Held) -> PendingExchange:
+    def start(self, comm: Communicator, items: _Items) -> PendingExchange:
         """Begin the exchanges, as `start_exchanges`."""
-        key = tuple([(a.__array_interface__["data"][0], a.shape, a.strides) for x in held for a in x[1:]])
+        key = tuple([(a.__array_interface__["data"][0], a.shape, a.strides) for x in items for a in x[1:]])
         found = self.known.get(key)
         if found is None or found.comm is not comm:
-            found = self._prepare(comm, held, key)
+            found = self._prepare(comm, items, key)
             if found is None:
-                return start_exchanges(comm, held)
-        for k, box, packed in found.going:
-            packed[...] = box_view(held[k][1], box)
-        request = found.persistent_messages.begin((held, found))
-        for plan, source, target in held:
+                return start_exchanges(comm, items)
+        for k, box, packed in found.packed_sends:
+            packed[...] = box_view(items[k][1], box)
+        request = found.persistent_messages.begin((items, found))
+        for plan, source, target in items:
             for here, there in plan.local_copies:
                 box_view(target, there)[...] = box_view(source, here)
-        arriving = tuple([(box_view(held[k][2], box), packed) for k, box, packed in found.coming])
+        arriving = tuple([(box_view(items[k][2], box), packed) for k, box, packed in found.packed_receives])
         return PendingExchange(comm, (request,), arriving)
 
-    def _prepare(self, comm: Communicator, held: _Held, key: Any) -> _Prepared | None:
+    def _prepare(self, comm: Communicator, items: _Items, key: Any) -> _Prepared | None:
         """Prepare the messages when their addresses are met for the second time."""
         if not self._supported:
             return None
@@ -75,22 +75,22 @@ class PersistentExchanges:
                 self.known.clear()
             self.known[key] = None
             return None
-        sends, going = _messages(held, True)
-        receives, coming = _messages(held, False)
+        sends, packed_sends = _messages(items, True)
+        receives, packed_receives = _messages(items, False)
         starter = comm.persistent_messages(sends, receives)
         if starter is None:
             self._supported = False
             return None
-        found = self.known[key] = _Prepared(comm, starter, going, coming)
+        found = self.known[key] = _Prepared(comm, starter, packed_sends, packed_receives)
         return found
 
 
 def _messages(
-    held: _Held, sent: bool
+    items: _Items, sent: bool
 ) -> tuple[tuple[tuple[int, tuple[Array, ...]], ...], tuple[_Packed, ...]]:
     """The windows that are sent to or received from each rank, and those that are packed in buffers."""
     boxes: dict[int, list[tuple[int, Box, Array]]] = {}
-    for k, (plan, source, target) in enumerate(held):
+    for k, (plan, source, target) in enumerate(items):
         for transfer in plan.sends if sent else plan.receives:
             array = source if sent else target
             boxes.setdefault(transfer.peer, []).extend(

@@ -163,11 +163,11 @@ class _Check:
         """Match a message with its other end, or store it until that comes."""
         end = _End(rank, step)
         if isinstance(step, Send):
-            key, mine, others = (rank, step.peer, step.tag), self._sends, self._receives
+            key, same, others = (rank, step.peer, step.tag), self._sends, self._receives
         else:
-            key, mine, others = (step.peer, rank, step.tag), self._receives, self._sends
+            key, same, others = (step.peer, rank, step.tag), self._receives, self._sends
         if not others[key]:
-            mine[key].append(end)
+            same[key].append(end)
             return end
         other = others[key].popleft()
         end.matched = other.matched = True

@@ -86,9 +86,9 @@ class Side:
         """The part of an axis that a rank owns."""
         return 0 if along.of is None else self._of(rank)[0][along.of]
 
-    def at(self, parts: Iterable[int], spare: dict[int, int]) -> int:
+    def at(self, parts: Iterable[int], copy_coords: dict[int, int]) -> int:
         """The rank that owns some parts of the axes, at given coordinates of the replicated grid axes."""
-        coords = [spare.get(g, 0) for g in range(self.layout.grid.ndim)]
+        coords = [copy_coords.get(g, 0) for g in range(self.layout.grid.ndim)]
         for along, part in zip(self.along, parts, strict=True):
             if along.grid is not None:
                 coords[along.grid] = part
@@ -182,11 +182,11 @@ def move(source: Side, target: Side, rank: int) -> Exchange:
         ranks = source.layout.grid.size, target.layout.grid.size
         raise LayoutError(f"from {ranks[0]} ranks to {ranks[1]}: both grids must have all")
     sends, receives = [], []
-    kept: list[tuple[Box, Box]] = []
+    local_copies: list[tuple[Box, Box]] = []
     for peer, runs in _receivers(source, target, rank):
         here = source.boxes(rank, runs)
         if peer == rank:
-            kept = list(zip(here, target.boxes(rank, runs), strict=True))
+            local_copies = list(zip(here, target.boxes(rank, runs), strict=True))
         else:
             sends.append(Transfer(peer, here))
     for peer, runs in _senders(source, target, rank):
@@ -196,31 +196,35 @@ def move(source: Side, target: Side, rank: int) -> Exchange:
     def turn(transfer: Transfer) -> int:  # the next rank first, so that not all send to rank 0 at once
         return (transfer.peer - rank) % source.layout.grid.size
 
-    return Exchange(rank, tuple(sorted(sends, key=turn)), tuple(sorted(receives, key=turn)), tuple(kept))
+    return Exchange(
+        rank, tuple(sorted(sends, key=turn)), tuple(sorted(receives, key=turn)), tuple(local_copies)
+    )
 
 
 def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
     """The ranks that receive something from `rank`, and for each axis the points that they receive."""
-    grid, spare = source.layout.grid, source.layout.copy_axes
-    to, open_ = target.layout.grid, target.layout.copy_axes
-    same = grid == to
-    if not same and any(grid.shape[g] > 1 for g in spare):
+    grid, source_copies = source.layout.grid, source.layout.copy_axes
+    target_grid, target_copies = target.layout.grid, target.layout.copy_axes
+    same = grid == target_grid
+    if not same and any(grid.shape[g] > 1 for g in source_copies):
         yield from _receivers_from_copies(source, target, rank)
         return
     coords = grid.coords(rank)
-    meetings: list[_Overlaps] = []
+    axis_overlaps: list[_Overlaps] = []
     for a, b in zip(source.along, target.along, strict=True):
         part = source.part(a, rank)
-        if same and b.grid is not None and b.grid in spare:
+        if same and b.grid is not None and b.grid in source_copies:
             # Ranks elsewhere along this grid axis receive from a copy there.
-            meetings.append(_overlaps(a.axis, part, b.axis, [coords[b.grid]]))
+            axis_overlaps.append(_overlaps(a.axis, part, b.axis, [coords[b.grid]]))
         else:
-            meetings.append(_overlaps(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
-    copies = [(coords[g],) if same and g in spare else range(to.shape[g]) for g in open_]
-    for met in product(*meetings):
+            axis_overlaps.append(_overlaps(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
+    copies = [
+        (coords[g],) if same and g in source_copies else range(target_grid.shape[g]) for g in target_copies
+    ]
+    for overlaps in product(*axis_overlaps):
         for where in product(*copies):
-            peer = target.at((part for part, _ in met), dict(zip(open_, where, strict=True)))
-            yield peer, [runs for _, runs in met]
+            peer = target.at((part for part, _ in overlaps), dict(zip(target_copies, where, strict=True)))
+            yield peer, [runs for _, runs in overlaps]
 
 
 def _receivers_from_copies(
@@ -231,23 +235,23 @@ def _receivers_from_copies(
 
     Along the grid axis of the target on which ranks are neighbours in number only such ranks are visited.
     """
-    to, open_ = target.layout.grid, target.layout.copy_axes
-    line = max(g for g, n in enumerate(to.shape) if n > 1)
-    span, along = range(to.shape[line]), None
-    meetings: list[_Overlaps] = []
+    target_grid, target_copies = target.layout.grid, target.layout.copy_axes
+    line = max(g for g, n in enumerate(target_grid.shape) if n > 1)
+    candidates, along = range(target_grid.shape[line]), None
+    axis_overlaps: list[_Overlaps] = []
     for k, (a, b) in enumerate(zip(source.along, target.along, strict=True)):
         part = source.part(a, rank)
         if b.grid == line:
-            span, along = overlapping_range(a.axis, part, b.axis), k
-            meetings.append([(0, ())])
+            candidates, along = overlapping_range(a.axis, part, b.axis), k
+            axis_overlaps.append([(0, ())])
         else:
-            meetings.append(_overlaps(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
-    copies = [(0,) if g == line else range(to.shape[g]) for g in open_]
-    for met in product(*meetings):
+            axis_overlaps.append(_overlaps(a.axis, part, b.axis, peers(a.axis, part, b.axis)))
+    copies = [(0,) if g == line else range(target_grid.shape[g]) for g in target_copies]
+    for overlaps in product(*axis_overlaps):
         for where in product(*copies):
-            first = target.at((part for part, _ in met), dict(zip(open_, where, strict=True)))
-            points = [runs for _, runs in met]
-            for place in _offsets_beside(source.layout, rank, first, span):
+            first = target.at((part for part, _ in overlaps), dict(zip(target_copies, where, strict=True)))
+            points = [runs for _, runs in overlaps]
+            for place in _offsets_beside(source.layout, rank, first, candidates):
                 if along is not None:
                     a, b = source.along[along], target.along[along]
                     points[along] = overlap(a.axis, source.part(a, rank), b.axis, place)
@@ -255,12 +259,12 @@ def _receivers_from_copies(
                     yield first + place, list(points)
 
 
-def _offsets_beside(layout: Layout, rank: int, first: int, span: range) -> Iterator[int]:
+def _offsets_beside(layout: Layout, rank: int, first: int, candidates: range) -> Iterator[int]:
     """The offsets from `first` of ranks with the coordinates of `rank` along the replicated grid axes."""
     grid, coords = layout.grid, layout.grid.coords(rank)
     g = max(layout.copy_axes, key=grid.shape.__getitem__)
     length = math.prod(grid.shape[g + 1 :])
-    runs = clip(coords[g] * length - first, length, length * grid.shape[g], span.start, span.stop)
+    runs = clip(coords[g] * length - first, length, length * grid.shape[g], candidates.start, candidates.stop)
     for run in runs:
         for turn in range(run.repeats):
             for place in range(run.start + turn * run.step, run.start + turn * run.step + run.length):
@@ -272,13 +276,13 @@ def _offsets_beside(layout: Layout, rank: int, first: int, span: range) -> Itera
 def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
     """The ranks that send something to `rank`, and for each axis the points that they send."""
     coords = source.layout.grid.coords(rank)
-    meetings = []
+    axis_overlaps = []
     for a, b in zip(source.along, target.along, strict=True):
         part = target.part(b, rank)
-        meetings.append(_overlaps(b.axis, part, a.axis, peers(b.axis, part, a.axis)))
-    for met in product(*meetings):
-        peer = source.at((part for part, _ in met), {g: coords[g] for g in source.layout.copy_axes})
-        yield peer, [runs for _, runs in met]
+        axis_overlaps.append(_overlaps(b.axis, part, a.axis, peers(b.axis, part, a.axis)))
+    for overlaps in product(*axis_overlaps):
+        peer = source.at((part for part, _ in overlaps), {g: coords[g] for g in source.layout.copy_axes})
+        yield peer, [runs for _, runs in overlaps]
 
 
 def _overlaps(a: Axis, part: int, b: Axis, others: Iterator[int] | Sequence[int]) -> _Overlaps:

@@ -77,11 +77,11 @@ class ProcessGrid:
 
     def neighbour(self, rank: int, steps: Sequence[int], periodic: Sequence[bool] = ()) -> int | None:
         """The rank at a distance along each axis; None beyond an end of an axis that is not periodic."""
-        round_ = tuple(periodic) or (False,) * self.ndim
+        periodic_axes = tuple(periodic) or (False,) * self.ndim
         if len(steps) != self.ndim:
             raise GridError(f"steps along {len(steps)} axes were given in grid {self.shape}")
         there = []
-        for c, step, n, goes_round in zip(self.coords(rank), steps, self.shape, round_, strict=True):
+        for c, step, n, goes_round in zip(self.coords(rank), steps, self.shape, periodic_axes, strict=True):
             place = c + step
             if not 0 <= place < n:
                 if not goes_round:
@@ -180,17 +180,17 @@ def _choose(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
     whole = math.prod(extents)  # surfaces are counted in elements: whole numbers
 
     @cache
-    def best(axis: int, left: int) -> tuple[int, int, tuple[int, ...]]:
+    def best(axis: int, ranks_left: int) -> tuple[int, int, tuple[int, ...]]:
         """Busy ranks (negative), surface, and parts (negative) along the axes from `axis` on."""
         n = extents[axis] if axis < len(extents) else 1
         if axis >= len(extents) - 1:
-            return -min(left, n), (left - 1) * whole // n, (-left,) * bool(extents)
+            return -min(ranks_left, n), (ranks_left - 1) * whole // n, (-ranks_left,) * bool(extents)
         choices = []
         for parts in (
-            divisors if axis < len(extents) - 2 else _best_candidates(n, extents[-1], left, divisors)
+            divisors if axis < len(extents) - 2 else _best_candidates(n, extents[-1], ranks_left, divisors)
         ):
-            if left % parts == 0:
-                busy, surface, rest = best(axis + 1, left // parts)
+            if ranks_left % parts == 0:
+                busy, surface, rest = best(axis + 1, ranks_left // parts)
                 choices.append((busy * min(parts, n), surface + (parts - 1) * whole // n, (-parts, *rest)))
         return min(choices)
 

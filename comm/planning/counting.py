@@ -122,8 +122,8 @@ def _phases(made: Program) -> Iterator[Phase]:
         counts = step.counts()
         messages = max(counts.messages_sent, counts.messages_received)
         nbytes = max(counts.bytes_sent, counts.bytes_received)
-        together: tuple[Collective, ...] = ()
+        collectives: tuple[Collective, ...] = ()
         if isinstance(step, Reduce):
-            together = (Collective("allreduce", len(step.ranks), counts.collective_bytes),)
-        if messages or together:
-            yield Phase(messages=messages, nbytes=nbytes, collectives=together, steps=0)
+            collectives = (Collective("allreduce", len(step.ranks), counts.collective_bytes),)
+        if messages or collectives:
+            yield Phase(messages=messages, nbytes=nbytes, collectives=collectives, steps=0)

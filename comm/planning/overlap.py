@@ -176,8 +176,8 @@ def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
     """The points whose indices along an axis lie in an interval."""
     if ix.stride > 0:
         return -((ix.offset - start) // ix.stride), -((ix.offset - stop) // ix.stride)
-    ahead = -ix.stride
-    return -((stop - 1 - ix.offset) // ahead), (ix.offset - start) // ahead + 1
+    step = -ix.stride
+    return -((stop - 1 - ix.offset) // step), (ix.offset - start) // step + 1
 
 
 def _restricted(stmt: Compute, box: Box) -> Compute:

@@ -18,8 +18,8 @@ def check_equal(comm: Communicator, value: Any, what: str) -> None:
     """Raise `MismatchError` on all ranks unless their values are equal, by a hash of the ``repr``."""
     if comm.size == 1:
         return
-    own = int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest()) >> 2
-    ends = np.array([own, -own])
+    code = int.from_bytes(blake2b(repr(value).encode(), digest_size=8).digest()) >> 2
+    ends = np.array([code, -code])
     comm.allreduce(ends, ends, "max")
     if ends[0] != -ends[1]:
         raise MismatchError(f"ranks disagree on {what}: rank {comm.rank} of {comm.size} has {value}")

@@ -267,13 +267,16 @@ class MpiCommunicator:
                     if nbytes(parts):
                         self.counts.message(sent, nbytes(parts))
         self._synchronise(("alltoallw",))
-        going, coming = (
+        send_types, receive_types = (
             [absolute_type(parts) for parts in sends],
             [absolute_type(parts) for parts in receives],
         )
-        counts, places = [1] * self.size, [0] * self.size
-        self._comm.Alltoallw([MPI.BOTTOM, counts, places, going], [MPI.BOTTOM, counts, places, coming])
-        for kind in going + coming:
+        counts, displacements = [1] * self.size, [0] * self.size
+        self._comm.Alltoallw(
+            [MPI.BOTTOM, counts, displacements, send_types],
+            [MPI.BOTTOM, counts, displacements, receive_types],
+        )
+        for kind in send_types + receive_types:
             kind.Free()
 
     def barrier(self) -> None:

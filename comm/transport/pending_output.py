@@ -53,12 +53,12 @@ def _unread_bytes(descriptor: int) -> int:
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISFIFO(mode):
-            asked = termios.FIONREAD
+            request = termios.FIONREAD
         elif stat.S_ISSOCK(mode):
-            asked = termios.TIOCOUTQ
+            request = termios.TIOCOUTQ
         else:
             return 0
-        (found,) = struct.unpack("i", fcntl.ioctl(descriptor, asked, b"\0" * 4))
+        (found,) = struct.unpack("i", fcntl.ioctl(descriptor, request, b"\0" * 4))
     except OSError:
         return 0
     return int(found)

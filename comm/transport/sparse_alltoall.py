@@ -23,10 +23,10 @@ __all__ = [
 
 def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
     """The elements that each rank sends to this one, from the numbers that this one sends to each."""
-    going, coming = np.array(counts, np.int64), np.zeros(comm.size, np.int64)
+    sent, received = np.array(counts, np.int64), np.zeros(comm.size, np.int64)
     places = [slice(k, k + 1) for k in range(comm.size)]
-    comm.alltoallw([[going[at]] for at in places], [[coming[at]] for at in places])
-    return [int(n) for n in coming]
+    comm.alltoallw([[sent[at]] for at in places], [[received[at]] for at in places])
+    return [int(n) for n in received]
 
 
 def sparse_alltoallv(
@@ -49,21 +49,21 @@ def sparse_alltoallv(
     list of lists of ndarray
         For each rank the arrays received from it; those of this rank are the ones given.
     """
-    got: list[list[Array]] = []
+    received: list[list[Array]] = []
     requests = []
     for peer, count in enumerate(counts):
         if peer == comm.rank:
-            got.append(list(sends[peer]))
+            received.append(list(sends[peer]))
             continue
-        got.append([np.empty((count, *part.shape[1:]), part.dtype) for part in sends[peer]])
-        if nbytes(got[peer]):
-            requests.append(comm.irecv(got[peer], peer, INTERNAL_TAG))
+        received.append([np.empty((count, *part.shape[1:]), part.dtype) for part in sends[peer]])
+        if nbytes(received[peer]):
+            requests.append(comm.irecv(received[peer], peer, INTERNAL_TAG))
     for step in range(1, comm.size):  # the next rank first, so that not all send to rank 0 at once
         peer = (comm.rank + step) % comm.size
         if nbytes(sends[peer]):
             requests.append(comm.isend(sends[peer], peer, INTERNAL_TAG))
     comm.waitall(requests)
-    return got
+    return received
 
 
 def sparse_alltoall(comm: Communicator, sends: Sequence[Sequence[Array]]) -> list[list[Array]]:

@@ -372,9 +372,9 @@ def _bytes(parts: Sequence[Array]) -> bytes:
 
 
 def _fill(parts: Sequence[Array], data: bytes) -> None:
-    place_ = 0
+    begin = 0
     for part in parts:
         if part.size:
-            values: Array = np.frombuffer(data, part.dtype, part.size, place_)
+            values: Array = np.frombuffer(data, part.dtype, part.size, begin)
             part[...] = values.reshape(part.shape)
-            place_ += part.nbytes
+            begin += part.nbytes

@@ -125,19 +125,19 @@ def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[i
             continue
         if ix.axis is None:
             return "one place is read of an axis that is dealt out"
-        other, into = domain.axes[ix.axis], domain.parts[ix.axis]
+        other, points_axis = domain.axes[ix.axis], domain.parts[ix.axis]
         if isinstance(other, Whole) or other.grid_axis != spec.grid_axis:
             return "axes meet that are dealt out over different axes of the grid"
-        if isinstance(part, CyclicAxis) or isinstance(into, CyclicAxis):
-            if part != into or (ix.offset, ix.stride) != (0, 1):
+        if isinstance(part, CyclicAxis) or isinstance(points_axis, CyclicAxis):
+            if part != points_axis or (ix.offset, ix.stride) != (0, 1):
                 return "axes meet that are dealt out differently"
             widths.append((0, 0))
             continue
-        width = _axis_halo(into, part, ix.offset, ix.stride)
+        width = _axis_halo(points_axis, part, ix.offset, ix.stride)
         if max(width) > part.smallest():
             return f"a halo of {max(width)} elements would be wider than a block of {part.smallest()}"
         if max(width) > WIDE:  # perhaps a short slice of a long array, far from its points
-            read = abs(ix.stride) * _largest_part(into)
+            read = abs(ix.stride) * _largest_part(points_axis)
             if max(width) > TIMES * read:
                 return f"a halo of {max(width)} elements would be wide where {read} are read"
         widths.append(width)
@@ -145,32 +145,35 @@ def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[i
 
 
 @lru_cache(maxsize=4096)
-def _axis_halo(into: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
+def _axis_halo(points_axis: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
     """The elements before and after its own part that a rank needs of an axis for its points of another."""
-    (a, first, pace), (b, begin, step) = _base_axis(into), _base_axis(part)
+    (a, first, pace), (b, begin, step) = _base_axis(points_axis), _base_axis(part)
     if a == b and pace == step * stride:
         shift = begin + step * offset - first
         return -(min(0, shift) // step), -(-max(0, shift) // step)
     before = after = 0
-    for c in _decisive_parts(into, into.size_changes() | part.size_changes()):
-        if into.low(c) >= into.high(c):
+    for c in _decisive_parts(points_axis, points_axis.size_changes() | part.size_changes()):
+        if points_axis.low(c) >= points_axis.high(c):
             continue
-        ends = offset + stride * into.low(c), offset + stride * (into.high(c) - 1)
+        ends = offset + stride * points_axis.low(c), offset + stride * (points_axis.high(c) - 1)
         before = max(before, part.low(c) - min(ends))
         after = max(after, max(ends) + 1 - part.high(c))
     return before, after
 
 
-def _decisive_parts(into: BlockAxis, bends: Iterable[int]) -> list[int]:
+def _decisive_parts(points_axis: BlockAxis, bends: Iterable[int]) -> list[int]:
     """The parts at which the needs of all are largest: in between they change linearly."""
-    near = {c + d for c in {0, into.parts - 1, *bends} for d in (-1, 0, 1)}
-    return [c for c in near if 0 <= c < into.parts]
+    near = {c + d for c in {0, points_axis.parts - 1, *bends} for d in (-1, 0, 1)}
+    return [c for c in near if 0 <= c < points_axis.parts]
 
 
 @lru_cache(maxsize=4096)
-def _largest_part(into: BlockAxis) -> int:
+def _largest_part(points_axis: BlockAxis) -> int:
     """The points of the part with most."""
-    return max(into.high(c) - into.low(c) for c in _decisive_parts(into, into.size_changes()))
+    return max(
+        points_axis.high(c) - points_axis.low(c)
+        for c in _decisive_parts(points_axis, points_axis.size_changes())
+    )
 
 
 def _domain_from(window: Window, layout: Layout) -> Layout | None:

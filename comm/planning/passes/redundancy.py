@@ -55,26 +55,26 @@ def _flow(
     region: Region, valid: Mapping[str, ValidHalos]
 ) -> tuple[list[Stmt], dict[str, ValidHalos], list[Stmt]]:
     """The statements without needless exchanges, the halos valid at the end, and the removed statements."""
-    now, body, gone = dict(valid), [], []
+    valid_halos, body, removed = dict(valid), [], []
     shapes = {array.name: array.shape for array in region.arrays}
     for stmt in region.body:
         exchanged = _halo(stmt)
         if exchanged is not None:
             name, halo = exchanged
-            there = now.get(name, ValidHalos())
+            there = valid_halos.get(name, ValidHalos())
             if there.has(halo):
-                gone.append(stmt)
+                removed.append(stmt)
                 continue
-            now[name] = there.exchanged(halo)
+            valid_halos[name] = there.exchanged(halo)
         elif isinstance(stmt, Call) and stmt.op == "comm.frame":
             # the hole is written before it is read
-            now[stmt.writes[0].array] = now.get(stmt.reads[0].array, ValidHalos())
+            valid_halos[stmt.writes[0].array] = valid_halos.get(stmt.reads[0].array, ValidHalos())
         else:
-            for name in _written(stmt) & now.keys():
+            for name in _written(stmt) & valid_halos.keys():
                 # no rank writes near the ends
-                now[name] = now[name].written(_untouched(stmt, shapes[name]))
+                valid_halos[name] = valid_halos[name].written(_untouched(stmt, shapes[name]))
         body.append(stmt)
-    return body, {name: there for name, there in now.items() if there}, gone
+    return body, {name: there for name, there in valid_halos.items() if there}, removed
 
 
 def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
@@ -89,11 +89,11 @@ def still_valid(valid: Mapping[str, ValidHalos]) -> Pass:
     exchange."""
 
     def fn(region: Region, log: Log) -> Region:
-        body, _, gone = _flow(region, valid)
-        for stmt in gone:
+        body, _, removed = _flow(region, valid)
+        for stmt in removed:
             name, _ = _halo(stmt) or ("", None)
             log.done("still valid", f"the halo of {name} is still valid: not sent again", _loc(stmt))
-        return replace(region, body=tuple(body)) if gone else region
+        return replace(region, body=tuple(body)) if removed else region
 
     return Pass("still valid", fn)
 
@@ -108,7 +108,7 @@ def _wider(region: Region, log: Log) -> Region:
     """Merge exchanges of one halo between which nothing is written."""
     body, arrays = list(region.body), {a.name: a for a in region.arrays}
     last: dict[str, int] = {}
-    gone: set[int] = set()
+    removed: set[int] = set()
     for k, stmt in enumerate(body):
         exchanged = _halo(stmt)
         if exchanged is None:
@@ -122,9 +122,11 @@ def _wider(region: Region, log: Log) -> Region:
         _, before = _halo(body[last[name]]) or ("", halo)
         if not halo.within(before):
             body[last[name]] = _exchange(arrays[name], before | halo, _loc(body[last[name]]))
-        gone.add(k)
+        removed.add(k)
         log.done("wider", f"the halo of {name} is exchanged once for several reads", _loc(stmt))
-    return replace(region, body=tuple(s for k, s in enumerate(body) if k not in gone)) if gone else region
+    return (
+        replace(region, body=tuple(s for k, s in enumerate(body) if k not in removed)) if removed else region
+    )
 
 
 WIDER = Pass("wider", _wider)
@@ -245,7 +247,7 @@ def _again(region: Region, log: Log) -> Region:
     """Remove redistributions of arrays that have been redistributed alike and not changed since."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
-    once = _written_once(region)
+    written_once = _written_once(region)
     known: dict[tuple[Window, str | None, tuple[int, ...]], str] = {}
     body: list[Stmt] = []
     renamed: dict[str, str] = {}
@@ -256,7 +258,7 @@ def _again(region: Region, log: Log) -> Region:
         if moved is not None and moved[1] == identity(arrays[moved[1].array]):
             target = arrays[moved[1].array]
             key = moved[0], target.layout, target.shape
-            if key in known and target.name in once and known[key] in once:
+            if key in known and target.name in written_once and known[key] in written_once:
                 renamed[target.name] = known[key]
                 log.done("again", f"{moved[0].array} is there already", _loc(stmt))
                 continue
@@ -291,7 +293,7 @@ def _through(region: Region, log: Log) -> Region:
     """Shorten chains of redistributions of a whole array to one from its origin, or none."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
-    once = _written_once(region)
+    written_once = _written_once(region)
     origin: dict[str, str] = {}  # the array whose elements a copy still has
     body: list[Stmt] = []
     changed = False
@@ -307,7 +309,7 @@ def _through(region: Region, log: Log) -> Region:
         for name in {root[name] for name in _written(stmt)}:
             for copy in [c for c, source in origin.items() if name in (root[c], root[source])]:
                 del origin[copy]
-        if moved is not None and moved[1].array in once and moved[0].array != moved[1].array:
+        if moved is not None and moved[1].array in written_once and moved[0].array != moved[1].array:
             source, target = arrays[moved[0].array], arrays[moved[1].array]
             if moved[0] == identity(source) and moved[1] == identity(target):
                 origin[target.name] = origin.get(source.name, source.name)

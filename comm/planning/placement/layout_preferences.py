@@ -59,7 +59,7 @@ def preferred_layouts(
         result = arrays[into_which.get(call.writes[0].array, call.writes[0].array)]
         named = letters(call, [first.shape, second.shape, result.shape])
         try:
-            of = parse(named or "", first.shape, second.shape, added=True)
+            of = parse(named or "", first.shape, second.shape, adds_axes=True)
         except ValueError:
             continue  # not a product of whole arrays
         for made in (arrays[call.writes[0].array], result):

@@ -53,8 +53,8 @@ class Multiply:
         return (self.result.name,)
 
     def counts(self) -> Counts:
-        between = sum_dtype(self.first.dtype, self.second.dtype)
-        dtypes = (self.first.dtype, self.second.dtype, between, self.result.dtype)
+        sum_type = sum_dtype(self.first.dtype, self.second.dtype)
+        dtypes = (self.first.dtype, self.second.dtype, sum_type, self.result.dtype)
         a, b, added, made = (dtype.itemsize for dtype in dtypes)
         return self.plan.counts_of_parts((a, b)) if self.parts else self.plan.counts((a, b, added, made))
 
@@ -73,7 +73,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
     """
     (out,), (a, b) = call.writes, call.reads
     stack = [chr(ord("A") + k) for k in range(max(len(a.shape), len(b.shape)))]
-    lone = iter("zyxwvutsrq")
+    unit_letters = iter("zyxwvutsrq")
 
     def domain(window: Window, last: str) -> list[str]:
         before = len(window.shape) - len(last)
@@ -88,7 +88,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
             # One matrix for a whole stack: its axis along the stack is in no other array.
             wide = dict(zip(domain(out, ends[2][1]), out.shape, strict=True))
             stretched = {x for x, n in zip(names, window.shape, strict=True) if wide.get(x, n) != n}
-            names = [next(lone) if x in stretched else x for x in names]
+            names = [next(unit_letters) if x in stretched else x for x in names]
         unused = [
             x
             for k, x in enumerate(names)
@@ -97,7 +97,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
         text = ""
         for ix, n in zip(window.index, shape, strict=True):
             if n == 1 and (ix.axis is None or ix.stride == 0):
-                text += unused.pop(0) if unused else next(lone)
+                text += unused.pop(0) if unused else next(unit_letters)
             elif ix.axis is None or ix.offset != 0 or ix.stride != 1 or window.shape[ix.axis] != n:
                 return None
             else:
@@ -117,26 +117,28 @@ def plan_matmul(
     if named is None:
         return "a product of parts of arrays"
     try:
-        of = parse(named, first.shape, second.shape, added=True)
-        between = sum_dtype(first.dtype, second.dtype)
+        of = parse(named, first.shape, second.shape, adds_axes=True)
+        sum_type = sum_dtype(first.dtype, second.dtype)
     except (TypeError, ValueError) as error:
         return str(error)
     if tuple(of.extent[x] for x in of.out) != result.shape:
         return "a product in a part of an array"
     grid = next((x.layout.grid for x in reads if x.layout is not None), ProcessGrid((ranks,)))
 
-    def laid(x: Operand) -> Layout:
+    def layout_of(x: Operand) -> Layout:
         return (
             Layout.copies(x.shape, grid)
             if x.layout is None
             else Layout(x.shape, x.layout.grid, x.layout.axes)
         )
 
-    sizes = (first.dtype.itemsize, second.dtype.itemsize, between.itemsize)
-    scheme = choose(of, laid(first), laid(second), None if result.free else laid(result), sizes)
+    sizes = (first.dtype.itemsize, second.dtype.itemsize, sum_type.itemsize)
+    scheme = choose(
+        of, layout_of(first), layout_of(second), None if result.free else layout_of(result), sizes
+    )
     out = None if all(isinstance(spec, Whole) for spec in scheme.out.axes) else scheme.out
     if not result.free:
-        out = None if result.layout is None else laid(result)
+        out = None if result.layout is None else layout_of(result)
 
     def steps(
         rank: int,
@@ -145,9 +147,9 @@ def plan_matmul(
         make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
     ) -> Sequence[Step]:
         mine, factors, end = Contraction(scheme, rank), (reads[0], reads[1]), writes[0]
-        if not scheme.sum_axes or scheme.sum_layout is not None or end.dtype != between:
+        if not scheme.sum_axes or scheme.sum_layout is not None or end.dtype != sum_type:
             return [Multiply(mine, *factors, end, loc=call.loc)]
-        made = make(between, scheme.out_parts.local_shape(rank)) if mine.must_move else end
+        made = make(sum_type, scheme.out_parts.local_shape(rank)) if mine.must_move else end
         grid = scheme.arrangement.grid
         along = tuple(g in scheme.sum_axes for g in range(grid.ndim))
         found: list[Step] = [
@@ -156,7 +158,7 @@ def plan_matmul(
         ]
         if not mine.must_move:
             return found
-        item = ArrayExchange(lambda: mine.final_exchange, made.name, end.name, between.itemsize)
+        item = ArrayExchange(lambda: mine.final_exchange, made.name, end.name, sum_type.itemsize)
         return [*found, Exchanges((item,))]
 
     def parts(
@@ -167,9 +169,9 @@ def plan_matmul(
     ) -> Sequence[Step]:
         return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True, call.loc)]
 
-    needed = tuple(None if x.layout is None else laid(x) for x in reads)
-    straight = result.free or laid(result) == scheme.out_parts
-    vector = len(result.shape) == 1 and result.dtype == between
-    if scheme.sum_axes and scheme.sum_layout is None and straight and vector:
+    needed = tuple(None if x.layout is None else layout_of(x) for x in reads)
+    keeps_layout = result.free or layout_of(result) == scheme.out_parts
+    vector = len(result.shape) == 1 and result.dtype == sum_type
+    if scheme.sum_axes and scheme.sum_layout is None and keeps_layout and vector:
         return DistributedForm(needed, (out,), parts, str(scheme), (scheme.out_parts, scheme.sum_axes))
     return DistributedForm(needed, (out,), steps, str(scheme))

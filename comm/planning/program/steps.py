@@ -228,8 +228,8 @@ class Finish(_Boundary):
 def _transposed(array: Array, axes: tuple[int | None, ...] | None) -> Array:
     if axes is None:
         return array
-    turned = array.transpose([a for a in axes if a is not None])
-    return turned[(*(None if a is None else slice(None) for a in axes), ...)]
+    transposed = array.transpose([a for a in axes if a is not None])
+    return transposed[(*(None if a is None else slice(None) for a in axes), ...)]
 
 
 @dataclass(frozen=True)
