@@ -1,9 +1,10 @@
-"""Statements that run band by band: one kernel, launched for the tiles and then for what is between them.
+"""The schedule of time-tiled statements: one kernel, launched for the tiles and then for the gaps between
+them.
 
-See `skew` for why that is right.  An iteration of its phase is a tile: a loop over its bands, and in
-a band the loops of one statement after the other, each over those of its rows that are in the band and the
-tile.  The points of a statement need nothing of one another: long rows are cut into strips, and all these
-rows are done strip by strip.
+See `skew` for its legality.  An iteration of its phase is a tile: a loop over its bands, and in
+a band the loops of each statement over those of its rows that are in the band and the
+tile.  The points of a statement are independent: long rows are strip-mined, and all rows of a band
+run strip by strip.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _VECTORS = 64  # elements: strips are whole vectors
 
 
 def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
-    """The kernel of statements that run in bands; see ``schedule``."""
+    """The kernel of time-tiled statements; see ``schedule``."""
     found = skews(stmt.body, region)
     reason = found if isinstance(found, Reason) else bands_conflict(stmt, region)
     if isinstance(found, Reason) or reason is not None:
@@ -90,8 +91,8 @@ def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
 
 
 def _strip(nest: LoopNest) -> int:
-    """How many turns of the first loop within rows are taken through all rows of a band before the next ones,
-    so that what several of these rows read is still in the first cache; 0: all of them."""
+    """The strip width of the first loop within rows, so that elements which several rows of a band read stay
+    in the first cache; 0: whole rows."""
     if len(nest.loops.axes) < 2:
         return 0
     lines = {

@@ -1,4 +1,5 @@
-"""Marks of loads that ask for what comes later, and of stores past the caches: `ahead`, `nontemporal`."""
+"""Access groups that mark loads for prefetches and stores as streaming, for `passes.prefetch` and
+`passes.streaming_stores`."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from dcarray.lowering.kernel.nodes import Affine
 
 __all__ = ["AccessHints"]
 
-SHORT = 512  # bytes: what is further on in the same row is asked for into the second cache
+SHORT = 512  # bytes: data further on in the same row is prefetched into the second cache
 
 
 class AccessHints:
-    """The marks of a module's loads and stores; ``lines`` is the metadata that says what they mean."""
+    """The hints of a module's loads and stores; ``lines`` is the metadata that describes them."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -23,7 +24,7 @@ class AccessHints:
         self._past: str | None = None
 
     def group(self, b: Builder, group: str, itemsize: int, prefetch: tuple[Affine, ...]) -> str:
-        """What is attached to a load that is in an access group already, and asks for elements ahead."""
+        """The metadata of a load with prefetch distances that is in an access group already."""
         mark = self._marks.get((itemsize, prefetch))
         if mark is None:
             mark = self._marks[itemsize, prefetch] = self._node(b, "distinct !{}")
@@ -32,7 +33,7 @@ class AccessHints:
         return f", !llvm.access.group {self._together(b, group, mark)}"
 
     def past(self, b: Builder, group: str) -> str:
-        """What is attached to a store that is in an access group already, and goes past the caches."""
+        """The metadata of a streaming store that is in an access group already."""
         if self._past is None:
             self._past = self._node(b, "distinct !{}")
             self.lines.append(f"!{GROUP} = !{{{self._past}}}")
@@ -46,7 +47,7 @@ class AccessHints:
 
     def _ask(self, b: Builder, mark: str, itemsize: int, prefetch: Affine) -> None:
         if len(prefetch.terms) > 1 or (prefetch.terms and prefetch.const):
-            return  # not so many whole rows
+            return  # not a whole number of rows
         arg, size = "", prefetch.const * itemsize
         if prefetch.terms:
             arg, size = prefetch.terms[0].arg or "", prefetch.terms[0].coef * itemsize

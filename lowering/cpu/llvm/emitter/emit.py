@@ -1,8 +1,8 @@
-"""Kernel -> LLVM text: a pure function of the kernel and the machine.
+"""The emitter of LLVM text from kernels: a pure function of the kernel and the machine.
 
 Each phase becomes an exported function ``phaseK(args, lo, hi)`` that unpacks the arguments and calls an
-internal one, whose pointer parameters can say what they do not alias.  Every operation is a few plain
-instructions on scalars; vectors are made by LLVM's loop vectoriser from the loops marked "vector".
+internal one, whose pointer parameters are ``noalias`` where possible.  Every operation is a few scalar
+instructions; LLVM's loop vectoriser makes vectors of the loops marked "vector".
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ OWN_LOOPS = '"no-builtin-memcpy" "no-builtin-memset"'
 
 
 def _known(low: str, high: str) -> bool:
-    """Are the bounds of a loop numbers?"""
+    """Whether the bounds of a loop are constants."""
     return "%" not in low + high
 
 
 class _Phase(Values):
-    """Emits one phase."""
+    """The emitter of one phase."""
 
     # ---- steps --------------------------------------------------------------------------------------
     def store(self, stmt: Store) -> None:
@@ -103,8 +103,8 @@ class _Phase(Values):
         self.write(stmt.name, apply(b, stmt.op, (old, value), (dtype, dtype), dtype))
 
     def extreme(self, stmt: Update) -> None:
-        """Keep the extreme of what is ordered, and whether there was a NaN, which is cheaper than to have
-        it win each time.  Which zero wins is left open, as by NumPy's own lanes."""
+        """Keep the extreme of the ordered values, and whether there was a NaN, which is cheaper than to
+        propagate it each time.  Which zero wins is unspecified, as in NumPy's vector loops."""
         b, (dtype, (slot,), _) = self.b, self.variables[stmt.name]
         t, name = ty(dtype), stmt.op.replace("imum", "num")
         value, old = self.expr(stmt.value), b.op(f"load {ty(dtype)}, ptr {slot}")
@@ -148,7 +148,8 @@ class _Phase(Values):
                     self.turn(stmt)
 
     def aligned(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
-        """Where a loop is to begin, after some iterations one by one, for whole lines to be stored in it."""
+        """The start of a loop whose stores are aligned to cache lines; a peeled loop does the iterations
+        before."""
         b = self.b
         first = next((stmt for stmt in body if isinstance(stmt, Store) and stmt.nontemporal), None)
         if first is None or not b.machine.nontemporal:
@@ -200,7 +201,7 @@ class _Phase(Values):
         b.lines.append(f"{end}:")
 
     def vectors(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
-        """A loop as one over whole vectors, and the last vector, which is whole or not, under a mask."""
+        """A loop over whole vectors, with its remainder as one masked vector."""
         b = self.b
         wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
         masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
@@ -232,7 +233,7 @@ class _Phase(Values):
         b.lines.append(f"{end}:")
 
     def counted(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
-        """So many iterations from ``low`` on, one at least; ``notes`` are for the vectoriser."""
+        """A loop of ``count`` iterations from ``low`` on, at least one; ``notes`` are for the vectoriser."""
         b = self.b
         start, inside, latch, end = (b.label(hint) for hint in ("start", "body", "latch", "end"))
         b.line(f"br label %{start}")
@@ -255,7 +256,7 @@ class _Phase(Values):
         b.lines.append(f"{end}:")
 
     def note(self, group: str, unroll: int, more: tuple[str, ...] = ()) -> str:
-        """What the vectoriser is told of a loop: that its iterations are independent."""
+        """The loop metadata for the vectoriser: the loop's iterations are independent."""
         self.metadata.append(f"{group} = distinct !{{}}")
         parts = [f'!{{!"llvm.loop.parallel_accesses", {group}}}', *more]
         if unroll:

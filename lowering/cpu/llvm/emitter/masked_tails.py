@@ -1,12 +1,12 @@
-"""Which vector loops are done in whole vectors, with what is left over under a mask.
+"""Masked remainders: which vector loops run in whole vectors, with the remainder as one masked vector.
 
-LLVM's own remainder of a vector loop takes as long for each element as the loop does for a vector: of a row
-of 38 doubles the last six take more time than the 32 before them, and a row of six takes as long as one of
-96.  Under a mask they are one vector more.
+LLVM's own scalar remainder of a vector loop takes as long for each element as the loop does for a vector: of
+a row of 38 doubles the last six take more time than the 32 before them, and a row of six takes as long as one
+of 96.  Under a mask they are one vector more.
 
-What the mask leaves out is zero in the registers.  So only operations are done like that which raise no
-floating-point flag of zeros; beside a scalar that is infinite or not a number they may raise one too many,
-which costs a second look and changes nothing.
+Masked lanes are zero in the registers.  So only operations that raise no floating-point flag for zeros are
+masked; with a scalar operand that is infinite or NaN they may raise a spurious one, which costs a second
+check and changes no result.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _QUIET = frozenset(
 
 
 def lanes(loop: For, machine: Machine) -> int:
-    """How many elements a vector of a loop has, if what is left over at its end can be done under a mask;
-    else 0."""
+    """The elements in a vector of a loop whose remainder can be masked; 0 if it cannot."""
     if loop.kind != "vector" or not machine.masks or loop.step != 1:
         return 0
     kinds: set[DType] = set()
@@ -52,7 +51,7 @@ def lanes(loop: For, machine: Machine) -> int:
 
 
 def _plain(node: Expr, var: str, moving: set[str]) -> bool:
-    """May the node be computed of zeros, and is it in order in memory?"""
+    """Whether a node raises no flag for zeros, and its loads have step 0 or 1."""
     match node:
         case Lit() | Local():
             return True
@@ -66,13 +65,13 @@ def _plain(node: Expr, var: str, moving: set[str]) -> bool:
 
 
 def _moves(node: Expr, var: str, moving: set[str]) -> bool:
-    """Does a node differ from one iteration to the next on its own?"""
+    """Whether a node itself, its operands apart, differs from one iteration to the next."""
     return (isinstance(node, Local) and node.name in moving) or (
         isinstance(node, Elem) and _step(node, var) != 0
     )
 
 
 def _step(place: Elem | Store, var: str) -> int | None:
-    """The elements from one iteration to the next if that is 0 or 1."""
+    """The step of an access in elements if that is 0 or 1, else None."""
     own = [term for term in place.at.terms if term.var == var]
     return 0 if not own else 1 if len(own) == 1 and (own[0].coef, own[0].arg) == (1, None) else None

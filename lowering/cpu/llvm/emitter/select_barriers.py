@@ -1,7 +1,7 @@
-"""Choices that stand before an operation so that it raises nothing: LLVM must not see through them.
+"""Barriers around selects that guard an operation against floating-point exceptions, which LLVM ignores.
 
 ``where(c, x / where(c, y, 1), z)`` divides by one where ``c`` does not hold.  LLVM, for which operations
-raise nothing, takes ``y`` for what the inner choice gives, since the outer one wants no other quotient.
+raise nothing, replaces the inner select with ``y``, since the outer one uses no other quotient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["NestedSelects", "opaque"]
 
 
 class NestedSelects:
-    """The choices of a phase by a condition that others are made by, too."""
+    """The selects of a phase whose condition other selects share."""
 
     def __init__(self, phase: Phase) -> None:
         found = list(_selects((*phase.pre, *phase.body)))
@@ -27,7 +27,7 @@ class NestedSelects:
         self._names = {name for name, op in found if name and op.args[0] in self._several}
 
     def guards(self, arg: Expr, name: str, types: tuple[DType, ...], out: DType) -> bool:
-        """Is an argument of an operation chosen so that it does not raise what it otherwise might?"""
+        """Whether an argument of an operation is a select that may guard it against an exception."""
         if not self._several or arg.dtype.kind not in "fc":
             return False
         chosen = isinstance(arg, Op) and arg.name == "where" and arg.args[0] in self._several
@@ -37,7 +37,7 @@ class NestedSelects:
 
 
 def opaque(b: Builder, value: Value, dtype: DType) -> Value:
-    """The value, as one that LLVM knows nothing of; multiplied by one, which changes no number."""
+    """The value, opaque to LLVM: multiplied by an unknown one, which changes no number."""
     if dtype.kind == "c":
         return tuple(_opaque(b, ty(part(dtype)), str(one)) for one in value)
     return _opaque(b, ty(dtype), str(value))
@@ -51,7 +51,7 @@ def _opaque(b: Builder, t: str, value: str) -> str:
 
 
 def _selects(body: Iterable[Stmt]) -> Iterator[tuple[str, Op]]:
-    """The choices in statements and all that is in them, with the name of those that have one."""
+    """The selects in statements, nested ones included, with the names of those bound to locals."""
     for stmt in walk_statements(body):
         for root in values(stmt):
             for node in walk(root):

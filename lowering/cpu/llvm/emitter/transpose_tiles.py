@@ -1,8 +1,8 @@
-"""Transposing tiles in registers, as LLVM text.
+"""Transposition of tiles in registers, as LLVM text.
 
 A tile is done in squares: rows are loaded as vectors, exchange their halves, quarters, ... until they are
-columns, and are stored.  Each cache line is so touched once or twice, which no distance between rows can
-spoil; the lines that follow in the rows are fetched ahead.  What is left at the edges is copied element by
+columns, and are stored.  Each cache line is so accessed once or twice, whatever the distance between
+rows; the next lines of the rows are prefetched.  The edges are copied element by
 element.
 """
 
@@ -118,8 +118,8 @@ def _square(side: int, size: int) -> list[str]:
 
 @cache
 def transposer(size: int, vector_bits: int) -> tuple[str, str]:
-    """The function ``name(to, from, across, along, rows, cols)`` of ``kernel.Turn`` for elements of ``size``
-    bytes: its name, and its text."""
+    """The function ``name(to, from, across, along, rows, cols)`` of ``TransposeTile`` for elements of
+    ``size`` bytes: its name, and its text."""
     side = max(2, min(16, vector_bits // 8 // size))
     text = _SOURCE.replace("$square", "\n".join(_square(side, size)))
     words = {"name": f"dc_turn{size}", "side": str(side), "size": str(size), "align": str(min(size, 8))}

@@ -34,8 +34,8 @@ from .access_hints import AccessHints
 from .select_barriers import NestedSelects, opaque
 
 _INT64 = np.dtype(np.int64)
-LEAST = -(2**62)  # no stride and no index is less, which LLVM cannot know
-MOST = 8  # the largest stride of elements that LLVM loads with what lies between
+LEAST = -(2**62)  # the lower bound of strides and indices, which LLVM cannot know
+MOST = 8  # the largest stride for which LLVM loads whole vectors, gaps included
 _SMAX = "declare i64 @llvm.smax.i64(i64, i64)"
 
 
@@ -47,19 +47,19 @@ def _memory_type(dtype: DType) -> str:
 
 
 def _extremes(phase: Phase) -> frozenset[str]:
-    """The variables that hold nothing but the largest or the least of values."""
+    """The variables that are only updated with maximum or minimum."""
     every = list(updates(phase.body))
     others = {stmt.name for stmt in every if stmt.op not in ("maximum", "minimum")}
     return frozenset(stmt.name for stmt in every if stmt.name not in others)
 
 
 def _known(expr: Expr) -> bool:
-    """Is an expression made of constants and the variables of loops alone?"""
+    """Whether an expression consists of constants and loop variables alone."""
     return all(isinstance(node, Lit | Index | Op) for node in walk(expr))
 
 
 class Values:
-    """Emits the values of one phase."""
+    """The emitter of the values of one phase."""
 
     def __init__(self, kernel: Kernel, phase: Phase, b: Builder, hints: AccessHints) -> None:
         self.b = b
@@ -72,8 +72,8 @@ class Values:
         self.extremes = _extremes(phase)
         self.choices = NestedSelects(phase)
         self.unordered: dict[str, str] = {}
-        self.hides = False  # what is known from LLVM
-        self.along = False  # in a loop along the rows of all arrays, of which LLVM may make vectors
+        self.hides = False  # whether constants are made opaque to LLVM
+        self.along = False  # in a loop with unit strides, which LLVM may vectorise
         self.allocas: list[str] = []
         self.metadata: list[str] = []
 
@@ -100,7 +100,7 @@ class Values:
         return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
 
     def variable(self, name: str) -> str:
-        """The value of a loop's variable, or of a local that serves as one."""
+        """The value of a loop variable, or of a local in an affine expression."""
         return self.vars[name] if name in self.vars else self.locals[name]
 
     def index(self, buffer: Buffer, at: Affine, loaded: bool = False) -> str:
@@ -109,13 +109,12 @@ class Values:
         return self.affine(at, element=wide, loaded=loaded and wide)
 
     def step(self, stride: str | int) -> str:
-        """A stride, the name of an argument or a number, of which LLVM knows nothing.
+        """A stride, the name of an argument or a number, opaque to LLVM.
 
-        What it does not know it takes for 1: it makes a loop of vectors for that case alone, behind a look at
-        the stride; but here a stride of 1 is a constant, so that loop would never run.  Of a small one that
-        it knows it loads all that lies between, and may compute with it before it takes the elements out,
-        which raises exceptions that nobody asked for.  So it gathers, or takes them one by one where a
-        processor has no masks.
+        LLVM versions a loop for unknown strides that are 1, behind a test of the stride; but here a stride of
+        1 is a constant, so that loop would never run.  For a small known stride it loads the gaps, too, and
+        may compute with them before it extracts the elements, which raises spurious exceptions.  With an
+        opaque stride it gathers, or loads elements one by one where a processor has no masks.
         """
         name = f"%{stride}.step" if isinstance(stride, str) else f"%by.{stride}"
         if all(not line.startswith(f"  {name} ") for line in self.allocas):
@@ -128,7 +127,7 @@ class Values:
         return name
 
     def opaque_zero(self) -> str:
-        """Zero, which LLVM does not see."""
+        """Zero, opaque to LLVM."""
         if "  %nothing = xor i64 %nothing.least, %lo" not in self.allocas:
             self.b.declare("llvm.smax.i64", _SMAX)
             self.allocas += [
@@ -138,7 +137,7 @@ class Values:
         return "%nothing"
 
     def opaque_constant(self, bits: bytes, dtype: DType) -> str:
-        """A constant that LLVM does not see."""
+        """A constant, opaque to LLVM."""
         number, t = int.from_bytes(bits, "little", signed=True), f"i{8 * dtype.itemsize}"
         name = f"%unseen.{ty(dtype)}.{bits.hex()}"
         if all(not line.startswith(f"  {name} ") for line in self.allocas):
@@ -153,14 +152,14 @@ class Values:
         return name
 
     def least(self, values: tuple[Affine, ...]) -> str:
-        """The least of some integers."""
+        """The minimum of some integers."""
         first, *rest = map(self.affine, values)
         for other in rest:
             first = self.b.intrinsic("smin", "i64", first, other)
         return first
 
     def greatest(self, values: tuple[Affine, ...]) -> str:
-        """The greatest of some integers."""
+        """The maximum of some integers."""
         first, *rest = map(self.affine, values)
         for other in rest:
             first = self.b.intrinsic("smax", "i64", first, other)
@@ -192,12 +191,12 @@ class Values:
         return found
 
     def isolated(self, value: str, t: str) -> str:
-        """A narrow integer, which LLVM may load with what lies between, but not compute with that, too."""
+        """A narrow integer behind a barrier: LLVM may load gaps with it, but not compute with them."""
         opaque_zero = self.b.op(f"trunc i64 {self.opaque_zero()} to {t}")
         return self.b.op(f"xor {t} {value}, {opaque_zero}")
 
     def fetch(self, buffer: Buffer, index: str, between: bool = False) -> Value:
-        """The element of a buffer; ``between``: of those that a loop takes, others lie in between."""
+        """Load the element of a buffer; ``between``: the loop's elements have gaps between them."""
         b, t = self.b, _memory_type(buffer.dtype)
         align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
         values = [b.op(f"load {t}, ptr {at}, align {align}{b.group}") for at in self.address(buffer, index)]
@@ -208,7 +207,7 @@ class Values:
         return tuple(values) if buffer.dtype.kind == "c" else values[0]
 
     def put(self, buffer: Buffer, index: str, value: Value) -> None:
-        """Write the element of a buffer."""
+        """Store the element of a buffer."""
         b = self.b
         if buffer.dtype.kind == "b":
             value = b.op(f"zext i1 {value} to i8")
@@ -227,7 +226,7 @@ class Values:
 
     # ---- NumPy's loops ------------------------------------------------------------------------------
     def native(self, loop: NumpyLoop, rows: list[tuple[str, int]], count: str, code: str = "") -> None:
-        """Call a loop, or one like it whose address is ``code``, on addresses and strides in bytes."""
+        """Call NumPy's loop, or an equivalent one at address ``code``, on addresses and strides in bytes."""
         b, names = self.b, [self.b.label(f"%{hint}") for hint in ("pointers", "strides", "count")]
         pointers, strides, number = names
         self.allocas += [f"  {pointers} = alloca [{len(rows)} x ptr]", f"  {number} = alloca i64"]
@@ -250,7 +249,7 @@ class Values:
         b.line(f"call i32 @feraiseexcept(i32 {raised})")
 
     def one(self, expr: NumpyOp) -> Value:
-        """A loop called for one element."""
+        """Call NumPy's loop for one element."""
         b = self.b
         kinds = [*(arg.dtype for arg in expr.args), expr.dtype]
         values = [self.expr(arg) for arg in expr.args]
@@ -298,8 +297,8 @@ class Values:
                 return self.one(expr)
 
     def is_overflow_checked(self, expr: Op) -> bool:
-        """Is it the result of an operation on integers of which the processor itself says whether it has
-        wrapped?  Its vector instructions do not."""
+        """Whether an expression is an integer operation whose overflow flag a scalar instruction gives;
+        vector instructions do not."""
         if expr.name != "checked" or self.b.group or self.along:
             return False
         fits, value = expr.args
@@ -308,7 +307,7 @@ class Values:
         return fits.args == value.args
 
     def overflowing(self, expr: Op) -> Value:
-        """Such a result."""
+        """The result of an integer operation with its overflow flag."""
         value = expr.args[1]
         assert isinstance(value, Op)
         x, y = self.arguments(value)
@@ -320,7 +319,7 @@ class Values:
         types = tuple(a.dtype for a in expr.args)
         values = []
         hides = self.hides
-        # LLVM computes itself what it knows, which raises no flag, and takes no root to compare it
+        # LLVM folds constants, which raises no flag, and compares roots without taking them
         known = op_flags(expr.name, types, expr.dtype) != 0 and _known(expr)
         root = any(isinstance(a, Op) and a.name == "sqrt" for a in expr.args)
         self.hides = hides or known or (root and expr.dtype.kind == "b")
@@ -332,7 +331,7 @@ class Values:
         return tuple(values)
 
     def compare_magnitudes(self, expr: Op, size: int) -> Value:
-        """A comparison, of which one argument is the absolute value of a complex number."""
+        """A comparison with the absolute value of a complex number."""
         measured = expr.args[size]
         assert isinstance(measured, Op)
         values = [self.expr(a) if k != size else "" for k, a in enumerate(expr.args)]

@@ -1,6 +1,7 @@
-"""Loops of ours for functions of doubles where NumPy calls the GNU C library, with its bits.
+"""The choice of vector loops with NumPy's bits for functions of doubles that NumPy computes by the GNU C
+library.
 
-Of one double the C library is asked itself, without NumPy's loop around it.
+For a single double the C library is called directly, without NumPy's loop around it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["loop", "single"]
 
 
 def _serves(b: Builder, name: str) -> bool:
-    """Is a function ours on this machine, for some arguments at least?"""
+    """Whether this package has a function with NumPy's bits on this machine, for some arguments at least."""
     match name:
         case "exp":
             return b.machine.exact_exp
@@ -28,14 +29,14 @@ def _serves(b: Builder, name: str) -> bool:
 
 
 def loop(b: Builder, call: NumpyCall, rows: list[tuple[str, int]], code: str) -> str:
-    """The address of the loop for a call: ours, or NumPy's.
+    """The address of the loop for a call: of an exact vector loop, or of NumPy's.
 
     Parameters
     ----------
     b : Builder
     call : Call
     rows : list of (str, int)
-        The addresses and the strides in bytes of what it reads and writes.
+        The addresses and strides in bytes of the rows that it reads and writes.
     code : str
         The address of NumPy's loop.
     """

@@ -1,6 +1,6 @@
-"""exp of doubles with NumPy's bits, several at once, where NumPy's are those of the GNU C library.
+"""exp of doubles with NumPy's bits by vectors, where NumPy's bits are the GNU C library's.
 
-A power of two from a table times a short series; what that does not tell is the library's (see `deferred`).
+A power of two from a table times a short series; undecided elements are the library's (see `libm_fallback`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _bits(w: Writer, text: str) -> str:
 
 
 def _exp(w: Writer) -> tuple[str, str]:
-    """The value, and where it is not known."""
+    """The value, and the lanes where its rounding is undecided."""
     size = w.call("fabs", "%x")
     usual, tiny = w.below(size, _MOST), w.below(size, _LEAST)
     x = w.select(w.both(usual, w.other(tiny)), "%x", w.const(0.0))

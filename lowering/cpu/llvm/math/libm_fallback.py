@@ -1,10 +1,10 @@
-"""Loops like NumPy's over contiguous rows of doubles, which leave to the C library what only it can say.
+"""Vector loops over contiguous rows of doubles, with the C library as fallback for undecided elements.
 
-The library's results are wrong by little more than half a unit in the last place, ours come
-as a sum of two numbers that is good to a few thousandths of one, and the few elements for which that does not
-tell how the library rounds are the library's, as are those whose results may be no usual numbers.  To branch
-on them would cost more than the library does, since nobody can foresee them, and the processor has begun with
-the next elements by then.  So they are noted, and left to the library when the rest of a piece is done.
+The library's error is little more than half a unit in the last place.  A vector function gives a sum of two
+numbers with an error of a few thousandths of a unit; the few elements for which that does not decide how the
+library rounds are left to the library, as are those whose results may not be normal numbers.  A branch on
+them would cost more than the library does, since it is unpredictable.  So they are recorded, and the library
+is called when the rest of a chunk is done.
 """
 
 from __future__ import annotations
@@ -135,20 +135,20 @@ end:
 
 
 def lanes(b: Builder) -> int:
-    """How many elements there are at once."""
+    """The number of lanes."""
     return b.machine.vector_bits // 64
 
 
 def declare(b: Builder, name: str, several: str, library: str, exponent: str | None = None) -> str:
-    """Define such a loop.
+    """Define a vector loop with fallback.
 
     Parameters
     ----------
     b : Builder
     name : str
-        The loop's.
+        The loop's name.
     several : str
-        A function of a vector (and an exponent), which gives the values, and which of them are not known.
+        A function of a vector (and an exponent), which gives the values, and the undecided lanes.
     library : str
         The C library's function.
     exponent : str, optional

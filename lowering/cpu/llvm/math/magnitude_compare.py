@@ -1,4 +1,4 @@
-"""Comparisons of complex numbers' absolute values, without dividing and taking roots where squares tell.
+"""Comparisons of complex numbers' absolute values by their squares, where these decide.
 
 ``absolute(z) < h`` is decided by ``re*re + im*im`` and the square of ``h`` as long as the two are further
 apart than all rounding errors.  The compared length is then 0 or infinite; elsewhere, and where squares might
@@ -76,7 +76,8 @@ done:
 
 
 def which(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
-    """Which argument of a comparison is a complex number's absolute value that it alone wants."""
+    """The position of the argument of a comparison that is a complex number's absolute value, without other
+    uses."""
     if name not in _ORDERS or not b.machine.scaled_magnitude:
         return None
     for k, arg in enumerate(args):
@@ -86,7 +87,7 @@ def which(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
 
 
 def compared(b: Builder, z: Value, limit: str) -> str:
-    """What compares with ``limit`` like the absolute value of ``z``."""
+    """A value that compares with ``limit`` like the absolute value of ``z``."""
     # by their bits, as signed integers: a NaN is on one of the sides, where no order holds
     bits = b.bits("double", limit)
     tiny, huge = b.icmp("slt", "i64", bits, bits_of(_LEAST)), b.icmp("sgt", "i64", bits, bits_of(_MOST))

@@ -1,7 +1,7 @@
-"""Powers of doubles with whole and half exponents and NumPy's bits, where NumPy's are the GNU C library's.
+"""Powers of doubles with whole and half exponents and NumPy's bits, where these are the GNU C library's.
 
-The library's results are wrong by little more than half a unit in the last place.  Ours are products of the
-base and of its root, several at once, that come as a sum of two numbers, good to 2**-95 of them.  Where that
+The library's error is little more than half a unit in the last place.  The vector function multiplies the
+base and its root, as sums of two numbers with a relative error of 2**-95.  Where that
 decides how to round, with room for the library's error, the library rounds alike.  The few other elements,
 other exponents, and bases that are not positive or far from 1, are left to the library one by one.  For the
 exponents -1, 0, 0.5 and 2 NumPy does not call the library either.  An exponent that is not known before the
@@ -151,12 +151,12 @@ _SERVED = Template("""define internal i64 @$name(double %y, i64 %loop) {
 
 
 def plain(exponent: object) -> TypeGuard[Lit]:
-    """Is this constant (a kernel's) one of the exponents with which a power is a single instruction?"""
+    """Whether a kernel's constant is an exponent with which a power is a single instruction."""
     return isinstance(exponent, Lit) and exponent.dtype == np.float64 and _value(exponent) in (-1.0, 0.5, 2.0)
 
 
 def served(exponent: object) -> TypeGuard[Lit]:
-    """Is this constant one of the exponents that are ours?"""
+    """Whether a constant is an exponent that this module computes with NumPy's bits."""
     if not isinstance(exponent, Lit) or exponent.dtype != np.float64:
         return False
     return libm.is_half_integer(_value(exponent))
@@ -177,8 +177,8 @@ def power(b: Builder, x: str, exponent: Lit) -> str:
 
 
 def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
-    """The address of the loop for rows of doubles and the exponent at an address: ours, or NumPy's, whose
-    address is ``code``."""
+    """The address of the loop for rows of doubles and the exponent at an address: this module's, or NumPy's,
+    whose address is ``code``."""
     if constant is not None:
         if not served(constant):
             return code
@@ -194,7 +194,7 @@ def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
 
 
 def _several(b: Builder) -> str:
-    """Define the function for several bases and any exponent that is served; its name."""
+    """Define the function of a vector of bases and any served exponent; returns its name."""
     lanes, name = libm_fallback.lanes(b), "dc_power_several"
     v, s = f"<{lanes} x double>", f"v{lanes}f64"
     b.declare("llvm.fabs.f64", "declare double @llvm.fabs.f64(double)")

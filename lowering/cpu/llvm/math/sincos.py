@@ -1,9 +1,9 @@
-"""sin and cos of doubles with NumPy's bits, several at once, where NumPy's are those of the GNU C library.
+"""sin and cos of doubles with NumPy's bits by vectors, where NumPy's bits are the GNU C library's.
 
-The library's results are wrong by little more than half a unit in the last place.  Ours come as a sum of two
-numbers, good to about a hundredth of a unit: pi/2 is subtracted in three parts, and what matters of the
-series is summed with its rounding errors.  Where that does not decide how to round, with room for both
-errors, it is the library's to say (see `deferred`), as it is of large, tiny or unknown arguments.
+The library's error is little more than half a unit in the last place.  The vector functions give a sum of two
+numbers, good to about a hundredth of a unit: pi/2 is subtracted in three parts, and the large terms of the
+series are summed with their rounding errors.  Where that does not decide how to round, with room for both
+errors, the library is called (see `libm_fallback`), as it is for large, tiny or NaN arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def pair(value: Fraction) -> tuple[float, float]:
 
 
 class Writer:
-    """Instructions on vectors of doubles."""
+    """A writer of instructions on vectors of doubles."""
 
     def __init__(self, lanes: int) -> None:
         self.lanes, self.lines = lanes, list[str]()
@@ -49,7 +49,7 @@ class Writer:
         return f"%w{len(self.lines) - 1}"
 
     def define(self, b: Builder, name: str, value: str, hard: str) -> str:
-        """Define a function of a vector ``%x`` that gives the value, and which lanes of it are hard."""
+        """Define a function of a vector ``%x`` that gives the value, and the undecided lanes."""
         kind = f"{{{self.v}, {self.m}}}"
         made = self.op(f"insertvalue {kind} poison, {self.v} {value}, 0")
         made = self.op(f"insertvalue {kind} {made}, {self.m} {hard}, 1")
@@ -176,7 +176,7 @@ def loop(b: Builder, function: str) -> str:
 
 
 def _several(w: Writer, function: str) -> tuple[str, str]:
-    """The values, and where they are not known."""
+    """The values, and the undecided lanes."""
     zero, one = w.const(0.0), w.const(1.0)
     size = w.call("fabs", "%x")
     small, usual = w.below(size, 2.0**-27), w.below(size, _LARGEST)

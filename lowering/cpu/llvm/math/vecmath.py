@@ -1,9 +1,9 @@
-"""Mathematical functions: glibc's vector library where it is there, the C library's scalar ones elsewhere.
+"""Mathematical functions by glibc's vector library (libmvec) where it is installed, else by the C library.
 
 A call of the scalar function carries the names of its vector variants, and LLVM's vectoriser calls those.
 Where a variant exists, the scalar function is one lane of it, so that an element's result does not
-depend on where a vector loop begins and ends or how the work is cut for threads.  The library's results
-are within 4 ulp.  What it lacks and is worth it, we write as vector functions of our own.
+depend on where a vector loop begins and ends or how the work is divided among threads.  The library's results
+are within 4 ulp.  Some functions that it lacks are written here as vector functions.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ done:
 
 
 def _fmod(b: Builder, name: str, t: str, lanes: int) -> None:
-    """Define our vector fmod."""
+    """Define a vector fmod."""
     v, s = f"<{lanes} x {t}>", f"v{lanes}f{BITS[t]}"
     c = "fmodf" if t == "float" else "fmod"
     b.declare(c, f"declare {t} @{c}({t}, {t}) #pure")
@@ -146,7 +146,7 @@ def _call(
 
 
 def _resized(name: str, native: str, t: str, lanes: int, count: int, size: int) -> str:
-    """A function on ``size`` lanes (1: a scalar) made of the one on ``lanes`` lanes."""
+    """Define a function on ``size`` lanes (1: a scalar) by the one on ``lanes`` lanes."""
     outer, inner = (f"<{size} x {t}>" if size > 1 else t), f"<{lanes} x {t}>"
     lines = [f"define {outer} @{name}({', '.join(f'{outer} %x{k}' for k in range(count))}) #lane {{"]
 

@@ -1,8 +1,8 @@
-"""Linking object code into this process, without LLVM.
+"""An ELF linker that loads object code into this process without LLVM.
 
-To have LLVM link costs a program its import, 10 MB and some 30 ms under Python's lock, once.  What LLVM makes
-for code that is loaded at run time (the large code model) is linked in a few lines: sections are laid out,
-and addresses are put where they belong.  Whatever else an object may hold is left to LLVM.
+Linking with LLVM costs a program its import, 10 MB and some 30 ms under the GIL, once.  Objects that LLVM
+makes for code loaded at run time (the large code model) need few relocations: sections are laid out,
+and relocations are applied.  Other objects are left to LLVM.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST = 1 << 26  # bytes
 
 
 class Unlinkable(Exception):
-    """Not for these few lines: why."""
+    """An object that this linker does not support; the text is the reason."""
 
 
 class _Section(NamedTuple):
@@ -55,16 +55,16 @@ def link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[t
     code : bytes
         A relocatable ELF object for x86-64.
     names : sequence of str
-        Functions of it.
+        Functions of the object.
     libraries : sequence of str
-        Where the functions that it calls are, if they are not in the process.
+        Libraries of the functions that it calls, if these are not in the process.
 
     Returns
     -------
     tuple of int
         The addresses of the functions.
     object
-        What holds the memory: as long as it lives the code may run.
+        The owner of the memory: the code may run as long as it lives.
 
     Raises
     ------
@@ -120,8 +120,8 @@ def _part(code: bytes, section: _Section) -> bytes:
 
 
 def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
-    """Where the sections that a program has in memory begin, the bytes of those that are never written,
-    which come first, and the bytes of all.  There are no tables for unwinding: nothing is thrown through
+    """The offsets of the loaded sections, the bytes of the read-only ones,
+    which come first, and the bytes of all.  Unwind tables are omitted: no exception passes through
     this code."""
     places: dict[int, int] = {}
     fixed = end = 0
@@ -147,7 +147,7 @@ def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
 def _symbols(
     code: bytes, sections: Sequence[_Section], starts: dict[int, int]
 ) -> tuple[list[int | str], dict[str, int]]:
-    """For each symbol its address, or the name of one that is elsewhere; and the addresses by name."""
+    """The address of each symbol, or its name if it is undefined; and the addresses by name."""
     symbols: list[int | str] = []
     found: dict[str, int] = {}
     for table in sections:
@@ -181,7 +181,7 @@ def _value(symbol: int | str, libraries: Sequence[str]) -> int:
 
 @cache
 def _elsewhere(name: str, libraries: tuple[str, ...]) -> int:
-    """The address of a function of the process or of these libraries; 0 if there is none."""
+    """The address of a function in the process or in these libraries; 0 if there is none."""
     for library in (None, *libraries):
         try:
             function = getattr(ctypes.CDLL(library), name)
@@ -192,7 +192,7 @@ def _elsewhere(name: str, libraries: tuple[str, ...]) -> int:
 
 
 def _put(memory: mmap.mmap, at: int, here: int, kind: int, value: int) -> None:
-    """What a relocation asks for."""
+    """Apply a relocation."""
     if kind == _R_64:
         memory[at : at + 8] = (value & (1 << 64) - 1).to_bytes(8, "little")
     elif kind == _R_PC64:

@@ -1,6 +1,6 @@
-"""LLVM itself: this machine's description, text to object code, object code to addresses.
+"""The use of llvmlite: this machine's description, object code from LLVM text, addresses from object code.
 
-Everything that touches llvmlite is here, behind one lock.  The lock is held across ``fork``, so that a
+All calls of llvmlite are here, behind one lock.  The lock is held across ``fork``, so that a
 child never inherits LLVM in the middle of a compilation.  llvmlite is imported when first needed.
 """
 
@@ -27,7 +27,7 @@ _count = 0
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the emitter may know of the processor that its code will run on.
+    """The features of the processor and of NumPy that the emitter depends on.
 
     Parameters
     ----------
@@ -43,20 +43,20 @@ class Machine:
     scaled_magnitude
         Whether NumPy's absolute value of a complex128 is the larger part times ``sqrt(1 + ratio**2)`` here.
     exact_sincos
-        Whether sin and cos of doubles are ours, with NumPy's bits.
+        Whether `math.sincos` computes sin and cos of doubles with NumPy's bits.
     quiet_comparisons
-        Whether comparisons that raise no flag for a NaN are put in when all else is done
+        Whether a pass makes comparisons quiet, so that they raise no flag for a NaN
         (`dcarray.lowering.cpu.llvm.passes.quiet_compare`).
     masks
         Whether vector instructions take masks at no cost.
     nontemporal
-        Whether there are stores past the caches that wait for no other.
+        Whether the processor has weakly ordered streaming stores.
     permutes_words
         Whether an instruction permutes a vector's eight words of 32 bits as another vector says (AVX2).
     exact_powers
-        Whether powers of doubles with whole and half exponents are ours, with NumPy's bits.
+        Whether `math.powers` computes powers with whole and half exponents with NumPy's bits.
     exact_exp
-        Whether exp of doubles is ours, with NumPy's bits.
+        Whether `math.exponential` computes exp of doubles with NumPy's bits.
     """
 
     vector_bits: int = 128
@@ -85,7 +85,8 @@ def _llvm() -> Any:
 
 @cache
 def _load_libraries() -> frozenset[str]:
-    """Make the mathematical libraries' symbols visible to generated code; the names that were found."""
+    """Make the mathematical libraries' symbols visible to generated code; returns the names that were
+    found."""
     found = set()
     for name in MATHEMATICS:
         try:
@@ -109,7 +110,8 @@ def _x86() -> bool:
 
 
 def _fused_complex() -> bool:
-    """Ask NumPy: the rounding error of 0.1 * 0.1 shows only when its product is not rounded first."""
+    """Whether NumPy fuses: the rounding error of 0.1 * 0.1 shows only when its product is not rounded
+    first."""
     import numpy as np
 
     x = np.array([complex(0.1, 0.1)] * 8)
@@ -117,7 +119,7 @@ def _fused_complex() -> bool:
 
 
 def _lengths() -> bool:
-    """Ask NumPy, with what the formula gives: it is a fused multiply-add that rounds once."""
+    """Whether NumPy's absolute values are the scaled formula's, with a fused multiply-add."""
     from fractions import Fraction
     from math import sqrt
     from random import Random
@@ -165,7 +167,7 @@ def machine() -> Machine:
 
 @cache
 def fingerprint() -> str:
-    """What object code depends on besides its text: the compiler, the processor, the libraries."""
+    """A digest of what object code depends on besides its text: compiler, processor, libraries."""
     llvm = _llvm()
     parts = (llvm.llvm_version_info, llvm.get_default_triple(), _host()[:2], machine())
     return sha256(repr(parts).encode()).hexdigest()[:16]
@@ -208,7 +210,7 @@ def _optimised(text: str) -> Any:
 
 
 def compile_object(text: str, optimised: bool = True) -> bytes:
-    """Object code of a module given as LLVM text, for this processor; ``optimised``, or as it is written."""
+    """Object code of a module given as LLVM text, for this processor; ``optimised``, or as written."""
     with LOCK:
         module = _optimised(text) if optimised else _parsed(text)
         _load_libraries()
@@ -221,13 +223,13 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
 
 
 def assembly(text: str) -> str:
-    """The assembly of what ``compile_object`` makes, to look at."""
+    """The assembly of ``compile_object``'s result, for inspection."""
     with LOCK:
         return str(_target_machine().emit_assembly(_optimised(text)))
 
 
 def optimised(text: str) -> str:
-    """The optimised LLVM text of what ``compile_object`` makes, to look at."""
+    """The optimised LLVM text of ``compile_object``'s result, for inspection."""
     with LOCK:
         return str(_optimised(text))
 

@@ -1,4 +1,4 @@
-"""Object code as functions of this process, without LLVM where that can be; and what LLVM shares with it.
+"""Loading of object code into this process, by `elf_linker` where possible, else by LLVM.
 
 The lock is held across ``fork``, so that a child never inherits LLVM in the middle of a compilation.
 """
@@ -28,7 +28,7 @@ MATHEMATICS = ("libm.so.6", "libmvec.so.1") if platform.system() == "Linux" else
 
 
 def keep(thing: Any) -> Any:
-    """It lives as long as the process."""
+    """Keep an object alive as long as the process."""
     _kept.append(thing)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return thing

@@ -1,8 +1,8 @@
-"""Loads under masks: kept apart from the instructions that use what they load where a mask says so.
+"""Isolation of loads from the masked instructions that use them.
 
 With AVX-512 LLVM makes one instruction of ``select(mask, load, other)``.  Its load waits for the mask, so a
-kernel whose mask comes from memory waits for one array before it asks for the next, and takes twice as long.
-A statement that does nothing, put behind the load, keeps it an instruction of its own.
+kernel whose mask comes from memory has the latencies of both arrays in sequence, and takes twice as long.
+An empty inline assembly statement behind the load keeps it a separate instruction.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _NAME = re.compile(r"%[\w.]+")
 _LINE = re.compile(r"^  (%[\w.]+) = (?:tail call fast |tail call )?(\w+) (.*)$")
 _VECTOR = re.compile(r"<(\d+) x (i8|i16|i32|i64|float|double)>,")
 _REGISTERS = (128, 256, 512)
-# what AVX-512 does under a mask, and what makes a mask of another one
+# operations that AVX-512 masks, and those that derive a mask from another
 _MASKED = frozenset(
     {"add", "sub", "mul", "and", "or", "xor", "fadd", "fsub", "fmul", "fdiv", "fcmp", "icmp", "fneg"}
 )
 
 
 def isolate_masked_loads(text: str) -> str:
-    """The optimised LLVM text with such loads kept apart; the same object where there are none."""
+    """The optimised LLVM text with such loads isolated; the same object where there are none."""
     if " select <" not in text and " and <" not in text:
         return text
     return _FUNCTION.sub(lambda found: _function(found[0]), text)
@@ -58,7 +58,7 @@ def _function(text: str) -> str:
 
 
 def _under_mask(name: str, made: dict[str, tuple[str, str]], users: dict[str, list[str]]) -> bool:
-    """Would what is loaded, or what one operation makes of it, be part of an instruction with a mask?"""
+    """Whether a load, or an operation on it, would be fused into a masked instruction."""
     for operations in range(2):
         used = users.get(name, [])
         if len(used) != 1 or used[0] not in made:

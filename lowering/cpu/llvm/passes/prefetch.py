@@ -1,7 +1,7 @@
-"""Prefetches, which are put in when all else is done.
+"""Insertion of prefetches into optimised LLVM text.
 
-LLVM makes no vectors of a loop with prefetches in it.  So a load that asks for what comes later only has a
-mark, an access group of its own, which stays with it when it becomes a load of vectors.
+LLVM does not vectorise a loop with prefetches in it.  So the emitter only puts loads with prefetch distances
+into an access group each, which stays with a load when it becomes a load of vectors.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .metadata import REFERENCE, nodes
 
 __all__ = ["NAME", "PREFETCH", "insert_prefetches"]
 
-#: The named metadata that lists what marks mean: each is a group, an argument, a factor and a cache.
+#: The named metadata that describes the access groups: a group, an argument, a factor and a cache each.
 NAME = "dcarray.ahead"
 PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 _ENTRY = re.compile(r'!(\d+), !"(\w*)", i64 (-?\d+), i64 (\d)')
@@ -21,8 +21,8 @@ _LOAD = re.compile(r"^  %[\w.]+ = load <\d+ x \w+>, ptr (%[\w.]+),.*!llvm\.acces
 
 
 def insert_prefetches(text: str) -> str:
-    """The optimised LLVM text with the prefetches that marked loads of vectors ask for; the same object
-    without them."""
+    """The optimised LLVM text with prefetches for the marked loads of vectors; the same object
+    where there are none."""
     found = nodes(text, NAME)
     if found is None:
         return text

@@ -1,7 +1,7 @@
-"""Comparisons that raise no floating-point flag for a NaN.
+"""Quiet comparisons, which raise no floating-point flag for a NaN, in optimised LLVM text.
 
-LLVM takes x86's ordered comparisons of vectors in the form that raises the flag of an invalid operation, and
-says nothing of flags.  AVX has each in a form that raises none, too, which is put in when all else is done.
+LLVM selects x86's ordered comparisons of vectors in the signalling form, which raises the invalid flag for a
+NaN.  AVX has each in a quiet form, too, which this pass substitutes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MADE = re.compile(
 
 
 def quiet_comparisons(text: str) -> str:
-    """The optimised LLVM text with such comparisons in marked functions; the same object without them."""
+    """The optimised LLVM text with quiet comparisons in marked functions; the same object without them."""
     groups = _GROUP.findall(text)
     if not groups:
         return text
@@ -65,7 +65,7 @@ def quiet_comparisons(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """A function with what is compared only where a mask says so, instead of everywhere and then combined."""
+    """A function with masked comparisons in place of full ones that are combined with a mask."""
     made: dict[str, tuple[str, str]] = {name: (line, every) for line, name, every in _MADE.findall(text)}
     if not made:
         return text
@@ -97,8 +97,8 @@ def _operands(text: str) -> tuple[str, str]:
 
 
 def _apart(name: str, how: str, kind: str, a: str, b: str) -> str:
-    """A comparison from which NaNs are kept: of what fits no register, and of scalars, which may become
-    comparisons of vectors."""
+    """A comparison with NaNs replaced before it: for vectors that fit no register, and for scalars, which may
+    become vectors."""
     below = how in ("ult", "ule", "ogt", "oge")  # what is put in for NaN gives False, or True if that is due
     low, high = (_constant(kind, value) for value in ("0.0", "1.0"))
     x, y = (low, high) if below else (high, low)

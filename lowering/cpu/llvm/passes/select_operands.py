@@ -1,9 +1,9 @@
-"""Operations whose results are chosen from, kept apart from the choice.
+"""Isolation of the operands of selects, so that they are computed for all elements.
 
-Of ``select(mask, x / y, other)`` LLVM makes one instruction with AVX-512, and of a choice of single numbers a
+Of ``select(mask, x / y, other)`` LLVM makes one masked instruction with AVX-512, and of a scalar select a
 branch around the division; neither raises a floating-point exception where the mask does not hold.  NumPy's
-``where(c, x / y, z)`` has divided everywhere before it chooses, and warns.  A statement that does nothing,
-put behind the division, keeps the choice apart.
+``where(c, x / y, z)`` divides everywhere before it selects, and warns.  An empty inline assembly statement
+behind the division keeps the two separate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _CHOICE = re.compile(r"^  %[\w.]+ = select (?:<\d+ x i1>|i1) (.*)$", re.M)
 _NAME = re.compile(r"%[\w.]+")
 _TYPE = r"(<\d+ x \w+>|\w+)"
-# What may raise something else than that a result is not exact; the last group is its dtype.
+# Operations that may raise another exception than inexact; the last group is the dtype.
 _OPERATION = re.compile(
     r"^  (%[\w.]+) = (?:"
     rf"(?:fadd|fsub|fmul|fdiv|frem) (?:(?!half|float|double)[a-z]+ )*{_TYPE} .*"
@@ -32,14 +32,14 @@ _SINGLE = {"float": "v", "double": "v", "half": "r", "i8": "r", "i16": "r", "i32
 
 
 def isolate_select_operands(text: str, masks: bool) -> str:
-    """The optimised LLVM text with such operations kept apart; the same object where there are none.
+    """The optimised LLVM text with such operations isolated; the same object where there are none.
 
     Parameters
     ----------
     text : str
         A module.
     masks : bool
-        Whether instructions take masks, so that vectors are kept apart, too.
+        Whether instructions take masks, so that vectors are isolated, too.
     """
     if " select " not in text:
         return text
@@ -76,12 +76,12 @@ def _function(text: str, masks: bool) -> str:
 
 
 def _kept(kind: str, register: str, value: str) -> str:
-    """The statement that does nothing."""
+    """The empty inline assembly statement."""
     return f'tail call {kind} asm "", "={register},0"({kind} {value})'
 
 
 def _register(kind: str, masks: bool) -> str | None:
-    """The constraint of the registers that hold a value; None if it need not be kept apart, or cannot be."""
+    """The register constraint of a value; None if it need not be isolated, or cannot be."""
     vector = _VECTOR.fullmatch(kind)
     if vector is None:
         return _SINGLE.get(kind)
