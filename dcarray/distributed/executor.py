@@ -53,30 +53,34 @@ Local = Callable[["Region", Mapping[str, Any]], None]
 def run(executor: Executor, rec: Recording, options: Options, comm: Communicator) -> Callable[[], None]:
     """Run a recording on all ranks; as `dcarray.execution.executor.Executor.run`."""
     options = _job_options(options)
-    known = facts_of(rec)
+    facts = facts_of(rec)
     copies: list[tuple[Store, Store]] = []
-    if not known.plain:
+    if not facts.one_geometry:
         copies = copy_views(rec, comm, partial(_layout_if_large, options, comm))
-        known = facts_of(rec)
-    held = _shards(rec)
-    what = "reshape"
+        facts = facts_of(rec)
+    shards = _shards(rec)
+    cause = "reshape"
     try:
-        notes = _run_distributed(rec, known, held, options, comm) if known.concerns(held, options) else None
+        notes = (
+            _run_distributed(rec, facts, shards, options, comm)
+            if facts.is_distributed(shards, options)
+            else None
+        )
     except _Unplanned:
         if copies:
             raise
-        notes, what = None, "region that has no plan"
+        notes, cause = None, "region that has no plan"
     if notes is not None:
         write_back_views(copies, rec.urgent)
         return told_of(rec, notes)
-    spread_out = {
+    distributed = {
         store.family for store in rec.slots if type(store) is Store and store.family.shard is not None
     }
-    if spread_out:
+    if distributed:
         where = run_plan.line_of(rec.sites[0])
         if options.strict:
-            raise StrictError(f"{what} of distributed arrays", where)
-        note(f"{what} (gathered)", sum(head.size * head.dtype.itemsize for head in spread_out), where=where)
+            raise StrictError(f"{cause} of distributed arrays", where)
+        note(f"{what} (gathered)", sum(head.size * head.dtype.itemsize for head in distributed), where=where)
     for store in rec.slots:
         if type(store) is Store:
             gather_store(store.family)
@@ -88,11 +92,11 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
 def program_of(rec: Recording, options: Options, comm: Communicator) -> Program | None:
     """This rank's program for a pending recording, by the results that this rank holds; None if the recording
     does not run distributed."""
-    held = _shards(rec)
-    if rec.done or not (known := facts_of(rec)).concerns(held, options):
+    shards = _shards(rec)
+    if rec.done or not (facts := facts_of(rec)).is_distributed(shards, options):
         return None
     live = tuple([k for k in rec.news if rec.slots[k]() is not None])
-    return _plan(rec, live, held, known.finite(rec), options, comm).program
+    return _plan(rec, live, shards, facts.finite(rec), options, comm).program
 
 
 @lru_cache(16)
@@ -134,23 +138,23 @@ def _layout(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, ro
 
 # ---- planning ----------------------------------------------------------------------------------------
 def _run_distributed(
-    rec: Recording, known: LogFacts, held: dict[int, Shard], options: Options, comm: Communicator
+    rec: Recording, facts: LogFacts, shards: dict[int, Shard], options: Options, comm: Communicator
 ) -> list[Any]:
     """Run a recording distributed; returns the notes of floating-point exceptions."""
     if not rec.sites:  # the call that was to be recorded has raised
         return []
     slots = rec.slots
     live = tuple([k for k in rec.news if slots[k]() is not None])
-    live = agree_on_live(rec, known.what, live, comm)
-    if not live and not known.changes:
+    live = agree_on_live(rec, facts.description, live, comm)
+    if not live and not facts.overwrites:
         return []
-    written = known.written
-    how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in held.items()])
-    finite = known.finite(rec) if known.factors else ()
+    written = facts.written
+    how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in shards.items()])
+    finite = facts.finite(rec) if facts.factors else ()
     key = (live, how, finite, rec.watched, comm.size, comm.rank, options)
-    plan = known.plan(key)
+    plan = facts.plan(key)
     if plan is None:
-        plan = known.keep(key, _plan_on_all_ranks(rec, live, held, finite, options, comm))
+        plan = facts.cache(key, _plan_on_all_ranks(rec, live, shards, finite, options, comm))
         if options.debug:
             from dcarray.comm.planning.program.matching import check
 
@@ -158,7 +162,7 @@ def _run_distributed(
                 check(plan.program, comm)
     else:
         counters.plan_hits += 1
-    given = _inputs(rec, plan, held, comm)
+    given = _inputs(rec, plan, shards, comm)
     mask = rec.watched
     if plan.limits and magnitude_guard.within(given, plan.limits, comm, partial(_compute, plan, options)):
         plan, mask = plan.overwriting, 0
@@ -167,7 +171,7 @@ def _run_distributed(
     counters.statements += len(rec.log) - len(slots)
     for told in plan.gathering_notes:
         _report_gather(rec, told, options)
-    for one in held.values():
+    for one in shards.values():
         one.filled = None  # in case the run fails
     flags = 0
 
@@ -213,7 +217,7 @@ def _plan_on_all_ranks(rec: Recording, *given: Any) -> LayoutPlan:
 def _plan(
     rec: Recording,
     live: tuple[int, ...],
-    held: dict[int, Shard],
+    shards: dict[int, Shard],
     finite: tuple[str, ...],
     options: Options,
     comm: Communicator,
@@ -231,8 +235,8 @@ def _plan(
     layouts: dict[str, Layout] = {}
     for array in exact.arrays:
         slot = slot_of(array.name)
-        if slot in held:
-            layouts[array.name] = held[slot].layout
+        if slot in shards:
+            layouts[array.name] = shards[slot].layout
     there = set(layouts)
     rows = not has_matrix_products(region)
     for array in exact.arrays:
@@ -241,21 +245,21 @@ def _plan(
             if array.role in ("in", "inout"):
                 found = next(like, None)
                 layouts[array.name] = _without_halo(found) or default_layout(array.shape, options, comm, rows)
-            elif not held:
+            elif not shards:
                 layouts[array.name] = default_layout(array.shape, options, comm, rows)
     best = preferred_layouts(region, layouts, layouts.keys() - there, comm.size)
     layouts = {name: layout for name, layout in best.items() if layout is not None}
     valid: dict[str, ValidHalos] = {
-        f"a{k}": s.filled for k, s in held.items() if s.filled is not None and not s.exposed
+        f"a{k}": s.filled for k, s in shards.items() if s.filled is not None and not s.exposed
     }
     culprits = fp_attribution.culprits(rec.statements(), bool(rec.watched & fp_state.ODD))
-    doubt = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
-    again = _needed_again(exact, region) if doubt else ()
+    ambiguous = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
+    again = _needed_again(exact, region) if ambiguous else ()
     program = plan(
         region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, preserved=again
     )
-    made = LayoutPlan(program, layouts, doubt=doubt, culprits=culprits)
-    if doubt:
+    made = LayoutPlan(program, layouts, ambiguous=ambiguous, culprits=culprits)
+    if ambiguous:
         made.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
         made.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
         made.plan_overwriting = partial(
@@ -280,12 +284,14 @@ def _without_halo(layout: Layout | None) -> Layout | None:
 
 
 # ---- running -----------------------------------------------------------------------------------------
-def _inputs(rec: Recording, plan: LayoutPlan, held: dict[int, Any], comm: Communicator) -> dict[str, NDArray]:
+def _inputs(
+    rec: Recording, plan: LayoutPlan, shards: dict[int, Any], comm: Communicator
+) -> dict[str, NDArray]:
     """This rank's memory of the arrays and scalars that a plan reads."""
     given = dict(plan.scalars(rec))
     for name, slot in plan.inputs:
-        if slot in held:
-            given[name] = held[slot].block
+        if slot in shards:
+            given[name] = shards[slot].block
         else:
             mem = memory(rec.slots[slot])
             layout = plan.layouts.get(name)
@@ -331,7 +337,7 @@ def _attribute_errors(
     """The notes of the statements that raised floating-point exceptions, the same on all ranks."""
     if not flags:
         return []
-    if not flags & plan.doubt:
+    if not flags & plan.ambiguous:
         return [
             found
             for culprit in sorted({one for one in plan.culprits if one >= 0})

@@ -1,4 +1,4 @@
-"""What is known of recordings that many ranks run: of a log, and of a log over arrays that lie so and so."""
+"""The plan cache of distributed execution: facts of a log, and its plans by the layouts of its arrays."""
 
 from __future__ import annotations
 
@@ -36,50 +36,50 @@ MAX_PLANS = 64  # of one log
 
 @dataclass
 class LayoutPlan:
-    """What is known of a log over arrays that lie so and so."""
+    """The plan of a log for arrays of certain layouts, with what follows from it."""
 
     program: Program
-    layouts: dict[str, Layout]  # of what exists or is made
-    # by the identity of local regions
+    layouts: dict[str, Layout]  # by array name
+    # by the identity of a rank's local region
     compiled: dict[int, PlanSlot[Ready]] = field(default_factory=dict)
-    plan_per_statement: Callable[[], Program] | None = None  # plans each statement for itself
-    doubt: int = 0
-    culprits: tuple[int, ...] = ()
-    limits: Limits | None = None  # of the inputs within which `overwriting` may run instead
-    plan_overwriting: Callable[[], Program] | None = None  # plans what overwrites at once what it may
+    plan_per_statement: Callable[[], Program] | None = None  # statement by statement, without fusion
+    ambiguous: int = 0  # exception bits that several statements may have raised
+    culprits: tuple[int, ...] = ()  # by exception bit, the statement that raises it
+    limits: Limits | None = None  # of the inputs' magnitudes, within which `overwriting` may run
+    plan_overwriting: Callable[[], Program] | None = None  # with writes in place
     _scalars: dict[int, dict[str, NDArray]] = field(default_factory=dict)
 
     @cached_property
     def per_statement(self) -> Program:
-        """The program of each statement for itself, which is planned when something has to be found."""
+        """The program that runs statement by statement, made when the cause of an exception is sought."""
         assert self.plan_per_statement is not None
         return self.plan_per_statement()
 
     @cached_property
     def overwriting(self) -> LayoutPlan:
-        """The same in place, which raises nothing of small inputs."""
+        """The plan that writes in place, for inputs so small that nothing can raise."""
         assert self.plan_overwriting is not None
         return LayoutPlan(self.plan_overwriting(), self.layouts)
 
     @cached_property
     def inputs(self) -> tuple[tuple[str, int], ...]:
-        """The arrays that exist before, with their slots."""
+        """The names and slots of the arrays that exist before the run."""
         return tuple((name, slot) for name in self.program.given if (slot := slot_of(name)) >= 0)
 
     @cached_property
     def outputs(self) -> tuple[tuple[int, str, Layout | None, ValidHalos | None], ...]:
-        """Of the slots that exist afterwards the array, how it lies and what is valid of its halo."""
+        """Slot, name, layout and valid halo of each array that exists after the run."""
         program = self.program
         slots = sorted((slot, name) for name in program.after if (slot := slot_of(name)) >= 0)
         return tuple((slot, name, program.layout(name), program.valid.get(name)) for slot, name in slots)
 
     @cached_property
     def gathering_notes(self) -> tuple[Note, ...]:
-        """What is computed from whole arrays."""
+        """The notes of statements that gather their arrays."""
         return tuple(note for note in self.program.notes if note.whole)
 
     def scalars(self, rec: Recording) -> dict[str, NDArray]:
-        """The scalar arguments; where they are depends on the memory that the recording has for them."""
+        """The scalar arguments, whose addresses depend on the recording's arena."""
         found = self._scalars.get(rec.arena)
         if found is None:
             if len(self._scalars) >= MAX_PLANS:
@@ -91,33 +91,33 @@ class LayoutPlan:
 
 
 class LogFacts:
-    """What is known of a log, however its arrays lie.
+    """Facts of a log that do not depend on layouts, and its plans by layouts.
 
     Attributes
     ----------
-    what : tuple
-        What ranks compare.
-    plain : bool
-        Every array has one geometry.
+    description : tuple
+        The description of the recording that ranks compare.
+    one_geometry : bool
+        Whether each storage family is used in one geometry only.
     largest : int
-        The elements of the largest array; those of scalars do not count.
+        The number of elements of the largest array; -1 if there are only scalars.
     written : frozenset of int
         The slots that are written.
-    changes : bool
-        Something is written that was there before.
+    overwrites : bool
+        Whether an array is written that existed before.
     factors : tuple of int
-        Where there are sums, the scalars that something is multiplied with.
+        If there are sums, the scalars that are factors of products.
     """
 
-    __slots__ = ("_plans", "changes", "factors", "largest", "plain", "what", "written")
+    __slots__ = ("_plans", "description", "factors", "largest", "one_geometry", "overwrites", "written")
 
     def __init__(self, rec: Recording, log: tuple[Any, ...]) -> None:
         declared = rec.declarations()
-        self.what = ("run", f"{len(log)} recorded", digest((log, rec.kinds)))
-        self.plain = all(entry[-1] == slot for slot, entry in enumerate(declared))
+        self.description = ("run", f"{len(log)} recorded", digest((log, rec.kinds)))
+        self.one_geometry = all(entry[-1] == slot for slot, entry in enumerate(declared))
         self.largest = max((math.prod(entry[2]) for entry in declared if entry[2]), default=-1)
         self.written = frozenset(slot for entry in rec.statements() for slot in writes(entry))
-        self.changes = any(declared[slot][0] == "old" for slot in self.written)
+        self.overwrites = any(declared[slot][0] == "old" for slot in self.written)
         statements = rec.statements()
         sums = any(entry[0] != "map" for entry in statements)
         products = [entry for entry in statements if entry[:2] == ("map", "multiply")] if sums else []
@@ -125,20 +125,20 @@ class LogFacts:
         self._plans: dict[Any, LayoutPlan] = {}
 
     def finite(self, rec: Recording) -> tuple[str, ...]:
-        """The names of those that are finite."""
+        """The names of the factors that are finite."""
         found = [(k, rec.views[rec.kinds[k]][k]) for k in self.factors]
         return tuple([f"c{k}" for k, value in found if np.isfinite(value)])
 
-    def concerns(self, held: Mapping[int, Shard], options: Options) -> bool:
-        """Is there something in blocks, or that is to be?  Not where one memory has several geometries."""
-        return self.plain and (bool(held) or self.largest > options.distribute_above)
+    def is_distributed(self, shards: Mapping[int, Shard], options: Options) -> bool:
+        """Whether an array is distributed, or is to be.  False if a storage family has several geometries."""
+        return self.one_geometry and (bool(shards) or self.largest > options.distribute_above)
 
     def plan(self, key: Any) -> LayoutPlan | None:
-        """What was planned for arrays that lie so."""
+        """The plan for a key of layouts and options, if there is one."""
         return self._plans.get(key)
 
-    def keep(self, key: Any, plan: LayoutPlan) -> LayoutPlan:
-        """Keep what was planned."""
+    def cache(self, key: Any, plan: LayoutPlan) -> LayoutPlan:
+        """Cache a plan."""
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
         self._plans[key] = plan
@@ -149,7 +149,7 @@ _logs: dict[Any, LogFacts] = {}
 
 
 def facts_of(rec: Recording) -> LogFacts:
-    """What is known of a log; it is long, and looked up once for each run."""
+    """The cached facts of a recording's log; a long key, looked up once for each run."""
     key = tuple(rec.log), rec.kinds
     found = _logs.get(key)
     if found is None:
@@ -160,7 +160,7 @@ def facts_of(rec: Recording) -> LogFacts:
 
 
 def slot_of(name: str) -> int:
-    """The slot of an array of a region; -1 of a scalar."""
+    """The slot of a region's array; -1 for a scalar."""
     return int(name[1:]) if name[0] == "a" else -1
 
 
@@ -170,14 +170,14 @@ def region_request(region: Region, options: Options) -> requests.Located:
 
 
 def compile_region(slot: PlanSlot[Ready], region: Region, options: Options) -> None:
-    """Have local statements compiled."""
+    """Compile a rank's local region."""
     from dcarray.execution.executor import EXECUTOR
     from dcarray.plans import provider
 
     request = region_request(region, options)
     try:
         slot.make(lambda: Ready(provider.obtained(request, options, EXECUTOR.background), request))
-    except Exception as error:  # a bug of ours; other ranks wait for what comes of this
+    except Exception as error:  # a bug; other ranks wait for this rank's messages
         if options.debug:
             raise
         complain("a rank's part of a region is interpreted", error, ("<compiled region>", 0))
