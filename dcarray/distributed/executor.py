@@ -80,7 +80,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
         where = run_plan.line_of(rec.sites[0])
         if options.strict:
             raise StrictError(f"{cause} of distributed arrays", where)
-        note(f"{what} (gathered)", sum(head.size * head.dtype.itemsize for head in distributed), where=where)
+        note(f"{cause} (gathered)", sum(head.size * head.dtype.itemsize for head in distributed), where=where)
     for store in rec.slots:
         if type(store) is Store:
             gather_store(store.family)
