@@ -1,5 +1,7 @@
-"""Dimensions: their canonical form, what is in them, their values and their text.  Nothing here imports sympy
-while they are ints."""
+"""Dimensions: their canonical form, symbols, values and text.
+
+Nothing here imports sympy while they are ints.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What every region must hold.  ``verify`` is run on what is recorded and, when debugging or testing,
-after each pass."""
+"""The verifier of regions: on what is recorded, and after each pass when debugging or testing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass is, and the log in which passes say what they did and what they refused."""
+"""`Pass`, a named rewrite of regions, and `Log`, in which passes note what they did and what they refused."""
 
 from __future__ import annotations
 

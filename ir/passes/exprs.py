@@ -1,4 +1,4 @@
-"""What passes ask of expressions again and again, remembered for as long as the expression lives."""
+"""Properties of expressions that passes ask for repeatedly, cached for as long as the expression lives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the passes know of the order of things: who reads what a statement writes, and what may move.
+"""Def-use information of a block of statements, and which of them may be moved.
 
 Statements of one body form a `Block`.  Whatever is inside a loop or a branch counts, seen from outside,
 as touching its arrays anywhere; seen from inside, an array is local only if nothing outside touches it.

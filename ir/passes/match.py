@@ -1,4 +1,4 @@
-"""Matching windows of one array: where in another window's domain does an element lie."""
+"""Matching of windows of one array: the affine map from the domain of one window to the domain of another."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The passes inside of loops and branches: each body is a region of its own.
+"""Passes inside loops and branches: each body is a region of its own.
 
 What is used elsewhere, or passes from one iteration to the next, exists when the body begins and outlives it,
 and all else is temporary.  So what is legal in a region, and what pays there, is found in a body by the same
-passes; that a loop's variable keeps to its range is known to all proofs.
+passes; the range of a loop's variable is known to all proofs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Loops over time work on copies whose rows begin where vectors do.
+"""Array padding and alignment: loops over time work on copies whose rows begin at vector boundaries.
 
-A vector that is not aligned to a line of the cache takes two of them, and rows of 40 elements, or the inner
-points of an array, rarely are.  What stays in a core's own cache for many iterations is worth a copy before
-and one after them, in which each row has some room before it, so that most of what is read and
-written is aligned.
+An unaligned vector touches two cache lines, and rows of 40 elements, or the inner points of an array, are
+rarely aligned.  An array that stays in a core's own cache for many iterations is copied before the loop and
+back after it; the copy has padding before each row, so that most loads and stores are aligned.
 
-Where each iteration writes the same inner points before anybody needs them, the first iteration is one of its
-own that reads the arrays themselves: then only what is around those points is copied before (loop peeling).
+Where each iteration writes the same inner points before anything reads them, the first iteration is peeled
+and reads the arrays themselves: then only the border around those points is copied before (loop peeling).
 """
 
 from __future__ import annotations

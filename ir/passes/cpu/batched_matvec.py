@@ -1,8 +1,8 @@
-"""Products of a vector and a matrix, one in each iteration of a loop, become products of matrices.
+"""Batching of vector-matrix products: those of a block of iterations become one matrix product.
 
-``for i: t = x[:, i] @ y[:, i:]`` goes over ``y`` in each iteration.  The vectors of a block of iterations are
-a matrix, and one library call makes the products of all; what an iteration does with its own stays in a loop.
-Where what iterations need begins or ends elsewhere for each, a block computes a little more than is used.
+``for i: t = x[:, i] @ y[:, i:]`` reads ``y`` in each iteration.  The vectors of a block of iterations form a
+matrix, and one library call computes all their products; what each iteration does with its product stays in a
+loop. Where the extents differ between iterations, a block computes a little more than is used.
 """
 
 from __future__ import annotations

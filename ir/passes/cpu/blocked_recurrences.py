@@ -1,8 +1,8 @@
-"""Sums over what earlier iterations of a loop have made, taken for many iterations at once.
+"""Blocked recurrences: sums over earlier iterations are begun for a whole block of iterations.
 
-``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` goes from iteration to iteration, and so does its pass
-over ``A``.  But before a block of iterations begins, most of what they add up is there: these parts of the
-sums are one statement, which runs on all cores, and the iterations add what is missing.
+``for i: x[i] = b[i] - sum(A[i, j] * x[j] for j < i)`` is sequential, and so are its reads of ``A``.  But most
+terms of a block's sums are known before the block begins: they are one statement, which runs on all cores,
+and the iterations add the remaining ones (as blocked triangular solvers do).
 """
 
 from __future__ import annotations

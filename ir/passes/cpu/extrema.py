@@ -1,8 +1,8 @@
-"""Loops that find an extremum of integers, as folds.
+"""Recognition of reductions: loops that update an extremum of integers term by term become reductions.
 
-``for k: c[i, j] = max(c[i, j], c[i, k] + c[k+1, j])`` reads the array that it writes, at other elements.
-Integers have the same extremum in whatever order it is found, so that the terms may be folded first and met
-with the element then.  Not so other numbers: which NaN, and which zero, depends on the order.
+``for k: c[i, j] = max(c[i, j], c[i, k] + c[k+1, j])`` reads other elements of the array that it writes.  The
+extremum of integers is the same in any order, so the terms may be reduced first and combined with the element
+at the end.  Not so for floating-point numbers: which NaN, and which zero, depends on the order.
 """
 
 from __future__ import annotations

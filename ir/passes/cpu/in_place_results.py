@@ -1,4 +1,4 @@
-"""Library calls whose result is assigned to an operand write over it: ``A[:] = A @ B`` needs no other array.
+"""In-place library results: ``A[:] = A @ B`` writes over its operand, without a temporary.
 
 All of a region is in one memory here, so that a library's tiles can be written as they are ready.
 """

@@ -1,12 +1,11 @@
-"""Sums over what earlier iterations of a loop have made, to which each iteration adds its term for all later
-ones.
+"""Right-looking reductions: each iteration adds its term to all later sums.
 
-``for j: x[j] = b[j] - sum(x[k] * A[k, j] for k < j)`` goes down a column in each iteration.  Once ``x[j]`` is
-final its terms are those of a row, ``s[j+1:] += x[j] * A[j, j+1:]``, which are next to each other in memory
-and need nothing of one another.
+``for j: x[j] = b[j] - sum(x[k] * A[k, j] for k < j)`` (left-looking) reads a column in each iteration.  Once
+``x[j]`` is final, its terms are a row, ``s[j+1:] += x[j] * A[j, j+1:]``, which is contiguous in memory and
+vectorises.
 
-Rounding errors grow with the terms that are added one after the other, so those of long sums are added up in
-parts.  Extrema of integers, which loops find term by term (`extrema`), are had like sums.
+Rounding errors grow with the number of terms that are added one after the other, so long sums have partial
+sums.  Extrema of integers that loops find term by term (`extrema`) are treated like sums.
 """
 
 from __future__ import annotations

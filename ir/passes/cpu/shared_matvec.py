@@ -1,8 +1,9 @@
-"""Products of a matrix and a vector that share the pass over the matrix with others.
+"""Matrix-vector products as sums, where that lets them share one pass over the matrix.
 
-Such a product takes as long as reading the matrix.  Where another statement goes over the same matrix, or
-makes it, it is taken apart into a sum, which the other passes can join with that; and so are products of one
-vector with several large matrices of one shape, which a kernel reads side by side.  Else it is the library's.
+Such a product is bound by reading the matrix.  Where another statement reads or makes the same matrix, the
+product is expanded into a sum, which other passes can fuse with that; and so are products of one vector with
+several large matrices of one shape, which a kernel reads side by side.  Other products are left to the
+library.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Sums that are a term longer, or shorter, in each iteration of a loop are begun for several iterations at
-once.
+"""Shared partial sums: terms that sums of several iterations have in common are added once.
 
 ``for i: b[i] += a[i+1:, i] @ b[i+1:]`` reads all rows of ``b`` below ``i`` in each iteration.  All but a few
-of them are read by the next iterations, too, and as long as none of these changes them, what several
-iterations make of them is one statement, which loads them once.  Each iteration adds the few terms that it
-has for itself.
+of them are read by the next iterations, too; as long as none of these changes them, one statement loads them
+once for several sums.  Each iteration adds its few other terms.
 """
 
 from __future__ import annotations

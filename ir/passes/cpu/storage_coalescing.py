@@ -1,8 +1,7 @@
-"""Large temporaries that never live at the same time become one array: steps that each make a new array
-then go back and forth between two.
+"""Storage coalescing: large temporaries with disjoint live ranges become one array.
 
-Memory they would share anyhow.  But as one array they stay apart: no statement moves up to before the last
-use of what was there, and a chain of steps uses the same few arrays again and again.
+They would share memory anyway.  But as one array they depend on each other: no statement is moved before the
+last use of the array's previous contents, and a chain of steps uses the same few arrays again and again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Loops that run strip by strip: where no iteration needs another position along an axis, all iterations run
-for a few positions before the next few.
+"""Strip-mining and interchange: loops that are independent along an axis run strip by strip of it.
 
-A sweep over columns, ``for j: p[:, j] = f(p[:, j-1])``, goes through all rows in every iteration, and comes
-back to a line of memory only when the cache has lost it.  Its rows need nothing of one another, so that it
-can go through some rows from the first column to the last, and strips of rows may run at the same time.
+A sweep over columns, ``for j: p[:, j] = f(p[:, j-1])``, goes through all rows in every iteration, and returns
+to a cache line only when the cache has evicted it.  Its rows are independent: each strip of rows goes from
+the first column to the last, and strips may run in parallel.
 """
 
 from __future__ import annotations

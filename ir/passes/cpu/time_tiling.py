@@ -1,7 +1,7 @@
-"""Blocking over time: a chain of statements over the same large arrays runs band by band.
+"""Time tiling: a chain of statements over the same large arrays runs in skewed tiles, band by band.
 
-Steps of a stencil, one after the other, each move whole arrays through memory.  In bands of a few rows, every
-step a little behind the one before it, an array comes from memory once for all of them.  See `skew`.
+Each step of a stencil moves whole arrays through memory.  In bands of a few rows, every statement a little
+behind the one before it, an array is loaded once for all of them.  See `skew`.
 """
 
 from __future__ import annotations

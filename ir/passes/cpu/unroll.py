@@ -1,7 +1,7 @@
-"""Loops over time run several iterations at once, where these then run in bands: see `bands`.
+"""Unrolling of time loops whose unrolled bodies can be tiled over time, see `time_tiling`.
 
-A loop whose iterations all do the same to large arrays moves them through memory in every iteration.  Some of
-its iterations one after the other are a chain of statements as any other, of which bands are made.
+A loop whose iterations all do the same to large arrays moves them through memory in every iteration.  Several
+of its iterations are a chain of statements like any other, which is tiled.
 """
 
 from __future__ import annotations

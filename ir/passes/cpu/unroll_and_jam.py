@@ -1,10 +1,9 @@
-"""Rows of which each element is a sum over others before it are computed several at once.
+"""Unroll-and-jam of triangular loops in which each element of a row is a sum over those before it.
 
 In ``for i: for j < i: a[i, j] = (a[i, j] - a[i, :j] @ a[j, :j]) / a[j, j]`` each element of a row waits for
-the one before it, and each row reads all rows above it once more.  As far as rows need nothing of one
-another, which is up to where the first of them ends, several of them go through the columns together: what
-their sums have in common is loaded once, and their elements do not wait for each other.  (Compilers call it
-unroll-and-jam.)
+the one before it, and each row reads all rows above it once more.  As far as rows are independent, which is
+up to where the first of them ends, several of them go through the columns together: the common operands of
+their sums are loaded once, and their elements do not wait for each other.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Rows that need the rows before them are computed several at once, each some columns behind the one before.
+"""Wavefronts: recurrences over two axes run several rows at once (skewing, then unroll-and-jam).
 
 In ``for i: for j: a[i, j] = (a[i, j-1] + a[i-1, j] + a[i+1, j] + a[i, j+1]) / 4`` each element waits for the
-one before it, for as long as an addition and a division take.  Elements of several rows on a slope (a
-wavefront) do not wait for one another, so that a processor computes them at the same time.  (Compilers call
-it unroll-and-jam, after skewing.) What is computed for a whole row before such a loop goes into it, if it
-may: the loop waits anyhow.
+latency of the one before it.  The elements of several rows along a skewed front are independent, so that a
+processor overlaps them.  What is computed for a whole row before such a loop is moved into it, if it may be:
+the loop is bound by latency anyway.
 """
 
 from __future__ import annotations

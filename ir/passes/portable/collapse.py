@@ -1,4 +1,4 @@
-"""Domain axes of length one vanish, so that statements over the same points have the same domain.
+"""Removal of domain axes of length one, so that statements over the same points have the same domain.
 
 Joining contiguous axes into one is left to the schedule: windows name the axes of their arrays.
 """

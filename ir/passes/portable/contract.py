@@ -1,5 +1,4 @@
-"""Recognition of contractions: a sum of products over a domain that splits into the axes of a matrix
-product becomes a library call."""
+"""Idiom recognition: sums of products over the axes of a matrix product become library calls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Redundant copies go: readers of a copy read the source, and what is only made to be copied into its
-final place is written there at once."""
+"""Copy propagation, forwards to the readers of a copy and backwards to the statement that makes its source."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rows and columns that an in-place update overwrites are read before it: what
-``a[:] = minimum(a, add.outer(a[:, k], a[k]))`` needs of ``a`` in full is one column and one row.
+"""Copy-in: an in-place update reads thin copies of rows and columns that it overwrites, so that it fuses.
 
-An expression cannot be put into the statement that writes the array it reads elsewhere.  Where all that it
-reads elsewhere is thin, copies of that take its place, and the expression needs no memory of its own.
+``a[:] = minimum(a, add.outer(a[:, k], a[k]))`` reads one column and one row of ``a`` at other points than it
+writes.  An expression cannot be fused into a statement that writes the array it reads elsewhere.  Where all
+those reads are thin, copies take their place, and the expression needs no temporary.
 """
 
 from __future__ import annotations

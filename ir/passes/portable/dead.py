@@ -1,4 +1,4 @@
-"""Dead statements and arrays: what is computed but never read, and not a result, goes."""
+"""Dead code elimination: statements and arrays whose values are neither read nor a result are removed."""
 
 from __future__ import annotations
 

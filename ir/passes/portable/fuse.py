@@ -1,6 +1,6 @@
-"""Fusion of producers into their consumers, through any affine window.
+"""Producer-consumer fusion by inlining, through any affine window.
 
-A statement whose values are only read by computations is put into them: each load of what it wrote
+A statement whose values are only read by computations is inlined into them: each load of what it wrote
 becomes its expression, seen through the window of the load (shifted, transposed, strided, reversed or
 broadcast).  The statement and its memory are gone then, so it is all consumers or none.
 """

@@ -1,9 +1,9 @@
-"""Index-set splitting: a statement that reads an array made in parts is cut where the parts meet.
+"""Index-set splitting: a statement that reads an array made in parts is split where the parts meet.
 
-`np.roll` makes two copies for each axis along which it shifts: what stays in order, and what comes round.  No
-window shows its reader both at once.  Cut along the same lines, each piece of the reader sees one of the
-copies and reads through it: a stencil over a periodic grid becomes one statement for all points but those at
-the rims, and small ones for these, and no shifted array is made.
+`np.roll` makes two copies for each axis along which it shifts: the part that stays in order and the part that
+wraps around.  No window reads both.  Split along the same lines, each piece of the reader sees one of the
+copies and reads through it: a stencil over a periodic grid becomes one statement for the interior and small
+ones for the rims, and no shifted array is made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Temporaries that live inside one nest become values that need no memory.
+"""Array contraction: temporaries that live inside one nest become shared expressions without memory.
 
 Each reader gets the expression.  It stays one object, which a kernel computes once per point for all
 the statements of a nest, so that this costs nothing whatever the expression is.

@@ -1,10 +1,9 @@
-"""Loops whose iterations need nothing of one another become axes: ``for i: y[i] = f(x[i])`` is one statement
-over all ``i``, which fuses with others, becomes a matrix product, and runs as one loop nest.
+"""Loop distribution: loops without carried dependences become an axis of each of their statements.
 
-Every statement of such a loop may run for all iterations before the next one begins, so that a loop is given
-to its statements one by one; what an iteration keeps for itself gets an axis too.  Within an element nothing
-changes its order, except that a fold over axes that slide along with the loop is written out as an
-expression.
+``for i: y[i] = f(x[i])`` becomes one statement over all ``i``, which fuses with others, becomes a matrix
+product, and runs as one loop nest.  Every statement of such a loop may run for all iterations before the next
+one begins; the loop's temporaries get an axis, too (array expansion).  Within an element the order of
+operations stays, except that a reduction over axes that slide with the loop is written out as an expression.
 """
 
 from __future__ import annotations

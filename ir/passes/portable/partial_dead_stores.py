@@ -1,5 +1,6 @@
-"""Of what is overwritten in large part only the border is written: ``out = z.copy(); out[1:-1] = ...``
-copies the first and the last row alone."""
+"""Partial dead-store elimination: a store that is overwritten in large part keeps only the border.
+
+``out = z.copy(); out[1:-1] = ...`` then copies the first and the last row alone."""
 
 from __future__ import annotations
 

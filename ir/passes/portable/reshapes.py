@@ -1,9 +1,9 @@
-"""Memory that is written in one shape and read in another is gone over in one: the finer shape of the two.
+"""Reshapes: statements over two shapes of one memory are rewritten to the finer of the two shapes.
 
-A reshape takes axes together or apart: both arrays lie on the same memory, in C order.  Statements that use
-the coarser of them get a domain in which its axes are taken apart, with all that they use along these axes.
-What is written and what is read are then windows of one array, and other passes see that they fit.  Kernels
-join axes again that are one in memory.
+A reshape merges or splits axes: both arrays have the same memory, in C order.  Statements that use the
+coarser of them get a domain in which its axes are split, with all other windows along these axes.  Writes and
+reads are then windows of one array, and other passes can compare them.  Kernels merge axes again that are
+contiguous.
 """
 
 from __future__ import annotations

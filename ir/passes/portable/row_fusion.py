@@ -1,8 +1,7 @@
-"""Fusion row by row: statements whose dependences stay within a row run one row after the other.
+"""Loop fusion of the outer axes: statements whose dependences stay within a row run row by row in one kernel.
 
-A row that one statement has read or written is still in the cache when the next one needs it, and there is
-one kernel instead of many.  A softmax (a maximum, an exponential with its sum, a division) so moves its
-data through memory once.
+A row that one statement has read or written is still in the cache when the next one needs it.  A softmax (a
+maximum, an exponential with its sum, a division) so moves its data through memory once.
 """
 
 from __future__ import annotations

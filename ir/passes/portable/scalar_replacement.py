@@ -1,9 +1,8 @@
-"""Elements that the iterations of a loop go on with are scalars meanwhile, which kernels keep in registers.
+"""Scalar replacement: elements that iterations of a loop update or pass on are scalars, in registers.
 
 ``for k: c[i, j] = max(c[i, j], c[i, k] + c[k+1, j])`` reads other elements of the array that it writes, so a
-compiler, which knows neither what ``k`` may be nor the shape, stores the element in every iteration and makes
-no fold of it.  Nor does it know that ``a[i, j-1]`` is what the iteration before has written, where other rows
-are written too.
+compiler, which knows neither the range of ``k`` nor the shape, stores the element in every iteration.  Nor
+does it know that ``a[i, j-1]`` is what the iteration before has written, where other rows are written too.
 """
 
 from __future__ import annotations

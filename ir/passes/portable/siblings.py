@@ -1,7 +1,7 @@
-"""Fusion of siblings: statements over one domain, with data in common, run as one loop nest.
+"""Loop fusion of siblings: statements over one domain, with data in common, run as one loop nest.
 
 Several outputs are then made in one trip through memory, and a reduction runs along with its
-element-wise neighbours.  Point by point is only the same as one after the other if every dependence
+element-wise neighbours.  Point by point gives the results of one after the other only if every dependence
 inside the nest is between accesses at the same point.
 """
 

@@ -1,6 +1,6 @@
-"""Clean-up of expressions, bit for bit, and removal of statements that do nothing.
+"""Algebraic simplification that keeps every bit, and removal of statements that do nothing.
 
-Equal expressions are one object already (interning), so there is no search for common subexpressions.
+Equal expressions are one object already (hash consing), so there is no search for common subexpressions.
 """
 
 from __future__ import annotations
