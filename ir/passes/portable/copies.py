@@ -1,4 +1,4 @@
-"""Copy propagation, forwards to the readers of a copy and backwards to the statement that makes its source."""
+"""Copy propagation, forwards to the readers of a copy and backwards to the maker of its source."""
 
 from __future__ import annotations
 
