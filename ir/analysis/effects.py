@@ -245,7 +245,7 @@ def computes_of(stmt: Compute | Nest) -> tuple[Compute, ...]:
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 
 
-def own_targets(stmt: Compute | Nest, axes: int) -> list[Window]:
+def row_targets(stmt: Compute | Nest, axes: int) -> list[Window]:
     """What a statement that runs row by row writes, but for what all rows are folded into: nobody but that
     fold touches it, so that it does not matter when it is complete."""
     return [compute.target for compute in computes_of(stmt) if not folds_rows(compute, axes)]
@@ -261,7 +261,7 @@ def rows_conflict(body: tuple[Compute | Nest, ...], axes: int, region: Region) -
     """Why the statements cannot run row by row, a row being a point of the first ``axes`` axes of their
     domains; None if that gives the same as running them one after the other."""
     for number, later in enumerate(body):
-        for target in own_targets(later, axes):
+        for target in row_targets(later, axes):
             if not apart(target, target, axes):
                 return Reason(f"{target.array} is complete only after the last row", (target,))
         for earlier in body[:number]:

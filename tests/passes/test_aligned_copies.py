@@ -107,7 +107,7 @@ def test_around(box):
     shape = tuple(n - low for n, low in zip((3, 4), box, strict=True))
     inner = Window("a", shape, tuple(Index(low, 1, k) for k, low in enumerate(box)))
     found = np.zeros(array.shape, int)
-    for window in (inner, *aligned_copies.around(array, inner)):
+    for window in (inner, *aligned_copies.border(array, inner)):
         at = tuple(slice(ix.offset, ix.offset + n) for ix, n in zip(window.index, window.shape, strict=True))
         found[at] += 1
     assert (found == 1).all()

@@ -8,7 +8,7 @@ from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Loop
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.cpu import right_looking
-from dcarray.ir.passes.cpu.right_looking import RIGHT_LOOKING, can_push
+from dcarray.ir.passes.cpu.right_looking import RIGHT_LOOKING, right_looking_sum
 from dcarray.ir.text import dump, parse
 from dcarray.lowering.plan import compile_region
 
@@ -118,7 +118,7 @@ def test_what_stays(why):
     (loop,) = region.body
     assert isinstance(loop, Loop)
     position = next(k for k, stmt in enumerate(loop.body) if stmt.combine is not None)
-    found = can_push(position, loop, region)
+    found = right_looking_sum(position, loop, region)
     assert isinstance(found, Reason) and found.text == why
     assert dump(RIGHT_LOOKING.fn(region, Log())) == dump(region)
 

@@ -44,7 +44,7 @@ from dcarray.ir.windows import identity, walk
 
 from .time_tiling import CacheLimits
 
-#: Vectors and lines of caches have so many bytes.
+#: Bytes of a vector register and of a cache line.
 LINE = 64
 #: Rows that are a multiple of so many lines apart compete for few places in the cache, and what is loaded for
 #: what was stored just before, some rows further, since processors compare but the last bits of addresses.
@@ -64,7 +64,7 @@ QUICK = frozenset(
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
-    """Why a loop cannot use another array, with longer rows, instead of this one."""
+    """Why a loop cannot use another array, with padded rows, instead of this one."""
     if array.dtype.kind not in "fiu" or LINE % array.dtype.itemsize:
         return Reason(f"{array.name} does not consist of what vectors hold")
     if array.strides is not None or any(type(extent) is not int for extent in array.shape):
@@ -76,28 +76,28 @@ def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
     root = families(region)
     if list(root.values()).count(root[array.name]) > 1:
         return Reason(f"{array.name} is used in several shapes")
-    if array.name in _opaque(loop.body) or anywhere(array.name) in (*reads(loop), *writes(loop)):
+    if array.name in _fixed_layout(loop.body) or anywhere(array.name) in (*reads(loop), *writes(loop)):
         return Reason(f"it is not known which elements of {array.name} are used")
     return None
 
 
-def _opaque(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The arrays that are given to libraries, or used by statements whose way through memory is laid out."""
+def _fixed_layout(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """The arrays of statements that depend on the memory layout: library calls, time tiles and rows."""
     found: frozenset[str] = frozenset()
     for stmt in body:
         match stmt:
             case Call() | Bands() | Rows():
                 found |= touched(stmt)
             case Loop(body=inner) | While(body=inner):
-                found |= _opaque(inner)
+                found |= _fixed_layout(inner)
             case Branch(_, then, orelse):
-                found |= _opaque((*then, *orelse))
+                found |= _fixed_layout((*then, *orelse))
     return found
 
 
 # ---- what it is worth ---------------------------------------------------------------------------------
-def begins(array: Array, loop: Loop) -> int | None:
-    """Where, in a row of the array, most of what the loop reads and writes begins; None if an iteration
+def row_start(array: Array, loop: Loop) -> int | None:
+    """The position in a row of the array at which most accesses of the loop begin; None if an iteration
     writes less than half of the array."""
     found: Counter[int] = Counter()
     much = False
@@ -116,7 +116,7 @@ def begins(array: Array, loop: Loop) -> int | None:
 
 
 def _along(window: Window) -> bool:
-    """Do rows of the array run along an axis of the window, from a known place?"""
+    """Whether the last axis of the array is an axis of the window, from a known position."""
     last = window.index[-1] if window.index else None
     return last is not None and last.axis is not None and last.stride == 1 and type(last.offset) is int
 
@@ -157,8 +157,8 @@ def _bytes(array: Array) -> int:
     return math.prod(array.shape) * array.dtype.itemsize
 
 
-def outside(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
-    """Is what the array holds before a loop of any use, and after it?"""
+def live_around(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
+    """Whether the contents of the array before a loop are used, and whether those after it are."""
     position = next(k for k, stmt in enumerate(region.body) if stmt is loop)
     earlier, later = region.body[:position], region.body[position + 1 :]
     before = array.role in ("in", "inout") or any(array.name in touched(stmt) for stmt in earlier)
@@ -167,8 +167,8 @@ def outside(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
 
 # ---- action -------------------------------------------------------------------------------------------
 def padded(array: Array, begin: int, name: str) -> tuple[Array, int]:
-    """An array for the elements of another one, in which position ``begin`` of each row is aligned, and how
-    many elements of room are before each row."""
+    """An array for the elements of another one in which position ``begin`` of each row is aligned, and the
+    padding before each row, in elements."""
     lanes = LINE // array.dtype.itemsize
     ahead = -begin % lanes
     lines = -(-(array.shape[-1] + ahead) // lanes)
@@ -184,7 +184,7 @@ def _moved(window: Window, array: str, ahead: int) -> Window:
 
 def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
 ) -> tuple[tuple[Array, ...], tuple[Stmt, ...]]:  # fmt: skip
-    """The new arrays, and the loop that works on them, between the copies."""
+    """The new arrays, and the loop that works on them between the copies."""
     names = {array.name for array in region.arrays}
     made: list[Array] = []
     before: list[Compute] = []
@@ -199,11 +199,11 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
         copy, ahead = padded(array, begin, name)
         made.append(copy)
         others[array.name] = name, ahead
-        copied, used = outside(array, loop, region)
+        copied, used = live_around(array, loop, region)
         written = written_once(array, loop) if copied else None
         if written is not None:
             peeled[array.name] = written[0]
-        here = [identity(array)] if written is None else around(array, written[1])
+        here = [identity(array)] if written is None else border(array, written[1])
         if copied:
             before += [Compute(_moved(w, name, ahead), Load(w, array.dtype), loc=loop.loc) for w in here]
         if used:
@@ -218,12 +218,11 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
         first = _first_iteration(loop, peeled, moved)
         start, stop, step = loop.bounds
         loop = replace(loop, bounds=(start + step, stop, step))
-    return tuple(made), (*_together(before), *first, rewindow(loop, moved), *_together(after))
+    return tuple(made), (*_copy_nests(before), *first, rewindow(loop, moved), *_copy_nests(after))
 
 
 def _first_iteration(loop: Loop, writers: dict[str, int], moved: Callable[[Window], Window]) -> list[Compute]:
-    """The statements of an iteration that still reads the arrays themselves, until it has written their
-    copies."""
+    """The peeled iteration, which reads the arrays themselves until it has written their copies."""
     found: list[Compute] = []
     for k, stmt in enumerate(loop.body):
 
@@ -237,8 +236,8 @@ def _first_iteration(loop: Loop, writers: dict[str, int], moved: Callable[[Windo
 
 
 def written_once(array: Array, loop: Loop) -> tuple[int, Window] | None:
-    """Which statement of an iteration writes an array, and the box that it writes, if the first iteration can
-    do without a copy of what is in there; else None."""
+    """The statement of an iteration that writes an array, and the box that it writes, if the first iteration
+    needs no copy of that box; else None."""
     bounds = [bound for bound in loop.bounds if type(bound) is int]
     if len(bounds) < 3 or len(range(*bounds)) < 2:
         return None
@@ -261,15 +260,15 @@ def written_once(array: Array, loop: Loop) -> tuple[int, Window] | None:
 
 
 def _symbols(stmt: Compute) -> frozenset[str]:
-    """What the places and values of a statement depend on."""
+    """The symbols that the windows and values of a statement depend on."""
     values = [node.dim for node in walk(stmt.body) if isinstance(node, Size)]
     for window in (*writes(stmt), *reads(stmt)):
         values += [*window.shape, *(dim for ix in window.index for dim in (ix.offset, ix.stride))]
     return frozenset().union(*map(free_symbols, values))
 
 
-def around(array: Array, box: Window) -> list[Window]:
-    """Boxes of all elements of an array that are not in this one, none of them in two."""
+def border(array: Array, box: Window) -> list[Window]:
+    """Disjoint boxes of all elements of an array outside of this one."""
     found: list[Window] = []
     spans = [(0, int(extent)) for extent in array.shape]
     for axis, (ix, extent) in enumerate(zip(box.index, box.shape, strict=True)):
@@ -283,8 +282,9 @@ def around(array: Array, box: Window) -> list[Window]:
     return found
 
 
-def _together(copies: list[Compute]) -> list[Stmt]:
-    """Copies of different arrays; those of one shape are one launch, sooner worth several threads."""
+def _copy_nests(copies: list[Compute]) -> list[Stmt]:
+    """Copies of different arrays; those of one shape are one launch, which sooner pays for several
+    threads."""
     shapes: dict[tuple[Dim, ...], list[Compute]] = {}
     for copy in copies:
         shapes.setdefault(copy.target.shape, []).append(copy)
@@ -297,7 +297,7 @@ def _together(copies: list[Compute]) -> list[Stmt]:
 
 
 def aligned_copies(limits: CacheLimits) -> Pass:
-    """The pass for caches with these limits."""
+    """Return the pass for a machine with these caches."""
 
     def run(region: Region, log: Log) -> Region:
         body: list[Stmt] = []
@@ -324,7 +324,7 @@ def aligned_copies(limits: CacheLimits) -> Pass:
             return []
         found: list[tuple[Array, int]] = []
         for array in region.arrays:
-            begin = begins(array, loop) if array.name in touched(loop) else None
+            begin = row_start(array, loop) if array.name in touched(loop) else None
             if begin is None or array.shape[-1] * array.dtype.itemsize < MIN_ROW * LINE:
                 continue
             reason = can_align(array, loop, region)

@@ -59,7 +59,7 @@ class _Product:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def products(loop: Loop, region: Region) -> list[_Product] | Reason:
-    """The products of a loop that can be made for many iterations at once; or why there are none."""
+    """The products of a loop that can be made for a block of iterations; or why there are none."""
     start, stop, step = loop.bounds
     if not (type(start) is type(stop) is type(step) is int and step == 1):
         return Reason("its iterations are not numbers one after the other")
@@ -81,13 +81,13 @@ def products(loop: Loop, region: Region) -> list[_Product] | Reason:
                 continue
             if sum(name == window.array for other in loop.body for window in writes(other)) > 1:
                 continue
-            if _enough(product, loop, region):
+            if _worth(product, loop, region):
                 found.append(product)
     return found or Reason("no iteration has a large product of its own")
 
 
 def _product(stmt: Compute, loop: Loop) -> _Product | None:
-    """A statement as a product, if it is one."""
+    """The statement as a product, if it is one."""
     body, init = stmt.body, stmt.init
     if stmt.combine != "add" or len(stmt.target.shape) != 2 or dtype_of(body).char not in _DTYPES:
         return None
@@ -101,7 +101,7 @@ def _product(stmt: Compute, loop: Loop) -> _Product | None:
         if not (isinstance(a, Load) and isinstance(b, Load)):
             return None
         if _axes(a.window) == [1 - kept] and sorted(_axes(b.window)) == [0, 1]:
-            return _paced(stmt, a.window, b.window, kept, loop.var)
+            return _batchable(stmt, a.window, b.window, kept, loop.var)
     return None
 
 
@@ -113,9 +113,9 @@ def _axes(window: Window) -> list[int]:
     return [ix.axis for ix in window.index if ix.axis is not None]
 
 
-def _paced(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -> _Product | None:
-    """The product, if its windows move evenly with the iterations, and in a way that a matrix can be made
-    of."""
+def _batchable(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -> _Product | None:
+    """The product, if its windows move linearly with the iterations, so that those of a block are a
+    matrix."""
     moves = 0
     for ix in vector.index:
         pace = dims.slope(ix.offset, var)
@@ -140,8 +140,8 @@ def _paced(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -
     return _Product(stmt, vector, matrix, 1 - kept, kept, along, grows)
 
 
-def _enough(product: _Product, loop: Loop, region: Region) -> bool:
-    """Is it worth a library's calls?"""
+def _worth(product: _Product, loop: Loop, region: Region) -> bool:
+    """Whether it is worth library calls."""
     hints, shape = SizeHints(region), product.stmt.target.shape
     iterations = loop.bounds[1] - loop.bounds[0]
     middle = dims.substitute(shape[product.kept], {loop.var: loop.bounds[0] + iterations // 2})
@@ -150,7 +150,7 @@ def _enough(product: _Product, loop: Loop, region: Region) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def blocked(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tuple[Stmt, ...], list[Array]]:
+def batched(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tuple[Stmt, ...], list[Array]]:
     """The statements that do what the loop does, and new arrays for the products of a block."""
     start, stop, _ = loop.bounds
     taken = {array.name for array in region.arrays}
@@ -174,7 +174,7 @@ def blocked(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tupl
 
 
 def _columns(product: _Product, var: str, at: Dim, iterations: int) -> Dim:
-    """The columns of a block's product."""
+    """The number of columns of a block's product."""
     first = dims.substitute(product.stmt.target.shape[product.kept], {var: at})
     return dims.simplify(first + (product.pace + product.grows) * (iterations - 1))
 
@@ -244,7 +244,7 @@ def _run(region: Region, log: Log) -> Region:
             )
             body.append(stmt)
             continue
-        made, arrays = blocked(stmt, found, region)
+        made, arrays = batched(stmt, found, region)
         log.done(
             "batched_matvec", f"{BLOCK} iterations of the loop over {stmt.var} are matrix products", stmt.loc
         )

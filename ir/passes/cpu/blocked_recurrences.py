@@ -32,8 +32,8 @@ class _Sum:
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """The sum that a statement makes, if a part of it is there when a block of iterations begins; or why
+def growing_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
+    """The sum that a statement makes, if a part of it can be computed before a block of iterations; or why
     not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
@@ -69,7 +69,7 @@ def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
 
 
 def _moves(ix: Index, var: str) -> int | None:
-    """By how much an index moves on with each iteration; None if that is not known, or not all it does."""
+    """The step of an index per iteration; None if it is not known, or depends on other variables."""
     pace = dims.slope(ix.offset, var)
     if type(pace) is not int or type(ix.stride) is not int or (pace and ix.axis is not None):
         return None
@@ -85,8 +85,8 @@ def _worth(found: _Sum, loop: Loop, region: Region) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def begun(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations: int) -> tuple[Stmt, ...]:
-    """The iterations from ``at`` on, of which the sums by position have a first part in an array."""
+def blocked(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations: int) -> tuple[Stmt, ...]:
+    """The iterations from ``at`` on, where the sums, by position, begin with a part in an array."""
     made: list[Stmt] = []
     rest = list(loop.body)
     for position, (found, array) in sums.items():
@@ -137,7 +137,7 @@ def _run(region: Region, log: Log) -> Region:
             continue
         sums: dict[int, tuple[_Sum, Array]] = {}
         for position, stmt in enumerate(loop.body):
-            found = can_begin(stmt, loop, region)
+            found = growing_sum(stmt, loop, region)
             if isinstance(found, Reason):
                 if isinstance(stmt, Compute) and stmt.combine == "add":
                     name = stmt.target.array
@@ -158,10 +158,10 @@ def _run(region: Region, log: Log) -> Region:
         start, stop, _ = loop.bounds
         whole = start + (stop - start) // BLOCK * BLOCK
         var = f"{loop.var}_block"
-        inner = begun(loop, sums, dims.symbol(var, None), BLOCK)
+        inner = blocked(loop, sums, dims.symbol(var, None), BLOCK)
         body.append(Loop(var, (start, whole, BLOCK), inner, loc=loop.loc))
         if whole < stop:
-            body += begun(loop, sums, whole, stop - whole)
+            body += blocked(loop, sums, whole, stop - whole)
         names = ", ".join(found.stmt.target.array for found, _ in sums.values())
         log.done(
             "blocked_recurrences", f"{names}: a part for {BLOCK} iterations over {loop.var} at once", loop.loc

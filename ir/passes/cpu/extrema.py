@@ -16,13 +16,13 @@ from dcarray.ir.ops import const
 from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.portable.loop_distribution import over_iterations
 
-#: What a choice by a comparison of two values gives, the first if it holds.
+#: The extremum that ``where(a OP b, a, b)`` is.
 _CHOICES = {"greater": "maximum", "greater_equal": "maximum", "less": "minimum", "less_equal": "minimum"}
 
 
 def folded(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Array] | Reason:
-    """What folds the terms of a loop into the new array ``name``, without axes, what has an element meet
-    that, and the array; or why the loop finds no extremum of integers."""
+    """The reduction of a loop's terms into the new array ``name`` without axes, the statement that combines
+    it with the element, and that array; or why the loop finds no extremum of integers."""
     if not isinstance(loop, Loop) or loop.parallel or len(loop.body) != 1:
         return Reason("it is no loop of one statement")
     stmt = loop.body[0]
@@ -50,7 +50,7 @@ def folded(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Arr
 
 
 def _extremum(body: Expr, target: Window) -> tuple[str, Expr] | None:
-    """The operation, and what is no element of the target, if it is the extremum of the two."""
+    """The operation and its other operand, if the expression is the extremum of the target and that."""
     if not isinstance(body, Apply) or body.dtype.kind not in "iu":
         return None
     op, args = body.op, body.args

@@ -54,8 +54,8 @@ _Made = tuple[tuple[Stmt, ...], tuple[Array, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A sum that is one term longer in each iteration, where its statement is, how many iterations there are,
-    and how many at most."""
+    """A sum that is one term longer in each iteration, its statement's position, and the number of
+    iterations, with an upper bound."""
 
     position: int
     stmt: Compute
@@ -64,26 +64,26 @@ class _Sum:
 
     @property
     def parts(self) -> bool:
-        """Whether there are so many terms that they are added up in parts."""
+        """Whether there are so many terms that they need partial sums."""
         return self.op == "add" and not (type(self.room) is int and self.room <= PART)
 
     @property
     def op(self) -> str:
-        """What makes one of two."""
+        """The operation of the reduction."""
         assert self.stmt.combine is not None
         return self.stmt.combine
 
     @property
     def extent(self) -> Dim:
-        """How many terms an iteration adds up."""
+        """The number of terms of an iteration's sum."""
         return self.stmt.target.shape[0]
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
-    """The sum that a statement of the loop makes, if each of its terms may be added once the iteration before
-    the first that needs it is over; or why not.  ``loop`` is somewhere in ``region``, that very object, or
-    makes the sum in the array ``new`` that nobody else knows."""
+def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
+    """The sum that a statement of the loop makes, if each term may be added as soon as the iteration before
+    the first sum that has it is over; or why not.  ``loop`` is somewhere in ``region``, that very object, or
+    makes the sum in the array ``new``, which has no other uses."""
     stmt = loop.body[position]
     if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
@@ -109,12 +109,12 @@ def can_push(position: int, loop: Loop, region: Region, new: str = "") -> _Sum |
             return Reason("its terms have numbers that depend on the iteration")
         if not isinstance(node, Load | Const | Apply | Size):
             return Reason("it has more than plain loads")
-    reason = _final(stmt, loop, region)
+    reason = _conflict(stmt, loop, region)
     return _Sum(position, stmt, count, room) if reason is None else reason
 
 
-def _final(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
-    """Why an iteration may write what a sum takes of the iterations before it, or of others."""
+def _conflict(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
+    """Why an iteration may write an operand of a sum's terms of earlier iterations, or of others."""
     root = families(region)
     start, stop, _ = loop.bounds
     iteration = dims.symbol(f"{loop.var}_iteration", None)  # one that writes, before or in that of the sum
@@ -136,7 +136,7 @@ def _final(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
 
 
 def _at(window: Window, here: dict[str, Dim]) -> Window:
-    """The window where variables have the given values."""
+    """The window for the given values of variables."""
     shape = tuple(dims.substitute(n, here) for n in window.shape)
     index = (
         Index(dims.substitute(ix.offset, here), dims.substitute(ix.stride, here), ix.axis)
@@ -146,7 +146,7 @@ def _at(window: Window, here: dict[str, Dim]) -> Window:
 
 
 def _pace(ix: Index, var: str) -> int | None:
-    """By how much an index moves on with each iteration; None if that is not known, or not all it does."""
+    """The step of an index per iteration; None if it is not known, or depends on other variables."""
     pace = dims.slope(ix.offset, var)
     if type(pace) is not int or var in dims.free_symbols(ix.stride) or (pace and ix.axis is not None):
         return None
@@ -154,7 +154,7 @@ def _pace(ix: Index, var: str) -> int | None:
 
 
 def _worth(found: _Sum, loop: Loop, region: Region, hints: SizeHints) -> bool:
-    """Do terms lie next to each other for the iterations, and not for a sum?"""
+    """Whether terms are contiguous over the iterations, and not over the terms of one sum."""
     if hints(found.count) < ITERATIONS:
         return False
     arrays = {array.name: array for array in region.arrays}
@@ -164,21 +164,22 @@ def _worth(found: _Sum, loop: Loop, region: Region, hints: SizeHints) -> bool:
         array = arrays[load.window.array]
         paces = [_pace(ix, loop.var) or 0 for ix in load.window.index]
         steps = [ix.stride if ix.axis is not None else 0 for ix in load.window.index]
-        if any(paces) and not _near(paces, array):
+        if any(paces) and not _contiguous(paces, array):
             return False
-        across |= any(step != 0 for step in steps) and not _near(steps, array)
+        across |= any(step != 0 for step in steps) and not _contiguous(steps, array)
     return across
 
 
-def _near(moves: list[Dim], array: Array) -> bool:
-    """Do indices that move on so take neighbours in memory?"""
+def _contiguous(moves: list[Dim], array: Array) -> bool:
+    """Whether indices with these steps take neighbours in memory."""
     strides = array.strides if array.strides is not None else (*(0 for _ in moves[1:]), 1)
     return all(move == (1 if stride == 1 else 0) for move, stride in zip(moves, strides, strict=True))
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
-    """What the sums in ``array`` begin with, and the loop that adds to them, or to those in ``part``."""
+def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
+    """The statements that initialise the sums in ``array``, and the loop that adds to them, or to those in
+    ``part``."""
     start, stop, _ = loop.bounds
     iteration, stmt = dims.symbol(loop.var, None), found.stmt
     dtype, first = dtype_of(stmt.body), {loop.var: start}
@@ -186,7 +187,7 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
     begun: Dim = dims.substitute(found.extent, first)
 
     def early(load: Expr) -> Expr:
-        """What an iteration and a term that is there before all iterations need."""
+        """An operand of the terms that exist before the loop, over all iterations."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:
@@ -205,7 +206,7 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
     following = {loop.var: iteration + 1}
 
     def later(load: Expr) -> Expr:
-        """What a later iteration and the present iteration's term need."""
+        """An operand of the present iteration's term, over all later iterations."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:
@@ -217,7 +218,7 @@ def pushed(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
         return Load(Window(load.window.array, rest, tuple(index)), load.dtype)
 
     def after(name: str) -> Window:
-        """The sums of later iterations."""
+        """The window of the later iterations' sums."""
         return Window(name, rest, (Index(dims.simplify(iteration + 1 - start), 1, 0),))
 
     def both(first: Window, second: Window) -> Expr:
@@ -246,43 +247,45 @@ def _second(ix: Index) -> int | None:
 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _run(region: Region, log: Log) -> Region:
-    while (found := _one(region.body, region, SizeHints(region), log)) is not None:
+    while (found := _one_sum(region.body, region, SizeHints(region), log)) is not None:
         body, arrays = found
         region = replace(region, arrays=(*region.arrays, *arrays), body=body)
     return region
 
 
-def _one(body: tuple[Stmt, ...], region: Region, hints: SizeHints, log: Log) -> _Made | None:
-    """The body with one sum pushed, and the array of the sums; None if there is no such sum."""
+def _one_sum(body: tuple[Stmt, ...], region: Region, hints: SizeHints, log: Log) -> _Made | None:
+    """The body with one sum made right-looking, and the array of the sums; None if there is no such sum."""
     for k, stmt in enumerate(body):
         found = (
-            _here(stmt, region, hints, log) if isinstance(stmt, Loop) else _inside(stmt, region, hints, log)
+            _own_sum(stmt, region, hints, log)
+            if isinstance(stmt, Loop)
+            else _inner_sum(stmt, region, hints, log)
         )
         if found is None and isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
-                found = _inside(stmt, region, hints.within(stmt.var, stmt.bounds)[0], log)
+                found = _inner_sum(stmt, region, hints.within(stmt.var, stmt.bounds)[0], log)
         if found is not None:
             return (*body[:k], *found[0], *body[k + 1 :]), found[1]
     return None
 
 
-def _inside(stmt: Stmt, region: Region, hints: SizeHints, log: Log) -> _Made | None:
-    """The statement with one sum in a body of it pushed."""
+def _inner_sum(stmt: Stmt, region: Region, hints: SizeHints, log: Log) -> _Made | None:
+    """The statement with one sum in one of its bodies made right-looking."""
     match stmt:
         case Loop() | While():
-            found = _one(stmt.body, region, hints, log)
+            found = _one_sum(stmt.body, region, hints, log)
             return None if found is None else ((replace(stmt, body=found[0]),), found[1])
         case Branch():
-            found = _one(stmt.then, region, hints, log)
+            found = _one_sum(stmt.then, region, hints, log)
             if found is not None:
                 return (replace(stmt, then=found[0]),), found[1]
-            found = _one(stmt.orelse, region, hints, log)
+            found = _one_sum(stmt.orelse, region, hints, log)
             return None if found is None else ((replace(stmt, orelse=found[0]),), found[1])
     return None
 
 
-def _here(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | None:
-    """A loop with one sum of its own pushed, and what comes before it."""
+def _own_sum(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | None:
+    """A loop with one sum of its own made right-looking, and the statements before it."""
     if stmt.parallel:
         return None
     taken = {array.name for array in region.arrays}
@@ -299,7 +302,7 @@ def _here(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | Non
             inner = fold[0]
         elif not isinstance(inner, Compute) or inner.combine not in _DTYPES:
             continue
-        found = can_push(position, loop, whole, made)
+        found = right_looking_sum(position, loop, whole, made)
         name = inner.target.array
         if isinstance(found, Reason):
             log.refused(
@@ -314,7 +317,7 @@ def _here(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | Non
                 inner.loc,
             )
             own_arrays = whole.arrays[len(region.arrays) :]
-            return pushed(loop, found, names[0], names[-1]), (*own_arrays, *arrays)
+            return scattering(loop, found, names[0], names[-1]), (*own_arrays, *arrays)
     return None
 
 

@@ -31,7 +31,7 @@ MIN_RESULT = 1 << 14
 
 
 def matrix_of(stmt: Stmt | None) -> Window | None:
-    """The matrix of a product with a vector that is a library call."""
+    """The matrix of a matrix-vector product that is a library call."""
     if not isinstance(stmt, Call) or stmt.op != "blas.matmul":
         return None
     a, b = stmt.reads
@@ -40,7 +40,7 @@ def matrix_of(stmt: Stmt | None) -> Window | None:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_take_apart(call: Call, matrix: Window, facts: Facts, hints: SizeHints) -> Reason | None:
-    """Why the product of a matrix and a vector has to, or had better, stay with the library."""
+    """Why the product of a matrix and a vector must, or should, stay with the library."""
     (target,) = call.writes
     dtypes = {facts.arrays[window.array].dtype for window in (target, *call.reads)}
     if len(dtypes) > 1 or any(dtype.char not in _DTYPES for dtype in dtypes):
@@ -51,7 +51,7 @@ def can_take_apart(call: Call, matrix: Window, facts: Facts, hints: SizeHints) -
 
 
 def terms_of(stmt: Stmt | None, facts: Facts, hints: SizeHints) -> int:
-    """Of how many terms a library's product is the sum, if it is to be written out; else 0."""
+    """The number of terms of a library's product that is to be written out as a sum; else 0."""
     if not isinstance(stmt, Call) or stmt.op != "blas.matmul" or stmt.attrs:
         return 0
     (target,), (a, b) = stmt.writes, stmt.reads
@@ -65,8 +65,8 @@ def terms_of(stmt: Stmt | None, facts: Facts, hints: SizeHints) -> int:
     return depth if large else 0
 
 
-def _goes_over(stmt: Stmt | None, matrix: Window) -> bool:
-    """Does a statement go over the same matrix element by element?"""
+def _reads(stmt: Stmt | None, matrix: Window) -> bool:
+    """Whether a statement reads the same matrix element by element."""
     if isinstance(stmt, Compute | Nest):
         found = [*writes_of(stmt), *(window for window, _ in reads_of(stmt))]
     else:
@@ -80,8 +80,8 @@ def _walked(window: Window) -> list[int]:
     return [ix.axis for ix in window.index if ix.axis is not None and ix.stride != 0]
 
 
-def _turned(matrix: Window, first: bool, facts: Facts, hints: SizeHints) -> bool:
-    """Is the axis that is added up the one along which the matrix's rows follow each other in memory?"""
+def _reduces_along_rows(matrix: Window, first: bool, facts: Facts, hints: SizeHints) -> bool:
+    """Whether the reduced axis is the one along which the matrix's rows follow each other in memory."""
     strides = facts.arrays[matrix.array].strides
     steps = [0] * 2
     for place, ix in enumerate(matrix.index):
@@ -95,14 +95,14 @@ def _turned(matrix: Window, first: bool, facts: Facts, hints: SizeHints) -> bool
 def _pass_of(
     stmt: Stmt | None, facts: Facts, hints: SizeHints
 ) -> tuple[Window, bool, bool, tuple[Dim, ...]] | None:
-    """What products that are read side by side have in common; None of all that are not worth it."""
+    """What products that can be read side by side have in common; None of those that are not worth it."""
     matrix = matrix_of(stmt)
     if matrix is None or not isinstance(stmt, Call):
         return None
     if hints.product(matrix.shape) < MIN_BESIDE or min(map(hints, matrix.shape)) < MIN_LONG:
         return None
     first = matrix is stmt.reads[0]
-    return stmt.reads[first], first, _turned(matrix, first, facts, hints), matrix.shape
+    return stmt.reads[first], first, _reduces_along_rows(matrix, first, facts, hints), matrix.shape
 
 
 # ---- action -------------------------------------------------------------------------------------------
@@ -124,14 +124,14 @@ def _visit(block: Block, log: Log, hints: SizeHints) -> bool:
         along = passes[pos]
         several = along is not None and beside[along] > 1
         others = (other for k, other in enumerate(block.stmts) if k != pos)
-        if not several and not any(_goes_over(other, matrix) for other in others):
+        if not several and not any(_reads(other, matrix) for other in others):
             continue
         name = stmt.writes[0].array
         reason = can_take_apart(stmt, matrix, block.facts, hints)
         if reason is not None:
             log.refused("shared_matvec", f"{name} is left to the library: {reason.text}", stmt.loc)
             continue
-        turned = _turned(matrix, matrix is stmt.reads[0], block.facts, hints)
+        turned = _reduces_along_rows(matrix, matrix is stmt.reads[0], block.facts, hints)
         block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, turned))
         where = (
             f"beside others over as much as {matrix.array}"

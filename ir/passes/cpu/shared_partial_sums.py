@@ -50,16 +50,16 @@ class _Sum:
     room: tuple[Dim, ...]  # of its results, at most
 
     def extent(self, var: str, iteration: Dim) -> Dim:
-        """How many terms an iteration has."""
+        """The number of terms in an iteration."""
         return dims.substitute(self.stmt.target.shape[self.axis], {var: iteration})
 
     def common(self, var: str, block: Dim) -> Dim:
-        """How many terms all iterations of a block have."""
+        """The number of terms that all iterations of a block have."""
         return self.extent(var, block if self.grows else dims.simplify(block + ITERATIONS - 1))
 
 
 def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
-    """The sum of so many of its terms."""
+    """The sum of a range of its terms."""
 
     def part(window: Window) -> Window:
         shape = tuple(count if k == axis else n for k, n in enumerate(window.shape))
@@ -77,17 +77,16 @@ def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
     return replace(stmt, target=part(stmt.target), body=windows.map_loads(stmt.body, load), init=init)
 
 
-def _early(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
-    """What an iteration of a block has in common with the others."""
+def _shared_terms(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
+    """The terms that an iteration of a block shares with the others."""
     iteration, common = dims.simplify(block + ahead), found.common(var, block)
     first = 0 if found.grows else dims.simplify(found.extent(var, iteration) - common)
     return _terms(statement_at(found.stmt, {var: iteration}), found.axis, first, common)
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """The sum that a statement of a loop makes, if it can be begun for several iterations at once; or why
-    not."""
+def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
+    """The sum that a statement of a loop makes, if several iterations can share terms of it; or why not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
     shape = stmt.target.shape
@@ -105,15 +104,15 @@ def can_begin(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
     if not all(isinstance(node, Load | Const | Apply | Size) for node in windows.walk(stmt.body)):
         return Reason("it has more than plain loads")
     found = _Sum(stmt, folded[0], slope == 1, tuple(known))
-    reason = _complete(found, loop, region)
+    reason = _conflict(found, loop, region)
     return found if reason is None else reason
 
 
-def _complete(found: _Sum, loop: Loop, region: Region) -> Reason | None:
-    """Why what iterations have in common may not be there before them, or is not read by all alike."""
+def _conflict(found: _Sum, loop: Loop, region: Region) -> Reason | None:
+    """Why shared terms may not exist before the iterations, or are not read by all alike."""
     start, stop, _ = loop.bounds
     block = dims.symbol(f"{loop.var}_block", None)
-    parts = [_early(found, loop.var, block, ahead) for ahead in range(ITERATIONS)]
+    parts = [_shared_terms(found, loop.var, block, ahead) for ahead in range(ITERATIONS)]
     loads = [{load.window for load in windows.loads(part.body) if isinstance(load, Load)} for part in parts]
     if not any(any(ix.axis == found.axis for ix in w.index) for w in loads[0].intersection(*loads[1:])):
         return Reason("the iterations read nothing in common")
@@ -137,8 +136,8 @@ def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def begun(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
-    """The loop in blocks of iterations, of which the sums begin in an array; and what is left over."""
+def blocked(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
+    """The loop in blocks of iterations whose sums begin in an array; and the remaining iterations."""
     start, stop, _ = loop.bounds
     var, stmt = loop.var, found.stmt
     block = dims.symbol(f"{var}_block", None)
@@ -146,11 +145,11 @@ def begun(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]
     dtype = dtype_of(stmt.body)
 
     def place(like: Window, iteration: Dim) -> Window:
-        """Where an iteration's sums begin, for the points of a window."""
+        """The window of the partial sums of an iteration, for the points of a window."""
         along = [Index(0, 1, ix.axis) for ix in like.index if ix.axis is not None]
         return Window(name, like.shape, (Index(dims.simplify(iteration)), *along))
 
-    early = [_early(found, var, block, ahead) for ahead in range(ITERATIONS)]
+    early = [_shared_terms(found, var, block, ahead) for ahead in range(ITERATIONS)]
     first = Nest(tuple(replace(p, target=place(p.target, k)) for k, p in enumerate(early)), stmt.loc)
     iteration, common = dims.symbol(var, None), found.common(var, block)
     left = dims.simplify(found.extent(var, iteration) - common)
@@ -168,7 +167,7 @@ def _run(region: Region, log: Log) -> Region:
     made: list[Stmt] = []
     arrays = [*region.arrays]
     for stmt in region.body:
-        found = _one(stmt, region, log) if isinstance(stmt, Loop) else None
+        found = _first_sum(stmt, region, log) if isinstance(stmt, Loop) else None
         if found is None or not isinstance(stmt, Loop):
             made.append(stmt)
             continue
@@ -177,7 +176,7 @@ def _run(region: Region, log: Log) -> Region:
         like = sums.stmt.target.array
         name = next(n for k in range(len(taken) + 1) if (n := f"{like}_{k}") not in taken)
         arrays.append(Array(name, dtype_of(sums.stmt.body), (ITERATIONS, *sums.room)))
-        made += begun(stmt, sums, position, name)
+        made += blocked(stmt, sums, position, name)
         log.done(
             "shared_partial_sums",
             f"the sums {like} of {ITERATIONS} iterations of {stmt.var} begin at once",
@@ -188,14 +187,14 @@ def _run(region: Region, log: Log) -> Region:
     return replace(region, arrays=tuple(arrays), body=tuple(made))
 
 
-def _one(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
-    """A sum of the loop that is to be begun, and where it is."""
+def _first_sum(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
+    """A sum of the loop whose terms are to be shared, and its position."""
     if loop.parallel or not all(type(n) is int for n in loop.bounds) or loop.bounds[2] != 1:
         return None
     for position, stmt in enumerate(loop.body):
         if not isinstance(stmt, Compute) or stmt.combine != "add":
             continue
-        found = can_begin(stmt, loop, region)
+        found = shared_sum(stmt, loop, region)
         if isinstance(found, Reason):
             log.refused(
                 "shared_partial_sums",

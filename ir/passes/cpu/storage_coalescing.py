@@ -23,7 +23,7 @@ MANY = 4
 
 
 def _candidates(region: Region) -> list[list[Array]]:
-    """The temporaries of memory of their own, in groups of equal shape and dtype."""
+    """Groups of temporaries with memory of their own and equal shape and dtype."""
     facts = Facts(region)
     groups: dict[tuple[object, ...], list[Array]] = {}
     for array in region.arrays:
@@ -33,8 +33,8 @@ def _candidates(region: Region) -> list[list[Array]]:
     return [group for group in groups.values() if len(group) >= MANY]
 
 
-def _places(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[str, str]:
-    """For each array that can lie where another one was, the name of the first one there."""
+def _assignment(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[str, str]:
+    """For each array that can use the memory of another one, the name of the first array there."""
     found: dict[str, str] = {}
     until: dict[str, int] = {}  # the last use of each place
     for array in sorted((a for a in group if a.name in lives), key=lambda array: lives[array.name]):
@@ -59,7 +59,7 @@ def _run(region: Region, log: Log) -> Region:
     for group in groups:
         size = len(group) * group[0].dtype.itemsize * hints.product(group[0].shape)
         if size >= MIN_BYTES:
-            found.update(_places(group, lives))
+            found.update(_assignment(group, lives))
     if not found:
         return region
     body = list(region.body)

@@ -24,7 +24,7 @@ from .time_tiling import CacheLimits
 
 #: Bytes that an iteration of one strip may touch, to stay in the first cache.
 NEAR = 16 << 10
-#: Memory comes in lines of so many bytes.
+#: Bytes of a cache line.
 LINE = 64
 #: Strips are at least so high, if their axis is the innermost: some vectors, one behind the other.
 LEAST = 32
@@ -33,7 +33,7 @@ RUN = 512
 #: And at least so high where each iteration folds rows that other iterations have folded: they are near by
 #: then.
 FOLDED = 96
-#: Heights are multiples of so many positions.
+#: Heights are multiples of this.
 VECTOR = 8
 #: So many strips are made, if they are high enough: more than cores.
 MANY = 8
@@ -50,14 +50,14 @@ Put = Callable[[tuple[Stmt, ...]], Region]
 # ---- which axis of each statement ---------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The axes along which the plain statements of a loop are cut, in order; None: not at all."""
+    """The axes along which the plain statements of a loop are split, in order; None: not at all."""
 
     extent: Dim
     axes: tuple[int | None, ...]
 
 
 def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
-    """The plain statements in loops, in order; None for one that is something else."""
+    """The plain statements in loops, in order; None for one of another kind."""
     for stmt in body:
         if isinstance(stmt, Loop):
             yield from leaves(stmt.body)
@@ -66,7 +66,7 @@ def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
 
 
 def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
-    """The ways to cut a loop that may be right, the first axis first."""
+    """The candidate splits of a loop, the first axis first."""
     found = list(leaves(loop.body))
     parts = [part for part in found if part is not None]
     if not parts or len(parts) < len(found):
@@ -83,21 +83,22 @@ def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
 
 
 def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, hints: SizeHints) -> Cut | None:
-    """The axes that go with one of a statement: over the same part of the same array."""
+    """The axes of all statements that correspond to one axis of a statement: the same part of the same
+    array."""
     if not all(_moves(target, axis) for target in writes(seed)):
         return None
-    places = _places(seed, axis)
+    places = _positions(seed, axis)
     axes: list[int | None] = []
     for part in parts:
         alike = [k for k, n in enumerate(domain(part)) if n == extent]
-        meeting = [k for k in alike if _places(part, k) & places]
+        meeting = [k for k in alike if _positions(part, k) & places]
         if not alike:
             if hints.product(domain(part)) > AGAIN:
                 return None
             axes.append(None)
             continue
         best = (meeting or [k for k in alike if k == axis] or alike)[0]
-        places |= _places(part, best)
+        places |= _positions(part, best)
         axes.append(best)
     return Cut(extent, tuple(axes))
 
@@ -106,8 +107,8 @@ def _moves(window: Window, axis: int) -> bool:
     return any(ix.axis == axis for ix in window.index)
 
 
-def _places(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
-    """Along which axes of which arrays, and where, an axis of the domain runs."""
+def _positions(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
+    """The array axes, and the positions along them, that a domain axis runs along."""
     return frozenset(
         (window.array, k, ix.offset, ix.stride)
         for window in (*writes(part), *reads(part))
@@ -118,7 +119,7 @@ def _places(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
 
 # ---- how high ---------------------------------------------------------------------------------------
 def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int) -> int | Reason:
-    """How high strips should be for so many threads, or why they are of no use."""
+    """The height of strips for a number of threads, or why they are of no use."""
     size = hints(cut.extent)
     inside, _ = hints.within(loop.var, loop.bounds)
     parts = [part for part in leaves(loop.body) if part is not None]
@@ -150,7 +151,7 @@ def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int)
 
 
 def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
-    """How many points the statements have in all iterations."""
+    """The number of points of the statements in all iterations."""
     total = 0
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -164,7 +165,7 @@ def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
 
 
 def _bytes(window: Window, axis: int, region: Region, hints: SizeHints) -> int:
-    """What one iteration touches of an array at one position of an axis, in whole lines of memory."""
+    """The bytes, in whole cache lines, that one iteration touches of an array at one position of an axis."""
     array = next(array for array in region.arrays if array.name == window.array)
     shape = [n for k, n in enumerate(window.shape) if k != axis and _moves(window, k)]
     last = window.index[-1] if window.index else Index(0)
@@ -189,7 +190,7 @@ def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
 def _cut(
     body: tuple[Stmt, ...], axes: list[int | None], start: Dim, count: Dim
 ) -> tuple[tuple[Stmt, ...], list[int | None]]:
-    """The statements for ``count`` positions from ``start`` on, and the axes that are left over."""
+    """The statements for ``count`` positions from ``start`` on, and the remaining axes."""
     made: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -223,7 +224,7 @@ def _part(stmt: Part, axis: int, start: Dim, count: Dim) -> Part:
 
 
 def pieces(loop: Loop, cut: Cut, high: int, name: str) -> tuple[Loop, ...]:
-    """As `strips`, but all strips of a loop are equally high: what is left over comes after them."""
+    """As `strips`, but all strips of a loop have one height, and the remaining positions follow."""
     extent = cut.extent
     if type(extent) is not int or extent % high == 0:
         return (strips(loop, cut, high, name),)
@@ -235,13 +236,13 @@ def pieces(loop: Loop, cut: Cut, high: int, name: str) -> tuple[Loop, ...]:
 
 # ---- the pass ---------------------------------------------------------------------------------------
 class _Sweep:
-    """One run over all loops of a region, the outer ones first."""
+    """One traversal of all loops of a region, the outer ones first."""
 
     def __init__(self, log: Log, threads: int) -> None:
         self.log, self.threads = log, threads
 
     def body(self, stmts: tuple[Stmt, ...], put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
-        """The body with strips in place of loops; ``put`` makes a region that has another body there."""
+        """The body with strips in place of loops; ``put`` makes a region with another body there."""
         made: list[Stmt] = []
         for k, stmt in enumerate(stmts):
             around = tuple(made), stmts[k + 1 :]
@@ -250,7 +251,7 @@ class _Sweep:
         return stmts if same else tuple(made)
 
     def one(self, stmt: Stmt, put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
-        """What takes the place of a statement."""
+        """The statements that replace a statement."""
         if isinstance(stmt, Loop):
             if stmt.parallel:
                 return (stmt,)
@@ -270,7 +271,7 @@ class _Sweep:
         return (stmt,)
 
     def inner(self, stmt: Loop | While, put: Put, hints: SizeHints) -> Loop | While:
-        """The statement with what takes the place of its body."""
+        """The statement with the replacements of its body."""
         body = self.body(stmt.body, lambda new: put((replace(stmt, body=new),)), hints)
         return stmt if body is stmt.body else replace(stmt, body=body)
 
@@ -318,7 +319,7 @@ def _between(put: Put, around: tuple[tuple[Stmt, ...], tuple[Stmt, ...]], new: t
 
 
 def _folds(body: tuple[Stmt, ...]) -> bool:
-    """Whether some statement folds: lengths that differ from strip to strip are for element-wise ones."""
+    """Whether a statement reduces: only element-wise statements may have strips of different lengths."""
     parts = [part for part in leaves(body) if part is not None]
     computes = [c for part in parts for c in (part.body if isinstance(part, Nest) else (part,))]
     return any(compute.combine is not None for compute in computes)
@@ -334,7 +335,7 @@ def _strips(region: Region, log: Log, threads: int) -> Region:
 
 
 def _unused(region: Region) -> str:
-    """A name that nothing has."""
+    """A name that is not in use."""
     taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | _variables(region.body)
     return next(name for name in (f"r{k}" for k in range(len(taken) + 1)) if name not in taken)
 
@@ -350,7 +351,7 @@ def _variables(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def strip_mining(limits: CacheLimits) -> Pass:
-    """The pass for a machine."""
+    """Return the pass for a machine with these threads."""
     return Pass("strip_mining", lambda region, log: _strips(region, log, limits.threads))
 
 

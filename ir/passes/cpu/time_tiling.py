@@ -67,8 +67,8 @@ _FEW = 5  # statements of a chain that move less than half of what they could
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_band(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
-    """The statement with its rows as the first axis of its domain, or why it has none.  What is a nest of
-    single rows runs one after the other."""
+    """The statement with its rows as the first axis of its domain, or why it has none.  The statements of a
+    nest of single rows run one after the other."""
     if not isinstance(stmt, Compute | Nest):
         return Reason("it is no computation")
     target = writes_of(stmt)[0]
@@ -101,7 +101,7 @@ def _lifted(compute: Compute) -> Compute:
 
 # ---- what it is worth ---------------------------------------------------------------------------------
 class _Chain:
-    """Statements that may run in bands; each is one or more parts."""
+    """Statements that may run in time tiles; each is one or more parts."""
 
     def __init__(self, stmts: Sequence[tuple[Part, ...]], block: Block, hints: SizeHints) -> None:
         self.stmts, self.block, self.hints = stmts, block, hints
@@ -113,8 +113,8 @@ class _Chain:
         return _Chain(self.stmts[start : start + count], self.block, self.hints)
 
     def sides(self) -> tuple[list[int], Reason | None]:
-        """For each statement, as long as that can be, the rows that a tile of all up to it has at its sides;
-        and why the next one cannot be among them."""
+        """For each statement, as far as possible, the rows that a tile of all up to it has at its sides; and
+        why the next statement cannot be added."""
         facts = self.block.facts
         written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
         made = SkewAnalysis(facts.roots, written, facts.overlap)
@@ -138,7 +138,7 @@ class _Chain:
         return found
 
     def bytes(self) -> tuple[int, int]:
-        """Of the arrays, each taken once, and each time a statement uses it."""
+        """The bytes of the arrays, each counted once, and each counted for every use."""
         once: dict[str, int] = {}
         total = 0
         for part in self.parts:
@@ -148,7 +148,7 @@ class _Chain:
         return sum(once.values()), total
 
     def rows(self) -> int:
-        """The most rows of a statement."""
+        """The largest number of rows of a statement."""
         return max(self.hints(domain(part)[0]) for part in self.parts)
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class _Chain:
 
 
 def worth_bands(chain: _Chain, limits: CacheLimits) -> Reason | None:
-    """Why bands are of no use."""
+    """Why time tiles are of no use."""
     once, total = chain.bytes()
     if total < limits.again * once:
         return Reason("they use each array too few times")
@@ -193,7 +193,7 @@ def _sweep(block: Block, log: Log, hints: SizeHints, limits: CacheLimits) -> boo
 
 
 def _runs(block: Block) -> list[tuple[int, list[tuple[Part, ...]]]]:
-    """The statements that have rows, as they follow one another: where they begin, and what they are."""
+    """The maximal sequences of statements with rows: their positions and statements."""
     runs: list[tuple[int, list[tuple[Part, ...]]]] = []
     following = False
     for position, stmt in enumerate(block.stmts):
@@ -211,7 +211,7 @@ def _runs(block: Block) -> list[tuple[int, list[tuple[Part, ...]]]]:
 def _divide(
     chain: _Chain, sides: Sequence[int], at: int, log: Log, limits: CacheLimits, ended: Reason | None
 ) -> bool:
-    """Cut a chain into pieces that fit into the cache, and make bands of each that is worth it."""
+    """Split a chain into pieces that fit into the cache, and tile each that is worth it."""
     size, room = _pieces(chain, sides, limits)
     changed = False
     for start in range(0, len(sides), size):
@@ -233,7 +233,7 @@ def _divide(
 
 
 def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[int, int]:
-    """How many statements of a chain to take together, and how many rows of theirs the cache holds."""
+    """The number of statements of a chain in one piece, and the number of their rows that the cache holds."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     for room in (limits.near // row, limits.far // row):
         fitting = (side + max(1, limits.height) <= room for side in sides[: limits.parts])
@@ -245,7 +245,7 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[i
 
 
 def _banded(chain: _Chain, room: int, limits: CacheLimits) -> Bands | Reason:
-    """The statements in bands; the cache has room for so many rows."""
+    """The statements in time tiles; the cache has room for so many rows."""
     sides, rows = max(chain.sides()[0]), chain.rows()
     height = limits.height or _height(chain, room - sides, limits)
     count = max(1, min(limits.tiles, rows // max(limits.sides * sides, height)))
@@ -263,13 +263,14 @@ def _banded(chain: _Chain, room: int, limits: CacheLimits) -> Bands | Reason:
 
 
 def _whole(rows: int, count: int, height: int) -> int:
-    """The rows of each of so many tiles, which are whole bands."""
+    """The rows of each of so many tiles, a multiple of the band height."""
     return -(-rows // (count * height)) * height
 
 
 def _height(chain: _Chain, room: int, limits: CacheLimits) -> int:
-    """The rows of a band, where there is room for so many: as many as can be, but where statements use some
-    of the arrays each, as many as are in the first cache when a later one comes to the same array."""
+    """The rows of a band, where there is room for so many: as many as possible, but where statements use
+    different arrays, as many as are still in the first cache when the next statement comes to the same
+    array."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:
         room = min(room, limits.first // row)
@@ -285,7 +286,7 @@ def _is_part(stmt: Stmt) -> bool:
 
 
 def time_tiling(limits: CacheLimits) -> Pass:
-    """The pass with other limits than the usual ones."""
+    """Return the pass for a machine with these caches and threads."""
 
     def run(region: Region, log: Log) -> Region:
         hints = SizeHints(region)

@@ -19,7 +19,7 @@ from .time_tiling import CacheLimits, time_tiling
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
-    """Why no ``many`` statements of a loop, those of several iterations, can follow one another."""
+    """Why the statements of several iterations, at most ``many``, cannot follow one another."""
     root = families(region)
     written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
     start, stop, step = loop.bounds
@@ -44,7 +44,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
 
 # ---- action -------------------------------------------------------------------------------------------
 def unrolled(loop: Loop, many: int) -> tuple[Loop, ...]:
-    """The loop with as many iterations in one as give at most ``many`` statements, and what is left over."""
+    """The loop unrolled to at most ``many`` statements, and the remaining iterations."""
     start, stop, step = loop.bounds
     iterations = range(start, stop, step)
     times = min(len(iterations), many // len(loop.body))
@@ -55,7 +55,7 @@ def unrolled(loop: Loop, many: int) -> tuple[Loop, ...]:
 
 
 def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
-    """A statement as it is so much later in its loop."""
+    """The statement of a later iteration."""
     after = {var: dims.symbol(var, None) + ahead}
 
     def moved(window: Window) -> Window:
@@ -68,7 +68,7 @@ def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
 
 
 def unroll(limits: CacheLimits) -> Pass:
-    """The pass for bands with these limits, which it makes."""
+    """Return the pass for a machine on which time tiles have these limits."""
     chains = time_tiling(limits)
 
     def run(region: Region, log: Log) -> Region:

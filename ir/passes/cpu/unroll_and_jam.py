@@ -35,8 +35,8 @@ PARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A loop over rows, the loop over columns that a row begins with, and the temporaries that a column, and
-    a row, has for itself."""
+    """A loop over rows, its first loop over columns, and the temporaries that are private to a column and to
+    a row."""
 
     loop: Loop
     inner: Loop
@@ -46,8 +46,8 @@ class _Rows:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def candidate(loop: Loop) -> Loop | None:
-    """The loop over columns with which an iteration of a loop over rows begins, if it makes sums of which
-    some of what they read is the same for all rows."""
+    """The loop over columns with which an iteration of a loop over rows begins, if its sums read some
+    operands that are the same for all rows."""
     inner = loop.body[0] if loop.body else None
     if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
         return None
@@ -70,7 +70,7 @@ def _point(part: Compute) -> bool:
 
 
 def _shares(part: Compute, var: str) -> bool:
-    """Is it a sum to one element, of which all rows read some terms' factors alike?"""
+    """Whether it is a sum to one element of which all rows share some operands."""
     shape = part.target.shape
     if len(shape) != 1 or _runs(part.target) or part.init is None or var in dims.free_symbols(shape[0]):
         return False
@@ -83,13 +83,13 @@ def _runs(window: Window) -> bool:
 
 
 def _moved(window: Window) -> frozenset[str]:
-    """The variables with which a window moves."""
+    """The variables that move a window."""
     numbers = [n for ix in window.index for n in (ix.offset, ix.stride)]
     return frozenset[str]().union(*map(dims.free_symbols, numbers))
 
 
 def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
-    """The rows, if the columns that one has in common with those before it need nothing of them; or why not.
+    """The rows, if the columns that one shares with those before it are independent of them; or why not.
     ``loop`` is a statement of ``region``, that very object."""
     pair = iteration_pair(loop)
     if pair is None:
@@ -119,7 +119,7 @@ def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
-    """The loop with so many rows at once, what is left over, and new temporaries."""
+    """The loop unrolled and jammed by `ROWS`, the remaining rows, and new temporaries."""
     loop, inner = found.loop, found.inner
     start, stop, _ = loop.bounds
     middle = start + (stop - start) // ROWS * ROWS

@@ -40,7 +40,7 @@ def _conflict(
     ranges: dims.Bounds,
     root: Mapping[str, str],
 ) -> Reason | None:
-    """Why the first statements may have to run before the second ones, those of another point."""
+    """Why the first statements may have to run before the second ones, which are of another point."""
     with dims.between(ranges):
         for one, two in ((one, two) for one in first for two in second):
             pairs = [(a, b) for a in writes(one) for b in (*reads(two), *writes(two))]
@@ -54,7 +54,8 @@ def _conflict(
 
 
 def behind(outer: Loop, inner: Loop, region: Region) -> int | Reason:
-    """How many columns each row has to be behind the one before it, at least."""
+    """The minimum skew: the columns that each row has to be behind the one before it; or why there is
+    none."""
     i, j = dims.symbol(outer.var, None), dims.symbol(inner.var, None)
     ranges, step = _ranges(outer, inner), inner.bounds[2]
     root = families(region)
@@ -77,8 +78,7 @@ def _ranges(*loops: Loop) -> dims.Bounds:
 
 
 def _before(inner: Loop, least: int) -> tuple[Dim, dims.Bounds]:
-    """By how many iterations, at least so many, another iteration is before one, and what is known of
-    that."""
+    """The distance of another iteration, at least ``least`` before one, and the range of its symbol."""
     name = f"{inner.var} before"  # which is no name of a variable
     low, high = dims.loop_range(*inner.bounds)
     j = dims.symbol(inner.var, None)
@@ -88,7 +88,7 @@ def _before(inner: Loop, least: int) -> tuple[Dim, dims.Bounds]:
 
 
 def candidate(loop: Loop) -> Loop | None:
-    """The loop over columns at the end of a loop over rows, if it has points one by one."""
+    """The loop over columns at the end of a loop over rows, if its statements are single points."""
     inner = loop.body[-1] if loop.body else None
     if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
         return None
@@ -100,7 +100,7 @@ def candidate(loop: Loop) -> Loop | None:
 
 
 def _point(stmt: Stmt) -> bool:
-    """Is it one element of floating-point numbers?"""
+    """Whether it writes one element of floating-point numbers."""
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
         return False
     return not stmt.target.shape and stmt.body.dtype.kind == "f"
@@ -108,7 +108,7 @@ def _point(stmt: Stmt) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
-    """The loop over columns with what its row computes before it, point by point."""
+    """The loop over columns with the statements on whole rows before it, point by point."""
     root, iterations = families(region), len(range(*inner.bounds))
     start, _, step = inner.bounds
     amap = (Index(dims.simplify((dims.symbol(inner.var, None) - start) * step)),)
@@ -132,7 +132,7 @@ def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
 
 
 def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
-    """The loop with so many rows at once, and what is left over."""
+    """The skewed loop with several rows at once, and the remaining rows."""
     start, stop, step = outer.bounds
     count = len(range(start, stop, step)) // rows * rows
     first, _, along = inner.bounds

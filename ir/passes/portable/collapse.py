@@ -18,7 +18,7 @@ from dcarray.ir.passes.match import unused_axes
 
 
 def can_collapse(stmt: Stmt | None) -> Reason | None:
-    """Why no axis of the statement's domain vanishes."""
+    """Why no axis of the statement's domain can be removed."""
     if not isinstance(stmt, Compute | Nest):
         return Reason("only the domain of a computation can collapse", ())
     shape = _domain(stmt)
@@ -57,7 +57,7 @@ def _collapse_compute(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, 
 
 
 def collapse(stmt: Compute | Nest) -> Compute | Nest:
-    """The statement over a domain without axes of length one."""
+    """Return the statement over its domain without the axes of length one."""
     shape = _domain(stmt)
     amap: list[Index] = []
     kept: list[Dim] = []

@@ -25,8 +25,8 @@ def _source(stmt: Stmt | None) -> Window:
 
 
 def _through(window: Window, given: Window, other: Window) -> Window | None:
-    """``window``, of the array of ``given``, as a window of ``other``'s array, where ``given`` and
-    ``other`` correspond point by point; None if ``given`` does not surely hold all of it."""
+    """``window`` of ``given``'s array as a window of ``other``'s array, where ``given`` and ``other``
+    correspond point by point; None unless ``given`` provably holds all of it."""
     amap = serve(given, window)
     return None if amap is None else windows.compose(other, amap, window.shape)
 
@@ -154,7 +154,7 @@ def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | N
 
 
 def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
-    """Can what a library makes lie just where it reads this window?"""
+    """Whether a library call may write its result over the operand that this window reads."""
     if not isinstance(maker, Call) or (k := CALLS[maker.op].over) is None:
         return False
     matrices = all(len(read.shape) > 1 for read in maker.reads)
@@ -162,7 +162,7 @@ def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
 
 
 def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Window) -> Reason | None:
-    """Why the statement at ``q`` must not read the final place in place of the temporary."""
+    """Why the statement at ``q`` must not read the final place instead of the temporary."""
     moved = _through(window, temp, final)
     if moved is None:
         return Reason(f"{temp.array} is read where it was not written", (window,))
@@ -212,7 +212,7 @@ def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = Fa
 
 
 def _onto(written: Window, temp: Window, final: Window) -> Window:
-    """Where a window that writes the temporary lies in the final place."""
+    """The window of the final place for a window that writes the temporary."""
     amap = solve(temp, written)
     assert amap is not None and within(amap, written.shape, temp.shape)
     return windows.compose(final, amap, written.shape)

@@ -20,16 +20,16 @@ from dcarray.ir.passes.match import serve, unused_axes
 
 from .fuse import Fusion, plan
 
-#: With fewer points it is not worth more kernels.
+#: Domains with fewer points are not worth more kernels.
 MIN_POINTS = 1 << 14
-#: What is copied has at most one point for so many of the statement's.
+#: The statement has at least so many points for one of a copy.
 PART = 16
 #: More copies cost more than a pass over memory.
 MAX_COPIES = 4
 
 
-def in_the_way(block: Block, pos: int, consumer: Compute) -> tuple[Load, ...] | Reason:
-    """The loads of the statement at ``pos`` that the consumer's own writes would change."""
+def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, ...] | Reason:
+    """The loads of the statement at ``pos`` that the writes of its consumer would change."""
     producer = block.stmts[pos]
     assert isinstance(producer, Compute)
     found: list[Load] = []
@@ -53,7 +53,7 @@ def in_the_way(block: Block, pos: int, consumer: Compute) -> tuple[Load, ...] | 
 
 
 def worth_copies(producer: Compute, copied: tuple[Load, ...], hints: SizeHints) -> Reason | None:
-    """Why it is better to keep the expression's values in memory."""
+    """Why it is better to store the values of the expression."""
     points = hints.product(producer.target.shape)
     if points < MIN_POINTS:
         return Reason(f"{points} points are too few for more kernels")
@@ -71,7 +71,7 @@ def _axes(window: Window) -> list[int]:
 
 
 def _thin(window: Window) -> tuple[Dim, ...]:
-    """The shape of what a window moves over."""
+    """The extents along which a window moves."""
     return tuple(window.shape[axis] for axis in _axes(window))
 
 
@@ -79,7 +79,7 @@ def _thin(window: Window) -> tuple[Dim, ...]:
 def with_copies(
     producer: Compute, copied: tuple[Load, ...], names: list[str]
 ) -> tuple[list[Array], list[Compute], Compute]:
-    """The arrays of the copies, the statements that make them, and the one that reads them."""
+    """The arrays of the copies, the statements that make them, and the consumer that reads them."""
     arrays: list[Array] = []
     made: list[Compute] = []
     instead: dict[Expr, Load] = {}
@@ -102,7 +102,7 @@ def with_copies(
 
 
 def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
-    """The statement at ``pos`` and the one that alone reads it, if both are plain computations."""
+    """The statement at ``pos`` and its only reader, if both are plain computations."""
     producer = block.stmts[pos]
     if not isinstance(producer, Compute) or producer.combine is not None:
         return None
@@ -119,12 +119,12 @@ def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
 
 
 def _attempt(region: Region, block: Block, pos: int, hints: SizeHints, log: Log) -> Region | None:
-    """The region with copies before the statement at ``pos``, which is then part of its consumer."""
+    """The region with copies before the statement at ``pos``, which is then inlined into its consumer."""
     found = _candidate(block, pos)
     if found is None:
         return None
     producer, consumer = found
-    copied = in_the_way(block, pos, consumer)
+    copied = conflicting_loads(block, pos, consumer)
     if not copied:
         return None
     reason = copied if isinstance(copied, Reason) else worth_copies(producer, copied, hints)

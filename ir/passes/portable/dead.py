@@ -15,7 +15,7 @@ PURE = frozenset({"blas", "lapack", "linalg", "fft", "scan", "sort"})
 
 
 def can_remove(block: Block, pos: int) -> Reason | None:
-    """Why the statement at ``pos`` must stay; None if nobody sees what it writes."""
+    """Why the statement at ``pos`` must stay; None if it is dead."""
     stmt = block.stmts[pos]
     if stmt is None or bodies(stmt):
         return Reason("control flow is kept")
@@ -49,7 +49,7 @@ def _sweep(block: Block, log: Log) -> bool:
 
 
 def _thin(block: Block, pos: int, nest: Nest, log: Log) -> bool:
-    """Remove the statements of a nest whose results neither the nest nor anybody after it reads."""
+    """Remove the statements of a nest whose results no statement of the nest or after it reads."""
     parts = list(nest.body)
     for k in reversed(range(len(parts))):
         target = parts[k].target
@@ -72,7 +72,7 @@ def _touched(body: tuple[Stmt, ...], found: set[str]) -> None:
 
 
 def _unused(region: Region) -> set[str]:
-    """The temporaries that no statement names, nor a geometry of their memory that one names."""
+    """The temporaries that no statement names, also not by another shape of their memory."""
     found: set[str] = set()
     _touched(region.body, found)
     named = {array.name: array for array in region.arrays}

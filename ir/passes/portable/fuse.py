@@ -39,7 +39,7 @@ _PATIENCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """The consumers of the statement at ``pos``, and what each becomes."""
+    """The consumers of the statement at ``pos``, each with its fused statement."""
 
     pos: int
     consumers: tuple[tuple[int, Compute], ...]
@@ -47,7 +47,7 @@ class Fusion:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
-    """Why the expression of the statement at ``pos`` may not take the place of one load of it."""
+    """Why the expression of the statement at ``pos`` may not replace one load of its array."""
     producer, consumer = block.stmts[pos], block.stmts[use.pos]
     if not isinstance(producer, Compute):
         return Reason("only a computation can be put into its consumer")
@@ -84,7 +84,7 @@ def _moved(node: Load | Gather, amap: tuple[Index, ...], window: Window) -> Wind
 
 # ---- cost ---------------------------------------------------------------------------------------------
 def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | None:
-    """Why it is better to store the producer's values, as far as that is seen from the producer."""
+    """Why it is better to store the producer's values, as far as the producer alone shows that."""
     if isinstance(producer.body, Load):
         return None
     name = producer.target.array
@@ -106,7 +106,7 @@ def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | No
 
 
 def _limit(window: Window, repeated: tuple[int, ...]) -> float:
-    """How much may be computed for a value that stays the same along the given axes."""
+    """The work that may be repeated for a value that is constant along the given axes."""
     rank = len(window.shape)
     if len(repeated) == rank:
         return MAX_SCALAR
@@ -114,7 +114,7 @@ def _limit(window: Window, repeated: tuple[int, ...]) -> float:
 
 
 def _bounded(producer: Compute, before: list[Compute], after: list[Compute], repeats: bool) -> Reason | None:
-    """Why the fused expressions are too large, or repeat too much."""
+    """Why the fused expressions are too large, or repeat too much work."""
     name = producer.target.array
     extra = -summary(producer.body).weight if repeats else 0.0
     for old, new in zip(before, after, strict=True):
@@ -210,7 +210,7 @@ def _apply(block: Block, pos: int, single: bool, log: Log) -> bool:
 
 
 def _producers(block: Block, pos: int) -> list[int]:
-    """The last statement that writes each array that the one at ``pos`` loads."""
+    """The positions of the last writers of the arrays that the statement at ``pos`` loads."""
     found: dict[int, None] = {}
     arrays = block.facts.arrays
     for name in dict.fromkeys(window.array for window, kind in block.reads[pos] if kind == "load"):

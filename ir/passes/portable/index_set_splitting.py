@@ -24,9 +24,9 @@ from dcarray.ir.passes.nested import in_bodies
 
 from .fuse import MAX_LOADS, MAX_NODES
 
-#: With fewer points it is not worth more kernels.
+#: Domains with fewer points are not worth more kernels.
 MIN_POINTS = 1 << 13
-#: One piece has at least one point of so many: the others are rims.
+#: The largest piece has at least this share of the points: the others are rims.
 PART = 2
 #: A statement is cut into so many pieces at most, which are three for each of three axes,
 MAX_PIECES = 27
@@ -41,7 +41,7 @@ _Cuts = list[list[Dim]]  # for each axis of a domain where its pieces begin and 
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_read_through(block: Block, name: str) -> Reason | None:
-    """Why an array may not be one that is made in parts for readers that could do without."""
+    """Why readers of an array may not read the sources of the copies that make it in parts."""
     facts = block.facts
     root = facts.roots[name]
     if root in facts.kept or root in facts.shared:
@@ -70,7 +70,8 @@ def can_read_through(block: Block, name: str) -> Reason | None:
 
 
 def serving(block: Block, pos: int, window: Window, parts: Parts) -> Expr | Reason:
-    """What the statement at ``pos`` can read instead of a window of an array that is made in parts."""
+    """The statements whose sources the one at ``pos`` can read instead of a window of an array made in
+    parts."""
     for at, part in reversed(parts):
         amap = serve(part.target, window)
         if amap is None:
@@ -92,7 +93,8 @@ def _reach(node: Load | Gather) -> Window:
 
 
 def in_place(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | None:
-    """Why the pieces must not write over what the statement writes: others may have to read it still."""
+    """Why the pieces must not write to the target of the statement: other pieces may still have to read
+    it."""
     for piece in pieces:
         for node in loads_of(piece.body):
             window = _reach(node)
@@ -104,7 +106,8 @@ def in_place(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | No
 
 # ---- where to cut -------------------------------------------------------------------------------------
 def _cuts(stmt: Compute, made: dict[str, Parts], names: set[str]) -> _Cuts | Reason:
-    """Where the statement is to be cut so that each piece of it sees one part of each of the arrays."""
+    """The positions along each axis at which to split the statement so that each piece reads one part of each
+    array."""
     shape = stmt.target.shape
     found: _Cuts = [[0, extent] for extent in shape]
     for node in loads_of(stmt.body):
@@ -125,7 +128,7 @@ def _cuts(stmt: Compute, made: dict[str, Parts], names: set[str]) -> _Cuts | Rea
 
 
 def _insert(cuts: list[Dim], cut: Dim) -> bool:
-    """Put a cut among others, in order, unless it is outside or there already; False if that is unknown."""
+    """Insert a cut in order, unless it is outside or there already; False if that is not known."""
     for k, other in enumerate(cuts):
         if dims.prove_eq(cut, other) is True:
             return True
@@ -140,8 +143,8 @@ def _insert(cuts: list[Dim], cut: Dim) -> bool:
 
 
 def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, hints: SizeHints) -> Reason | None:
-    """Why it is of no use, or would be too much to compile; ``array`` is what the statement writes to, of
-    which it may itself be a rim."""
+    """Why splitting is of no use, or would be too much to compile; ``array`` is the target of the statement,
+    which may be a rim itself."""
     points = hints.product(stmt.target.shape)
     pieces = largest = 1
     for ends in cuts:
@@ -158,7 +161,7 @@ def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, hints: SizeHints) ->
 
 # ---- action -------------------------------------------------------------------------------------------
 def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], Compute]]:
-    """The statement in pieces, cut along all axes, each with where it lies in the domain."""
+    """The pieces of the statement, split along all axes, each with its position in the domain."""
     for ends in product(*(list(pairwise(along)) for along in cuts)):
         shape = tuple(dims.simplify(high - low) for low, high in ends)
         amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(ends))
@@ -169,7 +172,8 @@ def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], C
 def _through(
     block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]
 ) -> Compute | str:
-    """A piece that reads through the arrays; or the name of one through which it cannot read."""
+    """The piece with the sources of the arrays' parts for the arrays; or the name of an array that it cannot
+    replace."""
     instead: dict[Expr, Expr] = {}
     for node in loads_of(piece.body):
         if isinstance(node, Load) and node.window.array in names:
@@ -184,7 +188,7 @@ def _through(
 
 
 class _Sweep:
-    """One way through the statements of a region, in order."""
+    """One traversal of the statements of a region, in order."""
 
     def __init__(self, region: Region, log: Log) -> None:
         self.region, self.log, self.hints = region, log, SizeHints(region)
@@ -198,7 +202,7 @@ class _Sweep:
         self.changed = False
 
     def region_after(self) -> Region:
-        """The region with the statements cut that are worth it."""
+        """The region in which statements are split where that is worth it."""
         if not self.made:
             return self.region
         body: list[Stmt] = []
@@ -212,7 +216,7 @@ class _Sweep:
         return replace(self.region, arrays=(*self.region.arrays, *self.arrays), body=self.needed(body))
 
     def needed(self, body: list[Stmt]) -> tuple[Stmt, ...]:
-        """Without the statements that make what nobody reads any more."""
+        """The statements without those whose arrays nothing reads any more."""
         read: set[str] = set()
         kept: list[Stmt] = []
         for stmt in reversed(body):
@@ -248,7 +252,7 @@ class _Sweep:
     def placed(
         self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]], names: set[str]
     ) -> list[Compute]:
-        """The pieces, which may have to write elsewhere first."""
+        """The pieces, which may have to write to another array first."""
         reason = in_place(self.block.facts, stmt, pieces)
         if reason is not None and len(names) < IN_PLACE:
             self.refuse(stmt, reason)
@@ -263,7 +267,7 @@ class _Sweep:
         return pieces if reason is None else self.aside(stmt, pieces, places)
 
     def aside(self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]) -> list[Compute]:
-        """The pieces into an array of their own, and a copy of that."""
+        """The pieces with an array of their own as target, and a copy of that array to the target."""
         taken = {array.name for array in (*self.region.arrays, *self.arrays)}
         name = next(name for k in count() if (name := f"w{k}") not in taken)
         array = Array(name, self.block.facts.arrays[stmt.target.array].dtype, stmt.target.shape)
@@ -276,7 +280,7 @@ class _Sweep:
         return [*made, replace(stmt, body=Load(whole, array.dtype))]
 
     def refuse(self, stmt: Compute, reason: Reason | None) -> None:
-        """Say why a statement stays as it is."""
+        """Note why a statement is not split."""
         if reason is not None:
             self.log.refused(
                 "index_set_splitting", f"{stmt.target.array} is not cut: {reason.text}", stmt.loc

@@ -55,8 +55,8 @@ class Iterations:
     count: Dim
 
 
-class _No(Exception):
-    """Carries the reason out of a rewrite."""
+class _Refused(Exception):
+    """Carries a reason out of the rewriting of an expression."""
 
     def __init__(self, text: str, *found: Window) -> None:
         super().__init__(text)
@@ -64,9 +64,9 @@ class _No(Exception):
 
 
 # ---- legality and action: the statements over all iterations, or why there are none ----------------------
-def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array, ...]] | Reason:
-    """The statements that do for all iterations what the loop does, and the arrays of which every iteration
-    has its own; or why the loop stays.  ``loop`` is a statement of ``region``, that very object."""
+def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array, ...]] | Reason:
+    """Return the statements that do all iterations of a loop, and the arrays that get an axis for them; or
+    why the loop stays.  ``loop`` is a statement of ``region``, that very object."""
     count = dims.count(loop.bounds)
     if count is None:
         return Reason(f"it is not known how many iterations {loop.var} takes")
@@ -94,7 +94,7 @@ def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array
     after = replace(region, arrays=tuple(wide.get(a.name, a) for a in region.arrays))
     try:
         made = tuple(_lifted(part, iterations, own) for part in body)
-    except _No as no:
+    except _Refused as no:
         return no.reason
     for part in made:
         reason = _in_place(part, after)
@@ -104,7 +104,7 @@ def absorb(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[Array
 
 
 def _computes(body: tuple[Stmt, ...]) -> Iterator[Compute | None]:
-    """The computations, or None for what is something else."""
+    """The computations of a body, or None if it has other statements."""
     for stmt in body:
         if isinstance(stmt, Nest):
             yield from stmt.body
@@ -142,7 +142,7 @@ def over_iterations(part: Compute, loop: Loop) -> Compute | Reason:
         return Reason(f"it is not known how many iterations {loop.var} takes")
     try:
         return _lifted(part, Iterations(loop.var, loop.bounds[0], loop.bounds[2], count), frozenset())
-    except _No as no:
+    except _Refused as no:
         return no.reason
 
 
@@ -161,7 +161,7 @@ def _lifted(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compu
             return Load(window(node.window), node.dtype)
         if isinstance(node, Gather):
             if node.window.array in own:
-                raise _No(f"{node.window.array} is read at places that depend on values", node.window)
+                raise _Refused(f"{node.window.array} is read at places that depend on values", node.window)
             return Gather(replace(node.window, shape=shape), node.index, node.dtype)
         if isinstance(node, Iota):
             return Iota(node.axis + 1, node.dtype)
@@ -175,27 +175,27 @@ def _lifted(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compu
 
 
 def _moved(ix: Index, iterations: Iterations, window: Window) -> Index:
-    """Where an index of one iteration lies among all of them."""
+    """The index over all iterations for an index of one iteration."""
     if iterations.var in dims.free_symbols(ix.stride):
-        raise _No(f"{window.array} is read with strides that change", window)
+        raise _Refused(f"{window.array} is read with strides that change", window)
     pace = dims.slope(ix.offset, iterations.var)
     if pace is None:
-        raise _No(f"{window.array} does not move evenly", window)
+        raise _Refused(f"{window.array} does not move evenly", window)
     axis = None if ix.axis is None else ix.axis + 1
     if type(pace) is int and pace == 0:
         return Index(ix.offset, ix.stride, axis)
     if axis is not None:
-        raise _No(f"{window.array} slides along an axis that it runs along", window)
+        raise _Refused(f"{window.array} slides along an axis that it runs along", window)
     stride = dims.simplify(pace * iterations.step)
     if dims.prove_eq(stride, 0) is not False:
-        raise _No(f"{window.array} does not move evenly", window)
+        raise _Refused(f"{window.array} does not move evenly", window)
     return Index(dims.substitute(ix.offset, {iterations.var: iterations.start}), stride, 0)
 
 
 def _size(node: Size, iterations: Iterations) -> Expr:
     pace = dims.slope(node.dim, iterations.var)
     if pace is None:
-        raise _No(f"{iterations.var} is used as a number in a way that is not even")
+        raise _Refused(f"{iterations.var} is used as a number in a way that is not even")
     if type(pace) is int and pace == 0:
         return node
     start = dims.substitute(node.dim, {iterations.var: iterations.start})
@@ -203,7 +203,7 @@ def _size(node: Size, iterations: Iterations) -> Expr:
 
 
 def _in_order(part: Compute) -> Compute:
-    """The statement with its axes in the order in which they run along the target, the folded ones last."""
+    """The statement with its axes in the order in which they move along the target, the reduced ones last."""
     used = [ix.axis for ix in part.target.index if ix.axis is not None]
     order = list(dict.fromkeys(used))
     order += [axis for axis in range(len(part.target.shape)) if axis not in used]
@@ -218,8 +218,8 @@ def _in_order(part: Compute) -> Compute:
 
 # ---- folds over what slides -------------------------------------------------------------------------
 def _written_out(part: Compute, iterations: Iterations) -> Compute:
-    """The statement without the folded axes along which a window slides from iteration to iteration: windows
-    have one axis of the domain for one of the array."""
+    """The statement without the reduced axes along which a window slides with the loop: an array axis can be
+    moved by one domain axis only, so these terms are written out."""
     if part.combine is None:
         return part
     used = {ix.axis for ix in part.target.index}
@@ -239,7 +239,7 @@ def _written_out(part: Compute, iterations: Iterations) -> Compute:
     gone = sorted(slides)
     terms = _terms(shape, gone, part)
     if terms is None:
-        raise _No("a window slides along an axis with too many terms", part.target)
+        raise _Refused("a window slides along an axis with too many terms", part.target)
     kept = [axis for axis in range(len(shape)) if axis not in slides]
     inner = tuple(shape[axis] for axis in kept)
     values: list[Expr] = []
@@ -262,7 +262,7 @@ def _written_out(part: Compute, iterations: Iterations) -> Compute:
 
 
 def _terms(shape: tuple[Dim, ...], axes: list[int], part: Compute) -> tuple[int, ...] | None:
-    """How long the axes are, if that is known and not too much to write out."""
+    """The lengths of the axes, if they are known and short enough to write out."""
     lengths = tuple(shape[axis] for axis in axes)
     if not all(type(n) is int and n > 0 for n in lengths) or math.prod(lengths) > MAX_TERMS:
         return None
@@ -277,7 +277,7 @@ def _map(at: dict[int, int], kept: list[int]) -> tuple[Index, ...]:
 
 
 def _at(body: Expr, at: dict[int, int], kept: list[int], shape: tuple[Dim, ...]) -> Expr:
-    """The expression where some coordinates have fixed values."""
+    """The expression with fixed values of some coordinates."""
     return windows.remap(body, _map(at, kept), shape)
 
 
@@ -289,7 +289,7 @@ def _run(region: Region, log: Log) -> Region:
         position += 1
         if not isinstance(stmt, Loop):
             continue
-        found: Any = absorb(stmt, region)
+        found: Any = distribute(stmt, region)
         if isinstance(found, Reason):
             log.refused("loop_distribution", f"the loop over {stmt.var} stays: {found.text}", stmt.loc)
             continue

@@ -24,8 +24,8 @@ _Parts = dict[int, tuple[Dim, ...]]
 
 # ---- shapes -------------------------------------------------------------------------------------------
 def grouped(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, ...], ...] | None:
-    """Which axes of one shape make up each axis of another, without those of one element; None if that
-    cannot be shown."""
+    """For each axis of one shape, the axes of another shape that it consists of, without those of one
+    element; None if that cannot be shown."""
     groups: list[tuple[int, ...]] = []
     k = 0
     for extent in coarse:
@@ -50,8 +50,8 @@ def _is_one(extent: Dim) -> bool:
 def can_take_apart(
     stmt: object, coarse: Array, fine: Array, groups: tuple[tuple[int, ...], ...], arrays: dict[str, Array]
 ) -> _Parts | Reason:
-    """How the axes of a statement's domain are taken apart so that it goes over ``fine`` in place of
-    ``coarse``; or why it cannot."""
+    """How the axes of a statement's domain are split so that it goes over ``fine`` instead of ``coarse``; or
+    why they cannot be."""
     if not isinstance(stmt, Compute) or any(
         isinstance(node, Gather) and node.window.array == coarse.name for node in windows.walk(stmt.body)
     ):
@@ -98,7 +98,7 @@ def _windows(stmt: Compute) -> list[Window]:
 
 
 def _whole(ix: Index, window: Window, extent: Dim) -> bool:
-    """Does an index go over all of an array's axis, in order?"""
+    """Whether an index goes over all of an array's axis, in order."""
     return (
         ix.axis is not None
         and _is_zero(ix.offset)
@@ -110,13 +110,13 @@ def _whole(ix: Index, window: Window, extent: Dim) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 class _Geometries:
-    """The arrays of a region, and those that are added to see memory in other shapes."""
+    """The arrays of a region, and those added for other shapes of their memory."""
 
     def __init__(self) -> None:
         self.added: list[Array] = []
 
     def of(self, array: Array, shape: tuple[Dim, ...], facts: Facts) -> Array:
-        """All of an array, which is in C order, in another shape."""
+        """The whole of an array, which is in C order, as a window of another shape."""
         for other in self.added:
             if other.base == array.name and other.shape == shape:
                 return other
@@ -133,7 +133,7 @@ def take_apart(
     stmt: Compute, coarse: Array, fine: Array, groups: tuple[tuple[int, ...], ...], parts: _Parts,
     facts: Facts, geometries: _Geometries,
 ) -> Compute:  # fmt: skip
-    """The statement over ``fine``: see `can_take_apart`."""
+    """The statement over ``fine``, see `can_take_apart`."""
     domain: list[Dim] = []
     places: list[int] = []
     for axis, extent in enumerate(stmt.target.shape):
@@ -142,7 +142,7 @@ def take_apart(
     shape = tuple(domain)
 
     def axes(ix: Index) -> list[Index]:
-        """The indices that one becomes."""
+        """The indices that one index is split into."""
         if ix.axis is None or (ix.axis in parts and _is_zero(ix.stride)):
             return [Index(ix.offset)]
         if ix.axis in parts:
@@ -179,8 +179,8 @@ def _names(stmt: Stmt) -> set[str]:
     return {window.array for window in (*writes_of(stmt), *(window for window, _ in reads_of(stmt)))}
 
 
-def _unite(block: Block, members: list[Array], geometries: _Geometries, log: Log) -> bool:
-    """Have the statements of a block use one of some arrays of the same memory, if they can."""
+def _unify(block: Block, members: list[Array], geometries: _Geometries, log: Log) -> bool:
+    """Make the statements of a block use one of several arrays of the same memory, where they can."""
     for fine in sorted(members, key=lambda array: -len(array.shape)):
         groups = {array.name: grouped(fine.shape, array.shape) for array in members}
         if None not in groups.values():
@@ -226,12 +226,12 @@ def _visit(block: Block, geometries: _Geometries, log: Log) -> bool:
         if len(names) > 1 and facts.arrays[root].role in ("temp", "out"):
             members = [facts.arrays[name] for name in names]
             if all(a.strides is None and a.dtype == members[0].dtype for a in members):
-                changed |= _unite(block, members, geometries, log)
+                changed |= _unify(block, members, geometries, log)
     return changed
 
 
-def _alone(region: Region) -> Region:
-    """Temporaries that nothing sees in another shape any more have memory of their own."""
+def _own_memory(region: Region) -> Region:
+    """Give temporaries that no other shape refers to any more memory of their own."""
     used = {name for stmt in region.body for name in touched(stmt)}
     facts = Facts(region)
     families: dict[str, list[Array]] = {}
@@ -255,7 +255,7 @@ def _run(region: Region, log: Log) -> Region:
     new = each_block(region, lambda block: _visit(block, geometries, log))
     if geometries.added:
         new = replace(new, arrays=(*region.arrays, *geometries.added))
-    return _alone(new)
+    return _own_memory(new)
 
 
 RESHAPES = Pass("reshapes", _run)

@@ -6,14 +6,14 @@ maximum, an exponential with its sum, a division) so moves its data through memo
 
 from __future__ import annotations
 
-from dcarray.ir.analysis.effects import Reason, computes_of, domain, folds_rows, own_targets
+from dcarray.ir.analysis.effects import Reason, computes_of, domain, folds_rows, row_targets
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Compute, Nest, Region, Rows, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
 from dcarray.ir.windows import apart
 
-from .siblings import meeting, put_together
+from .siblings import common_position, merge_statements
 
 #: With fewer rows there are too few for many cores.
 MIN_ROWS = 16
@@ -25,7 +25,7 @@ MAX_PARTS = 16
 MIN_FOLDED, MAX_FOLDED = 1 << 21, 1 << 16
 #: Folds whose partial results are folded once more.
 _PARTLY = frozenset({"add", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or"})
-#: How many earlier statements are tried.
+#: The number of earlier statements that are tried.
 _TRIES = 4
 
 Part = Compute | Nest
@@ -60,7 +60,7 @@ def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts:
     for part in first + second:
         if isinstance(part, Compute) and part.scan is not None:
             return Reason("one is a scan", (part.target,))
-        for target in own_targets(part, axes):
+        for target in row_targets(part, axes):
             if not apart(target, target, axes):
                 return Reason(f"{target.array} is complete only after the last row", (target,))
     for a in first:
@@ -74,7 +74,7 @@ def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts:
 def worth_rows(
     first: tuple[Part, ...], second: tuple[Part, ...], axes: int, hints: SizeHints
 ) -> Reason | None:
-    """Why it is of no use."""
+    """Why row fusion is of no use."""
     parts = first + second
     if len(parts) > MAX_PARTS:
         return Reason(f"there would be more than {MAX_PARTS} statements")
@@ -95,15 +95,15 @@ def worth_rows(
         return _worth_folding(first, second, axes, rows * max(points), max(points))
     for part in parts:
         for compute in computes_of(part):
-            across = _across(compute, axes)
+            across = _strided_reduction(compute, axes)
             if across is not None:
                 return Reason(f"rows of {across.array} lie across what is folded", (across,))
     return None
 
 
-def _across(compute: Compute, axes: int) -> Window | None:
-    """What a statement folds column by column where its rows are taken one by one: of each row in memory it
-    would take one element at a time.  By itself it adds up whole rows."""
+def _strided_reduction(compute: Compute, axes: int) -> Window | None:
+    """A window that row order would read one element per memory row, for a reduction that by itself reads
+    whole memory rows; None if there is none."""
     if compute.combine is None:
         return None
     kept = set(_walked(compute.target))
@@ -116,7 +116,7 @@ def _across(compute: Compute, axes: int) -> Window | None:
 
 def _worth_folding(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, every: int, row: int
 ) -> Reason | None:  # fmt: skip
-    """Why it is of no use to fold rows into partial results on the way."""
+    """Why reducing rows into partial results on the way is of no use."""
     for part in first + second:
         for compute in computes_of(part):
             if not folds_rows(compute, axes):
@@ -145,7 +145,7 @@ def _read(part: Part) -> list[Window]:
 
 
 def _common(parts: tuple[Part, ...]) -> int:
-    """How many of the first axes all domains have in common."""
+    """The number of leading axes that all domains have in common."""
     first, *others = map(domain, parts)
     count = 0
     while all(count < len(shape) for shape in (first, *others)) and all(
@@ -173,36 +173,37 @@ def _sweep(block: Block, log: Log, hints: SizeHints) -> bool:
 def _join(
     block: Block, pos: int, parts: tuple[Part, ...], heads: list[int], log: Log, hints: SizeHints
 ) -> int | None:
-    """Put the statement behind an earlier one, or that one before this: the position of both."""
+    """Fuse the statement with an earlier one: the position of the fused statement."""
     for k in range(len(heads) - 1, max(-1, len(heads) - 1 - _TRIES), -1):
         head = heads[k]
         earlier = _parts(block.stmts[head])
-        most = min(_most(block.stmts[head]), _most(block.stmts[pos]), _common(earlier + parts))
+        most = min(_max_axes(block.stmts[head]), _max_axes(block.stmts[pos]), _common(earlier + parts))
         axes, reason = _axes(earlier, parts, most, block.facts, hints)
         if not axes:
             continue
         home = head
         if reason is None:
-            home, reason = meeting(block, head, pos)
+            home, reason = common_position(block, head, pos)
         names = f"{_names(earlier)} and {_names(parts)}"
         if reason is not None:
             log.refused("row_fusion", f"{names} do not run row by row: {reason.text}", parts[-1].loc)
             continue
-        put_together(block, heads, (head, pos), home, Rows(earlier + parts, axes, parts[-1].loc))
+        merge_statements(block, heads, (head, pos), home, Rows(earlier + parts, axes, parts[-1].loc))
         log.done("row_fusion", f"{names} run row by row", parts[-1].loc)
         return home
     return None
 
 
-def _most(stmt: Stmt | None) -> int:
-    """How many axes at most may make rows of a statement's parts."""
+def _max_axes(stmt: Stmt | None) -> int:
+    """The largest number of axes that can be rows of a statement's parts."""
     return stmt.axes if isinstance(stmt, Rows) else len(domain(_parts(stmt)[0]))
 
 
 def _axes(
     first: tuple[Part, ...], second: tuple[Part, ...], most: int, facts: Facts, hints: SizeHints
 ) -> tuple[int, Reason | None]:
-    """The most axes that make rows, or else a reason; no axes: they have none in common."""
+    """The largest number of axes that can be rows, or else a reason; no axes if the domains have none in
+    common."""
     reason: Reason | None = None
     for axes in range(most, 0, -1):
         reason = can_row(first, second, axes, facts) or worth_rows(first, second, axes, hints)

@@ -27,8 +27,8 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 # ---- legality -----------------------------------------------------------------------------------------
 def element(loop: Loop, region: Region) -> Window | None:
-    """An element that the iterations of a loop write again and again, and reach by no other name, while they
-    read others of its array."""
+    """The element that all iterations of a loop write, and reach by no other window, while they read other
+    elements of its array."""
     if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in _every(loop.body)):
         return None
     variables = {loop.var, *(stmt.var for stmt in _every(loop.body) if isinstance(stmt, Loop))}
@@ -57,8 +57,8 @@ def element(loop: Loop, region: Region) -> Window | None:
 
 
 def carried(loop: Loop, region: Region) -> list[int]:
-    """The statements of a loop that begin with what they have written in the iteration before, where others
-    write to the same array, elsewhere."""
+    """The statements of a loop that begin with the element which they wrote in the iteration before, where
+    others write to other elements of the array."""
     points = [stmt for stmt in loop.body if _point(stmt)]
     if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
         return []
@@ -76,17 +76,17 @@ def carried(loop: Loop, region: Region) -> list[int]:
 
 
 def before(window: Window, loop: Loop) -> Window:
-    """The element that a window is in the iteration before."""
+    """The element of a window in the iteration before."""
     return window_at(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
 
 
 def _point(stmt: Stmt) -> TypeGuard[Compute]:
-    """Is it the assignment of one element?"""
+    """Whether it is the assignment of one element."""
     return isinstance(stmt, Compute) and stmt.combine is None and stmt.scan is None and not stmt.target.shape
 
 
 def _is(window: Window, element: Window) -> bool:
-    """Is a window this element, at whatever points?"""
+    """Whether a window is this element, at all points."""
     return all(ix.axis is None for ix in window.index) and same(replace(window, shape=()), element)
 
 
@@ -106,7 +106,7 @@ def _every(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 # ---- action -------------------------------------------------------------------------------------------
 def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
-    """The loop with a scalar in place of an element, which is written once, if there is any iteration."""
+    """The loop with a scalar in place of an element, which is stored after it if there is any iteration."""
     scalar = Window(array.name, (), ())
 
     def moved(window: Window) -> Window:
@@ -121,7 +121,7 @@ def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
 
 
 def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stmt:
-    """The loop with scalars for what these statements have written in the iteration before."""
+    """The loop with scalars for the elements that these statements wrote in the iteration before."""
     head: list[Stmt] = []
     body: list[Stmt] = list(loop.body)
     for k, array in zip(which, arrays, strict=True):
@@ -141,7 +141,7 @@ def _put(old: Expr, new: Expr, node: Expr) -> Expr:
 
 
 def _if_any(loop: Loop, body: tuple[Stmt, ...]) -> Stmt:
-    """Statements that are right if the loop has any iteration."""
+    """The statements, under a condition unless the loop provably has an iteration."""
     start, stop, step = loop.bounds
     up = dims.prove_le(0, step) is True
     ends = (Size(start, _I8), Size(stop, _I8))
@@ -156,7 +156,7 @@ class _Sweep:
     taken: set[str]
 
     def scalar(self, target: Window) -> Array:
-        """A new one, for an element."""
+        """A new scalar for an element."""
         (array,) = [a for a in self.region.arrays if a.name == target.array]
         made = Array(numbered(array.name, self.taken), array.dtype, (), "temp")
         self.taken.add(made.name)
@@ -168,7 +168,7 @@ class _Sweep:
         return stmts if all(a is b for a, b in zip(made, stmts, strict=True)) else made
 
     def one(self, stmt: Stmt, inside: bool) -> Stmt:
-        """The statement; ``inside`` of a loop, where scalars are in the kernel of that one."""
+        """The statement; ``inside`` a loop, whose kernel has the scalars."""
         if isinstance(stmt, Branch):
             then, orelse = self.body(stmt.then, inside), self.body(stmt.orelse, inside)
             same = then is stmt.then and orelse is stmt.orelse

@@ -93,8 +93,8 @@ def can_move(block: Block, pos: int, other: int) -> Reason | None:
 
 
 def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
-    """The arrays that are walked through along every axis of the domain, and how: two accesses alike
-    up to their offsets meet in the cache.  Of a fold, along every axis along which it reads what it folds."""
+    """The arrays that are traversed along every axis of the domain, with strides: accesses with equal ones
+    meet in the cache.  Of a reduction, along every axis along which it reads what it reduces."""
     rank = len(parts[0].target.shape)
     found: set[Any] = set()
     for part in parts:
@@ -113,8 +113,9 @@ def _walks(window: Window) -> frozenset[int]:
     return frozenset(ix.axis for ix in window.index if ix.axis is not None)
 
 
-def meeting(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:
-    """Where two statements can stand together, at the earlier or else at the later; or why at neither."""
+def common_position(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:
+    """The position at which two statements can stand together, the earlier if possible; or why there is
+    none."""
     reason = can_move(block, pos, head)
     if reason is not None and can_move(block, head, pos) is None:
         return pos, None
@@ -146,18 +147,19 @@ def _join(block: Block, pos: int, parts: tuple[Compute, ...], heads: list[int], 
         reason = can_nest(earlier, parts, block.facts)
         home = head
         if reason is None:
-            home, reason = meeting(block, head, pos)
+            home, reason = common_position(block, head, pos)
         if reason is not None:
             log.refused("siblings", f"{names} stay apart: {reason.text}", parts[-1].loc)
             continue
-        put_together(block, heads, (head, pos), home, Nest(earlier + parts, parts[-1].loc))
+        merge_statements(block, heads, (head, pos), home, Nest(earlier + parts, parts[-1].loc))
         log.done("siblings", f"{names} run in one loop", parts[-1].loc)
         return home
     return None
 
 
-def put_together(block: Block, heads: list[int], places: tuple[int, int], home: int, whole: Stmt) -> None:
-    """Put a statement at ``home`` for those at two places, the first of which is among ``heads``."""
+def merge_statements(block: Block, heads: list[int], places: tuple[int, int], home: int, whole: Stmt) -> None:
+    """Put one statement at ``home`` in place of those at two places, the first of which is among
+    ``heads``."""
     for place in places:
         block.replace(place, None)
     block.replace(home, whole)

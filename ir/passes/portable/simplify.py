@@ -40,7 +40,7 @@ _NEUTRAL: dict[str, tuple[int, str, bool]] = {
 
 
 def _keeps_bits(source: np.dtype[Any], middle: np.dtype[Any]) -> bool:
-    """Whether a cast to ``middle`` and back gives every value of ``source`` again."""
+    """Whether a cast to ``middle`` and back preserves every value of ``source``."""
     if source.kind == "b":
         return middle.kind in "iufcb"
     if source.kind in "iu" and middle.kind in "fc":
@@ -68,7 +68,7 @@ def _neutral(arg: Expr, value: int) -> bool:
 
 
 def _step(node: Expr) -> Expr:
-    """The node, its arguments being clean already, or something simpler with the same bits."""
+    """The node, whose arguments are simplified already, or a simpler one with the same bits."""
     if not isinstance(node, Apply):
         return node
     op, args, kind = node.op, node.args, node.dtype.kind
@@ -124,7 +124,7 @@ _clean: WeakSet[Expr] = WeakSet()
 
 
 def simplify_expr(expr: Expr) -> Expr:
-    """An expression with the same bits at every point, and no more operations."""
+    """Return an expression with the same bits at every point, and no more operations."""
     if expr in _clean:
         return expr
     new = windows.rewrite(expr, _step)
@@ -133,7 +133,7 @@ def simplify_expr(expr: Expr) -> Expr:
 
 
 def is_idle(stmt: Compute) -> bool:
-    """Whether the statement surely changes nothing."""
+    """Whether the statement provably changes nothing."""
     if stmt.combine is None:
         if any(isinstance(extent, int) and extent == 0 for extent in stmt.target.shape):
             return True
