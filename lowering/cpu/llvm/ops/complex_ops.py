@@ -38,7 +38,7 @@ def _note_nan(b: Builder, t: str, x: Pair) -> None:
 
 
 def _wider(b: Builder, t: str, x: Pair) -> tuple[str, Pair]:
-    """Is the real part at least as large as the imaginary one; the absolute values."""
+    """Whether the real part is at least as large as the imaginary one, and the absolute values."""
     size = (b.fabs(t, x[0]), b.fabs(t, x[1]))
     return b.fcmp("oge", t, *size), size
 

@@ -1,4 +1,4 @@
-"""One operation of ``ir.ops`` on scalar values: which family of loops does it."""
+"""The dispatch of an operation of ``ir.ops`` on scalars to the module for its dtype."""
 
 from __future__ import annotations
 

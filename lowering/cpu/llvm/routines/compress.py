@@ -1,9 +1,10 @@
-"""The elements that a mask chooses, as LLVM text: one phase counts those of each block, one moves them.
+"""Boolean mask selection (compress), as LLVM text: one phase counts each block's selected elements, one moves
+them.
 
-Eight elements are moved at a time: those of them that are chosen come first in a register, which is stored
-whole, and the place for the next ones moves on by their number.  No branch depends on single elements, but
-eight of which none is chosen are passed over at once.  The last chosen ones of a block are moved one by one,
-so that nothing is stored in the part of the next block.
+Eight elements are moved at a time: the selected ones are packed at the front of a register, which is stored
+whole, and the output position advances by their number.  No branch depends on single elements, but
+eight unselected elements are skipped at once.  The last selected elements of a block are moved one by one,
+so that nothing is stored in the next block's output.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ def compress(size: int) -> Routine:
 
 
 def _compressed(size: int) -> tuple[str, str]:
-    """Declarations, and how eight elements are moved by the instruction that AVX-512 has for it."""
+    """Declarations, and the instructions that move eight elements by AVX-512's compress."""
     part = "i64" if size >= 8 else "i32"
     eight = _PAIRS if size == 16 else _WHOLE if size >= 4 else _NARROW
     for word, start in (("$LOW", 0), ("$HIGH", 8)):
@@ -208,7 +209,7 @@ def _compressed(size: int) -> tuple[str, str]:
 
 
 def _permuted(size: int) -> tuple[str, str]:
-    """The same by AVX2's permutation of eight words of 32 bits, which it takes from a table."""
+    """The same by AVX2's permutation of eight words of 32 bits, with a table of permutations."""
     lanes = min(32 // size, 8)
     rows = ", ".join(_row(bits, lanes) for bits in range(1 << lanes))
     head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{rows}], align 64\n{_PERMUTE}"
@@ -220,7 +221,7 @@ def _permuted(size: int) -> tuple[str, str]:
 
 
 def _row(bits: int, lanes: int) -> str:
-    """Where the words of the elements are that these bits choose of a register; the rest is not looked at."""
+    """The indices of the words of the elements that a bit mask selects; the other indices are arbitrary."""
     each = 8 // lanes
     places = [each * k + word for k in range(lanes) if bits >> k & 1 for word in range(each)]
     return f"<8 x i8> <{', '.join(f'i8 {place}' for place in [*places, *[0] * (8 - len(places))])}>"

@@ -1,8 +1,8 @@
-"""Sums of products of a line with a shorter one at each of its places, as LLVM text.
+"""One-dimensional convolution and correlation, as LLVM text.
 
-``_REGISTERS`` bytes of results are summed up together, term by term in order: what they load next lies beside
-what they have loaded.  More than ``_TERMS`` terms are several such sums, which are added up then.  So sums of
-few terms are NumPy's, to the bit, and those of many have smaller errors than in one go.
+``_REGISTERS`` bytes of results are accumulated together, term by term in order, so that consecutive loads are
+adjacent.  More than ``_TERMS`` terms are several such sums, which are then added.  So sums of
+few terms have NumPy's bits, and those of many have smaller errors than a single running sum.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Products of matrices in tiles, each by one call of BLAS on the thread that takes it, as LLVM text.
+"""Tiled matrix products on the thread pool, each tile by one single-threaded call of BLAS, as LLVM text.
 
-OpenBLAS's own threads make one product in step with each other, and spin for the next one when it is made:
-where others want the cores, each waits for the slowest, and kernels that come next have half of a core.
-Tiles need nothing of one another, and the threads that make them are ours.
+OpenBLAS's own threads synchronise within a product, and spin for the next one when it is done:
+on a shared machine each waits for the slowest, and kernels that follow have half of a core.
+Tiles are independent, and the pool's threads do not spin for long.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .routine import Routine, filled
 __all__ = ["BLOCK", "histogram"]
 
 BLOCK = 65536
-_PIECE = 512  # elements whose bins are found before they are counted
+_PIECE = 512  # elements whose bins are computed before they are counted
 
 _TEXT = """
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)

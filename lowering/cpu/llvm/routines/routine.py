@@ -1,4 +1,4 @@
-"""What kernels cannot say, written as LLVM text: called, cached and run on threads as they are."""
+"""Routines: LLVM text that is no kernel, but is cached, compiled and launched on threads like one."""
 
 from __future__ import annotations
 
@@ -72,15 +72,15 @@ _TYPES = {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}
 
 
 def words_of(char: str) -> dict[str, object]:
-    """What is to be written for elements of a dtype (``f``, ``d``, ``F`` or ``D``) in routines that hand them
-    on: ``E`` moves one, of ``SIZE`` bytes, at addresses that are multiples of ``ALIGN``."""
+    """The template words for elements of a dtype (``f``, ``d``, ``F`` or ``D``) in routines that only move
+    them: type ``E``, of ``SIZE`` bytes, at addresses that are multiples of ``ALIGN``."""
     size = np.dtype(char).itemsize
     return {"E": _TYPES[char], "SIZE": size, "ALIGN": min(size, 8)}
 
 
 def scalar(char: str, name: str) -> tuple[str, str]:
-    """How the value at the address ``%name`` is given to BLAS, and what has to come before: complex numbers
-    by their address, real ones themselves."""
+    """The BLAS argument for the scalar at the address ``%name``, and the instructions before it: complex
+    numbers are passed by address, real ones by value."""
     real = {"f": "float", "d": "double"}.get(char)
     if real is None:
         return f"ptr %{name}", ""
@@ -88,8 +88,8 @@ def scalar(char: str, name: str) -> tuple[str, str]:
 
 
 def filled(text: str, **words: object) -> str:
-    """The text with values for its words in capitals, each after a dollar sign, and with what loads the
-    arguments: ``%n = argument i64 4`` is the fifth of them."""
+    """A template with values for its words in capitals, each after a dollar sign, and with loads of the
+    arguments: ``%n = argument i64 4`` is the fifth argument."""
     for word, meaning in words.items():
         text = text.replace(f"${word}", str(meaning))
     return _ARGUMENT.sub(r"%\1.at = getelementptr i64, ptr %args, i64 \3\n  %\1 = load \2, ptr %\1.at", text)

@@ -1,9 +1,9 @@
-"""Places of elements in a sorted table, and values between its points, as LLVM text.
+"""Search in a sorted table, and linear interpolation between its points, as LLVM text.
 
-The table lies in ``PARTS`` parts of one length, filled up with what is greatest.  How many of the last
-elements of the parts come before an element is counted, all of them compared; then its part is halved until
-one place is left.  All elements take the same steps, so that no branch depends on them, and ``_LANES`` go
-together, so that none waits for what another one loads.
+The table is padded to ``PARTS`` parts of one length with the greatest value.  The part of an element is
+found by comparing it with the last element of every part; binary search in the part follows.
+All elements take the same steps, so that no branch depends on them, and ``_LANES`` elements are interleaved,
+which hides the latency of loads.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from .routine import Routine, filled
 
 __all__ = ["BLOCK", "PARTS", "interpolation", "search"]
 
-BLOCK = 4096  # elements that are shared out
+BLOCK = 4096  # elements of one parallel chunk
 PARTS = 16
 _LANES = 16
-_PIECE = 512  # elements whose places are found before there are values
+_PIECE = 512  # elements whose positions are found before they are interpolated
 
 
 def _probes() -> str:
-    """The elements of the table before the places that are asked about, each loaded for itself: instructions
-    that gather are no faster, and where there are none LLVM makes branches of them."""
+    """The loads of the table's elements before the probed positions, as scalars: gather instructions are no
+    faster, and where a processor has none LLVM makes branches of them."""
     lines = []
     for k in range(_LANES):
         before = f"%v{k - 1}" if k else "poison"
@@ -34,7 +34,7 @@ def _probes() -> str:
 
 
 def _counted() -> str:
-    """How many of the parts' last elements, but for that of the last part, come before."""
+    """The number of the parts' last elements, except the last part's, that precede an element."""
     lines = []
     for k in range(PARTS - 1):
         before = f"%c{k - 1}" if k else "zeroinitializer"
@@ -298,11 +298,11 @@ def _finding(text: str, char: str, side: str) -> str:
 
 
 def search(kind: tuple[str, str]) -> Routine:
-    """The routine that finds places in tables of a dtype (``d`` or ``l``), left or right of what is equal."""
+    """The routine that searches tables of a dtype (``d`` or ``l``), left or right of equal elements."""
     char, side = kind
     return Routine(f"search {char} {side}", _finding(_SEARCH, char, side), 1, 8)
 
 
 def interpolation(_: None) -> Routine:
-    """The routine that finds values between points, by NumPy's formula."""
+    """The routine of linear interpolation between points, by NumPy's formula."""
     return Routine("interpolation", _finding(_INTERPOLATION, "d", "right"), 1, 10)

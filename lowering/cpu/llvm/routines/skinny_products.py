@@ -1,16 +1,17 @@
-"""Products of a large matrix with a skinny one, of few rows (or columns), as LLVM text.
+"""Products of a large matrix with a skinny one (few rows or columns), as LLVM text.
 
-Such a product should take as long as reading the large matrix.  BLAS libraries bring both factors into an
-order of their own first, which for few rows costs more than the product (the "tall and skinny" matrices of
+Such a product should take as long as reading the large matrix.  BLAS libraries pack both factors
+first, which for few rows costs more than the product (the "tall and skinny" matrices of
 the literature: Chen et al., *TSM2*, ICS 2019).  Here each element of the large matrix is read from memory
-once, where it lies, and multiplied with all rows while it is in the cache, which registers accumulate:
+once, in place, and multiplied with all rows of the skinny one, with accumulators in registers:
 
-* *down* the large matrix where the sums are along its columns: some of its rows at a time, a tile of columns
-  after the other.  The sums of a tile wait in memory in between;
-* *along* its rows where the sums are: some rows side by side, chunk by chunk.
+* *down* the large matrix where the sums are along its columns: some of its rows at a time, one tile of
+columns
+  after the other.  The sums of a tile are stored in memory in between;
+* *along* its rows where the sums are along these: some rows at a time, chunk by chunk.
 
-The sums of each chunk begin from zero, and are added to those before it: their rounding errors grow as
-those of BLAS do.  To which thread a row or column goes does not change how it is summed.
+The sums of each chunk begin with zero, and are added to those before it: their rounding errors grow as
+those of BLAS do.  The order of a sum does not depend on the thread.
 """
 
 from __future__ import annotations

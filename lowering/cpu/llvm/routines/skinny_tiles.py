@@ -1,4 +1,4 @@
-"""The innermost functions of products with skinny matrices, as LLVM text: what registers hold."""
+"""The register-tiled micro-kernels of products with skinny matrices, as LLVM text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ summed:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Vectors of so many numbers of ``size`` bytes, which LLVM calls ``real``."""
+    """The type of vectors of numbers of ``size`` bytes, of LLVM's type ``real``."""
 
     lanes: int
     real: str
@@ -88,7 +88,7 @@ class Vectors:
 
 
 def tiles(v: Vectors, most: int) -> list[str]:
-    """All of them, for 4 and for ``most`` rows of the skinny matrix, and what they need declared."""
+    """All micro-kernels, for 4 and for ``most`` rows of the skinny matrix, and their declarations."""
     heights = sorted({4, most})
     return [
         f"declare {v.type} @llvm.masked.load.{v.mangled}.p0(ptr, i32, {v.mask}, {v.type})",
@@ -166,7 +166,7 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
 
 
 def _place(matrix: str, row: int, v: Vectors) -> list[str]:
-    """Where a row's elements from ``%q`` on are."""
+    """The address of a row's elements from ``%q`` on."""
     name = f"{matrix}{row}"
     return [
         f"%{name}.o = mul i64 %ld{matrix}, {row}",
@@ -176,7 +176,7 @@ def _place(matrix: str, row: int, v: Vectors) -> list[str]:
 
 
 def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
-    """A product is added to a sum, in one instruction where the processor has it."""
+    """A multiply-add, in one instruction where the processor has it."""
     return (
         f"%{kind}m{name} = fmul contract {v.type} %{kind}x{row}, %{kind}w{column}\n  "
         f"%{kind}n{name} = fadd contract {v.type} %a{name}, %{kind}m{name}"
@@ -184,6 +184,6 @@ def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
 
 
 def _written(text: str, **words: object) -> str:
-    """The text with lists of lines for words."""
+    """A template with lists of lines for its words."""
     given = {word: "\n  ".join(w) if isinstance(w, list) else w for word, w in words.items()}
     return filled(text, **given)

@@ -1,8 +1,8 @@
-"""Steps of dense linear algebra that threads take from a list, as LLVM text.
+"""The interpreter of tables of dense linear algebra steps (LU solves) on the thread pool, as LLVM text.
 
-A phase runs items side by side, and an item its steps one after the other: copies and exchanges of rows, and
-calls of LAPACK and BLAS.  Which steps there are and where they find their matrices is in a table
-(`dcarray.lowering.runtime.elimination`), so that it can be as the sizes want it.
+A phase runs items in parallel, and an item its steps in order: copies and exchanges of rows, and
+calls of LAPACK and BLAS.  The steps and the addresses of their matrices are in a table
+(`dcarray.lowering.runtime.elimination`), which depends on the sizes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Small triangular systems with many right-hand sides by rows, as LLVM text.
 
-BLAS libraries take products at the rate of the processor, but triangles at half of it or less.  So a large
-triangle is halved until what remains is this small (`dcarray.lowering.runtime.elimination`), and solved for
-here, by substitution: a row of the solution is what its right-hand sides are less those before it, some
-columns at a time, which stay in registers.
+BLAS libraries run products at the processor's peak, but triangular solves at half of it or less.  So a large
+triangle is halved recursively (`dcarray.lowering.runtime.elimination`) down to this size, and solved
+here by substitution: each row of the solution is its right-hand sides less the products with rows before it,
+some columns at a time, which stay in registers.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ _COMPLEX_RECIPROCAL = """
 
 
 def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
-    """The text of ``@triangle`` and the words that are to be filled in, for elements of a dtype.
+    """The template of ``@triangle`` and its words, for elements of a dtype.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
 
 
 def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: bool) -> str:
-    """A function for so many columns of all rows, or for what is left of them at the end of rows."""
+    """A function for a tile of columns of all rows; with ``masked``, for the remainder at the end of rows."""
     size, kind = (8 if real == "double" else 4), f"<{lanes} x {real}>"
     mangled = f"v{lanes}f{size * 8}"
     mask, whole = f"<{lanes} x i1>", f"<{lanes} x i64>"
@@ -210,7 +210,7 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
         ]
 
     def turned(to: str, what: str) -> str:
-        """Real and imaginary parts in each other's places."""
+        """The vector with real and imaginary parts swapped."""
         order = ", ".join(f"i32 {lane ^ 1}" for lane in range(lanes))
         return f"%{to} = shufflevector {kind} %{what}, {kind} poison, <{lanes} x i32> <{order}>"
 

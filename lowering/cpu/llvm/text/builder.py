@@ -1,4 +1,4 @@
-"""A writer of LLVM text: straight-line instructions on typed values.
+"""The builder of LLVM text: straight-line instructions on typed values.
 
 A value is the name of an LLVM value or a literal; a complex value is a pair of them.  In registers a bool
 is ``i1``, in memory ``i8``.
@@ -50,9 +50,9 @@ def real(value: float, t: str) -> str:
 
 
 class Builder:
-    """Collects the instructions of one function, and what the module must declare for them.
+    """The instructions of one function, and the declarations that the module needs for them.
 
-    ``quiet`` asks for comparisons that raise no floating-point flag for NaN, which cost more.  Names are
+    ``quiet`` demands comparisons that raise no floating-point flag for NaN, which cost more.  Names are
     numbered from ``first`` on.
     """
 
@@ -63,7 +63,7 @@ class Builder:
         self.declarations: dict[str, str] = {}
         self.soft_used = False
         self.calls = 0  # of vector functions
-        self.group = ""  # what is attached to memory accesses at present
+        self.group = ""  # the current metadata of memory accesses
         self.count = first
 
     def name(self) -> str:
@@ -78,13 +78,13 @@ class Builder:
         self.lines.append("  " + text)
 
     def op(self, text: str) -> str:
-        """Emit an instruction; its result."""
+        """Emit an instruction; returns its result."""
         result = self.name()
         self.lines.append(f"  {result} = {text}")
         return result
 
     def declare(self, name: str, text: str) -> None:
-        """Have the module contain ``text``, which declares or defines ``name``."""
+        """Add ``text`` to the module, which declares or defines ``name``."""
         self.declarations[name] = text
 
     def call(self, t: str, name: str, *args: tuple[str, str], attributes: str = "") -> str:
@@ -148,12 +148,12 @@ class Builder:
         return self.intrinsic("fabs", t, a)
 
     def one(self, t: str) -> str:
-        """1.0, unknown to LLVM: dividing by ``select(c, x, one)`` stays one division.  With a constant it
+        """1.0, opaque to LLVM: dividing by ``select(c, x, one)`` stays one division.  With a constant it
         would become a select between two results, and divide where it must not."""
         return self._unknown("one", 1.0, t)
 
     def zero(self, t: str) -> str:
-        """0.0, unknown to LLVM: for a root that is compared with it, it would ask the operand."""
+        """0.0, opaque to LLVM, which would compare the operand of a root instead of the root."""
         return self._unknown("zero", 0.0, t)
 
     def _unknown(self, what: str, value: float, t: str) -> str:
@@ -177,7 +177,7 @@ class Builder:
         return self.op(f"bitcast {t} {a} to i{BITS[t]}")
 
     def negative_bit(self, t: str, a: str) -> str:
-        """Is the sign bit set?"""
+        """Whether the sign bit is set."""
         return self.icmp("slt", f"i{BITS[t]}", self.bits(t, a), "0")
 
     # ---- flags --------------------------------------------------------------------------------------

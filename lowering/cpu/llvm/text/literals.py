@@ -1,4 +1,4 @@
-"""Constants as LLVM literals."""
+"""LLVM literals of constants."""
 
 from __future__ import annotations
 

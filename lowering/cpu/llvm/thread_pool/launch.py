@@ -1,8 +1,8 @@
-"""The launch of a kernel, alone or on the thread pool, as LLVM text: the second part of `pool`'s.
+"""The launch of a kernel on one thread or on the thread pool, as LLVM text: the second part of `pool`'s.
 
-A phase runs on as many threads as it has grains of work.  Jobs so small that waking a thread costs as much
-as they do take sleeping workers only where jobs come thick, and run alone for a while after a worker kept one
-waiting.
+A phase runs on as many threads as it has grains of work.  Jobs that cost no more than waking a thread
+wake sleeping workers only where jobs are frequent, and run on the launching thread for a while after a worker
+delayed one.
 """
 
 from __future__ import annotations

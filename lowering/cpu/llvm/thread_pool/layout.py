@@ -1,4 +1,4 @@
-"""Where the state of a thread pool lies in its memory; see `pool`."""
+"""The memory layout of a thread pool's state; see `pool`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ OFFSETS = {
     "BUSY": 192, "THREADS": 200, "LAST": 208, "COOL": 216, "CPU": 224, "PATIENCE": 232,
     "JOB": 256, "STOP": 320, "MUTEX": 384, "COND": 512, "DONE": 640, "NEXT": 704,
 }  # fmt: skip
-"""Byte offsets.  What different threads write lies on different cache lines.  From the last on, there is one
-line for each thread."""
+"""Byte offsets.  Fields that different threads write are on different cache lines.  From the last field on,
+there is one line for each thread."""
 
 
 def pool_bytes(threads: int) -> int:

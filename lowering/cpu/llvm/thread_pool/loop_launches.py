@@ -1,7 +1,8 @@
-"""All turns of a loop of launches as one job of the thread pool, as LLVM text: the last part of `pool`'s.
+"""All iterations of a loop of launches as one job of the thread pool, as LLVM text: the last part of
+`pool`'s.
 
-Each thread goes through all phases of all turns by itself: it computes the arguments of a turn, and does its
-part (see `phases`).
+Each thread runs through all phases of all iterations by itself: it computes the arguments of an iteration,
+and does its chunks (see `parallel_loop_phase`).
 """
 
 from __future__ import annotations

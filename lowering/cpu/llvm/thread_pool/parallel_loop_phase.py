@@ -1,9 +1,9 @@
-"""A phase of a loop that several threads go through together, as LLVM text: a part of `pool`'s.
+"""One phase of a loop of launches that several threads run together, as LLVM text: a part of `pool`'s.
 
 A thread takes chunks of the phase, its own first, and waits until those of all threads are done; so between
 two phases one counter passes from one core to another, where a launch would open and close a job.  A phase
-has a number, and who takes a chunk says of which phase: a thread that comes late, or was kept from running,
-takes nothing of what is done, and goes on.  Workers may leave, and none need come: others take their chunks.
+has a number, and a chunk is taken by the number of its phase: a thread that is late takes no chunk of a
+finished phase.  Workers may leave, and none need arrive: others take their chunks.
 """
 
 from __future__ import annotations

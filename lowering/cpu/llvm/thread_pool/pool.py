@@ -16,7 +16,7 @@ from .layout import OFFSETS
 from .loop_launches import TURNS
 from .parallel_loop_phase import PHASES
 
-# A piece of work below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
+# A chunk below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
 GRAIN_BITS = 17
 _FINER_BITS = 3  # by which grains are finer where the threads go through a loop together
 # A worker that has found nothing to do for so long sleeps; where it had to be woken for jobs that come thick,
@@ -289,7 +289,7 @@ leave:
 
 
 def exceptions() -> tuple[int, int, int, int]:
-    """What C calls FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW and FE_UNDERFLOW on this processor."""
+    """The values of C's FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW and FE_UNDERFLOW on this processor."""
     if platform.machine() in ("arm64", "aarch64"):
         return 1, 2, 4, 8
     if platform.machine() in ("x86_64", "AMD64"):
@@ -307,7 +307,7 @@ def source() -> str:
     linux = platform.system() == "Linux"
     words: dict[str, Any] = {
         **OFFSETS,
-        # elsewhere nobody says on which processor a thread is, and all numbers are 0
+        # elsewhere the processor that a thread runs on is unknown, and all numbers are 0
         "declare_cpu": "declare i32 @sched_getcpu()" if linux else "",
         "cpu": "call i32 @sched_getcpu()" if linux else "add i32 0, 0",
         "shares": "eq" if linux else "ne",

@@ -1,11 +1,11 @@
-"""A small thread pool of our own.
+"""The thread pool's Python side: its worker threads, and the launches of kernels on it.
 
-Workers are Python daemon threads that sit in one native call, without the GIL: they spin for a moment
-after a job (a spinning worker takes a core from the BLAS library's threads, so it must be short) and
-then sleep on a condition variable.  A job is one phase of a kernel, cut into chunks, or all turns of a loop
-of launches (`turns`).  Each worker owns some chunks and takes those of others when its own are done; workers
-that wake too late find the job closed and stay out, so a launch never waits for a thread that has no work in
-hand.  A launch that finds the pool busy with another thread's job runs alone.
+Workers are Python daemon threads that stay in one native call, without the GIL: they spin for a moment after
+a job (a spinning worker takes a core from the BLAS library's threads, so it must be short) and then sleep on
+a condition variable.  A job is one phase of a kernel, cut into chunks, or all iterations of a loop of
+launches (`loop_launches`).  Each worker owns some chunks and steals those of others when its own are done;
+workers that wake too late find the job closed, so a launch never waits for an idle thread.  A launch that
+finds the pool busy with another thread's job runs on its own thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dcarray.lowering.cpu.llvm.object_code import linking
 from .layout import pool_bytes
 
 MOST_THREADS = 256
-_NONE_YET = 1  # what stands for the address of a pool that is still to be made
+_NONE_YET = 1  # the placeholder for the address of a pool that is not created yet
 _pools = {1: 0}
 _lock = threading.Lock()
 _stopped = False
@@ -37,7 +37,7 @@ _SIZE = struct.Struct("<I")
 
 
 def kept(code: bytes) -> bytes:
-    """Object code of a kernel as it is kept and travels."""
+    """Object code of a kernel as it is cached and sent to other processes."""
     own = object_code()
     return _SIZE.pack(len(own)) + own + code
 
@@ -62,8 +62,8 @@ def _compiled() -> bytes:
 
 @cache
 def _native() -> tuple[Any, ...]:
-    """init(pool, threads), work(pool, index), stop(pool), launch(pool, packed) and repeat(pool, turns,
-    launches, table)."""
+    """The native functions init(pool, threads), work(pool, index), stop(pool), launch(pool, packed) and
+    repeat(pool, iterations, launches, table)."""
     names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch", "dc_repeat")
     addresses = linking.load(object_code(), names)
     kinds = (
@@ -77,7 +77,7 @@ def _native() -> tuple[Any, ...]:
 
 
 def _pool(threads: int) -> int:
-    """The address of the running pool of so many threads, or 0 when no pool can be had any more."""
+    """The address of the running pool of so many threads, or 0 when no pool can be created any more."""
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
@@ -91,14 +91,14 @@ def _pool(threads: int) -> int:
                 for index in range(1, threads):
                     name = f"dcarray-worker-{index}"
                     threading.Thread(target=work, args=(address, index), name=name, daemon=True).start()
-            except RuntimeError:  # no more threads are to be had; those that run suffice
+            except RuntimeError:  # the system has no more threads; those that run suffice
                 pass
             _pools[threads] = address
         return address or 0
 
 
 def begun() -> bool:
-    """Are there threads of ours?"""
+    """Whether the pool has threads."""
     return any(_pools.values())
 
 
@@ -132,10 +132,10 @@ atexit.register(_stop)
 
 
 class Launch:
-    """A kernel of which the phases are native functions at ``addresses``; see `LoadedKernel`.
+    """A kernel whose phases are native functions at ``addresses``; see `LoadedKernel`.
 
-    ``arguments`` is their number; flags outside ``mask`` are not reported.  ``parts`` is what another process
-    needs to have it too (see `lowering.parcel`), if that can be.
+    ``arguments`` is their number; flags outside ``mask`` are not reported.  ``parts`` serialises the launch
+    for another process (see `lowering.program.parcel`), where that is possible.
     """
 
     __slots__ = ("_call", "_mask", "_table", "pack", "parts")
@@ -152,7 +152,7 @@ class Launch:
 
     @classmethod
     def of(cls, code: bytes, phases: int, arguments: int, mask: int) -> Launch:
-        """The launch of code as it is kept: object code with that of the thread pool before it.
+        """The launch of cached code: object code with that of the thread pool before it.
 
         Raises
         ------
@@ -175,8 +175,8 @@ class Launch:
 
     @staticmethod
     def repeat(turns: range, threads: int, launches: Sequence[tuple[Launch, Callable[[int], bytes]]]) -> int:
-        """Run launches one after the other in each turn of a loop, and give the flags that they raised.  The
-        arguments of each are packed for a turn by a function, and linear in it."""
+        """Run launches in order in each iteration of a loop; returns the flags that they raised.  A function
+        packs the arguments of each for an iteration; they are linear in it."""
         blocks, rows = [], []
         for launch, arguments in launches:
             block = np.frombuffer(arguments(turns[0]), np.int64).copy()
