@@ -1,1 +1,2 @@
-"""What a running program needs, without what makes one: memory, NumPy's loops, libraries, the disk cache."""
+"""Run-time support of compiled programs, without the compiler: memory, NumPy's loops, libraries, the disk
+cache."""

@@ -1,7 +1,7 @@
-"""A folder that outlives the process: pieces of code, and plans, each a file with a header and a checksum.
+"""The on-disk cache of compiled code and plans: a folder of files, each with a header and a checksum.
 
-Nothing in the folder is trusted that another user owns or may write, and whatever is wrong there costs time
-and nothing else.
+Files that another user owns or may write are not trusted, and a damaged or missing file costs time
+only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIMIT = 256 << 20
 """Bytes that a cache folder may hold."""
 
 _MAGIC = b"dcarray code 1\n\0"
-_OURS = ".dcarray"  # ends the names of our files: whatever else is in the folder is somebody's, and stays
+_OURS = ".dcarray"  # the suffix of the cache's files: other files in the folder stay untouched
 _POSIX = hasattr(os, "geteuid") and hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
 
 
@@ -38,11 +38,12 @@ def _sha256() -> Hash:
 
 
 sha256 = _sha256()
-"""From where the standard library's `random` has its hash, too: hashlib brings OpenSSL, which takes 3 MB."""
+"""The built-in SHA-256, as the standard library's `random` uses it: hashlib loads OpenSSL, which takes 3
+MB."""
 
 
 class DiskCache:
-    """Pieces of code in one folder, shared by any number of processes.
+    """A cache of byte strings in one folder, shared by any number of processes.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class DiskCache:
         self._warned = False
 
     def read(self, key: str) -> bytes | None:
-        """The code that was written under ``key``, if it is there and sound."""
+        """The code that was written under ``key``; None if there is none, or it is damaged."""
         try:
             with self._directory() as directory:
                 handle = os.open(key + _OURS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
@@ -75,7 +76,7 @@ class DiskCache:
         return code if content[:head] == _MAGIC + _checksum(key, code) else None
 
     def write(self, key: str, code: bytes) -> None:
-        """Keep ``code`` under ``key``, if that can be done."""
+        """Store ``code`` under ``key``; a failure gives one warning."""
         content = _MAGIC + _checksum(key, code) + code
         scratch = f"tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}{_OURS}"
         try:
@@ -85,7 +86,7 @@ class DiskCache:
                     handle = os.open(scratch, flags, 0o600, dir_fd=directory)
                     with open(handle, "wb") as file:
                         file.write(content)
-                    # At once there is the whole file or none, whatever other processes do.
+                    # Atomic: other processes see the whole file or none.
                     os.rename(scratch, key + _OURS, src_dir_fd=directory, dst_dir_fd=directory)
                 except OSError:
                     with contextlib.suppress(OSError):
@@ -97,7 +98,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def _directory(self) -> Iterator[int]:
-        """The open folder, which is certain to be ours alone to write."""
+        """The open folder, which only this user may write."""
         with contextlib.suppress(FileExistsError):
             os.makedirs(self.folder, 0o700)
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -150,13 +151,13 @@ def _checksum(key: str, code: bytes) -> bytes:
 
 
 def is_supported() -> bool:
-    """Does this system have what it takes to tell whose a file is?"""
+    """Whether this system has the calls that tell the owner of an open file."""
     return _POSIX
 
 
 @cache
 def digest(*folders: str) -> str:
-    """A digest of the Python files in folders: what another version made is never used."""
+    """A digest of the Python files in folders, which keeps entries of other versions from being used."""
     found = sha256()
     for root in folders:
         for folder, inner, files in os.walk(root):

@@ -1,4 +1,4 @@
-"""The names that the text of a driver may use, and the function that it then is.
+"""The namespace of drivers' text, and the function that is made of it.
 
 Apart from `driver`, which writes the text, so that a process that only runs plans need not import what makes
 them.
@@ -18,11 +18,11 @@ from . import memory
 
 NDArray = np.ndarray[Any, Any]
 _U8 = np.dtype(np.uint8)
-_MANY = 8  # turns of a loop from which on it is left to native code
+_MANY = 8  # iterations of a loop from which on native code runs it
 
 
 def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
-    """Some of the bytes of ``hold`` as an array."""
+    """An array over bytes of ``hold``."""
     return np.ndarray(shape, dtype, hold, offset)
 
 
@@ -31,7 +31,7 @@ def _byte(address: int) -> int:
 
 
 def _repeat(turns: range, threads: int, *launches: tuple[Any, Callable[[int], bytes]]) -> int:
-    """Run launches in each turn of a loop; see ``Launch.repeat``."""
+    """Run launches in each iteration of a loop; see ``Launch.repeat``."""
     many = getattr(launches[0][0], "repeat", None)
     if many is not None and len(turns) >= _MANY:
         together: int = many(turns, threads, launches)

@@ -1,13 +1,12 @@
-"""Gaussian elimination in steps: which thread factors, exchanges and subtracts what, and in which phase.
+"""The schedule of a right-looking LU solve with lookahead: a table of steps in parallel phases.
 
-A matrix is factored panel by panel, from the left.  While one thread brings the next panel up to date and
-factors it, the others do with the panels and right-hand sides behind it what the last panel asks for (the
-right-looking LU with lookahead of LAPACK's and ScaLAPACK's literature).  So only the first panel is waited
-for.
-A matrix of a stack that gives all threads work has one panel.
+A matrix is factored panel by panel, from the left.  While one thread updates the next panel and
+factors it, the others apply the last panel to the panels and right-hand sides behind it (as in LAPACK's and
+ScaLAPACK's literature).  So only the first panel is on the critical path alone.
+A matrix of a stack that occupies all threads has one panel.
 
-The sides lie by rows, as NumPy has them, and are solved for by rows, in pieces of some columns; LAPACK wants
-matrices by columns, so these are turned round as their panels begin.
+Right-hand sides are in row-major order, as NumPy has them, and are solved by rows, in chunks of columns;
+LAPACK takes column-major matrices, so these are transposed as their panels begin.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ __all__ = ["FIELDS", "PHASES", "Memory", "Plan", "Step", "plan"]
 
 PHASES = 9
 FIELDS = 15
-"""Numbers that a step has: what it is, up to three addresses, up to eight others, and by how many bytes each
-of the addresses is further on for the next matrix of a stack."""
+"""The numbers of a step: its kind, up to three addresses, up to eight others, and the byte stride of each
+address from one matrix of a stack to the next."""
 
 _ROWS, _COLUMNS = 101, 102
 _PLAIN, _TURNED = 111, 112
-_TRIANGLE = 32  # rows of a triangle that is solved for by substitution
+_TRIANGLE = 32  # the most rows of a triangle that is solved by substitution
 _ALIGNED = 8
 
 
 class Step(IntEnum):
-    """What a step does with the matrices ``a``, ``b`` and ``c`` at its addresses."""
+    """The kind of a step, on the matrices ``a``, ``b`` and ``c`` at its addresses."""
 
     COPY = 0
     """``a = b``: rows, columns; for ``a``, then for ``b``, how far rows and columns are apart."""
@@ -57,7 +56,7 @@ class Step(IntEnum):
 
 
 class Memory:
-    """The arrays that steps work on, by their places in the list of addresses."""
+    """The arrays of the steps, by their positions in the list of addresses."""
 
     NONE, MATRICES, SIDES, SOLUTIONS, FACTORS, SWAPS, INFO = range(7)
 
@@ -98,7 +97,7 @@ Line = tuple[Step, tuple[Place, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _System:
-    """A matrix and its sides, with the addresses of their parts."""
+    """A matrix and its right-hand sides, with the addresses of their parts."""
 
     n: int
     m: int
@@ -118,7 +117,7 @@ class _System:
         return self.edges[panel], self.edges[panel + 1]
 
     def turn(self, panel: int) -> Line:
-        """Bring a panel into columns."""
+        """Transpose a panel to column-major order."""
         first, end = self.panel(panel)
         matrix = Memory.MATRICES, first * self.size
         return Step.COPY, (self.factors(0, first), matrix), (self.n, end - first, 1, self.n, self.n, 1)
@@ -129,7 +128,7 @@ class _System:
         return Step.FACTOR, places, (self.n - first, end - first, self.n)
 
     def update(self, panel: int, by: int) -> Iterator[Line]:
-        """What is to be done with a panel when one before it has been factored."""
+        """The steps that update a panel once panel ``by`` before it has been factored."""
         (c0, c1), (first, end) = self.panel(panel), self.panel(by)
         n, width, rows = self.n, c1 - c0, end - first
         triangle, above = self.factors(first, first), self.factors(first, c0)
@@ -139,19 +138,19 @@ class _System:
         yield Step.SUBTRACT, places, (_COLUMNS, _PLAIN, n - end, width, rows, n, n, n)
 
     def copy(self, c0: int, c1: int) -> Line:
-        """Begin with some columns of the sides."""
+        """Copy some columns of the right-hand sides."""
         sides = Memory.SIDES, c0 * self.size
         return Step.COPY, (self.solution(0, c0), sides), (self.n, c1 - c0, self.m, 1, self.m, 1)
 
     def forward(self, c0: int, c1: int, by: int) -> Iterator[Line]:
-        """What is to be done with columns of the sides when a panel has been factored."""
+        """The steps of forward substitution for columns of the sides once panel ``by`` has been factored."""
         first, end = self.panel(by)
         yield Step.EXCHANGE, (self.solution(first, c0), self.swaps(by)), (end - first, c1 - c0, self.m, 1)
         yield from self.below(first, end, c0, c1)
         yield from self.subtract((end, self.n), (first, end), c0, c1)
 
     def below(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
-        """Solve for some rows and columns with the lower triangle, in halves, which are mostly products."""
+        """Solve with the lower triangle recursively, in halves, so that most of the work is products."""
         if end - first <= _TRIANGLE:
             yield self.substitute(False, first, end, c0, c1)
             return
@@ -161,7 +160,7 @@ class _System:
         yield from self.below(middle, end, c0, c1)
 
     def above(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
-        """Solve with the upper triangle, in the same way, from the last rows on."""
+        """Solve with the upper triangle recursively, from the last rows on."""
         if end - first <= _TRIANGLE:
             yield self.substitute(True, first, end, c0, c1)
             return
@@ -175,7 +174,7 @@ class _System:
         return Step.SUBSTITUTE, (self.factors(first, first), self.solution(first, c0)), numbers
 
     def subtract(self, to: tuple[int, int], of: tuple[int, int], c0: int, c1: int) -> Iterator[Line]:
-        """What rows of the solution, times a block of the factors, give for others."""
+        """Subtract a block of the factors times rows of the solution from other rows."""
         if to[0] < to[1]:
             places = self.factors(to[0], of[0]), self.solution(of[0], c0), self.solution(to[0], c0)
             numbers = _ROWS, _TURNED, to[1] - to[0], c1 - c0, of[1] - of[0], self.n, self.m, self.m
@@ -183,7 +182,7 @@ class _System:
 
 
 def _middle(first: int, end: int) -> int:
-    """Where rows are parted, after a multiple of `_ALIGNED` of them."""
+    """The row that splits a triangle in halves, after a multiple of `_ALIGNED` rows."""
     return first + -(-(end - first) // 2 // _ALIGNED) * _ALIGNED
 
 
@@ -244,7 +243,7 @@ def _table(phases: list[list[list[Line]]], apart: dict[int, int]) -> Plan:
 
 
 def _operations(line: Line) -> int:
-    """Multiplications, roughly."""
+    """The cost of a step in multiplications, roughly."""
     step, _, numbers = line
     if step is Step.FACTOR:
         rows, columns, _ = numbers

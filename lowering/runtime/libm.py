@@ -1,4 +1,4 @@
-"""Which of NumPy's functions of doubles are those of a C library whose errors are known."""
+"""Checks of NumPy's functions of doubles against the GNU C library, whose error bounds are known."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 __all__ = ["MAX_EXPONENT", "is_half_integer", "matches_glibc"]
 
 MAX_EXPONENT = 4.75
-"""Below this are the exponents of powers of ours."""
+"""The bound of the exponents of exact powers."""
 
 
 def matches_glibc(name: str) -> bool:
-    """Is this ufunc the function of glibc, as good as it is since version 2.28?
+    """Whether a ufunc gives the bits of glibc's function, in version 2.28 or later.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def matches_glibc(name: str) -> bool:
 
 
 def is_half_integer(exponent: float) -> bool:
-    """Is this one of the whole and half exponents that powers of ours are made for?"""
+    """Whether an exponent is one of the whole and half ones that exact powers serve."""
     return 0 < abs(exponent) < MAX_EXPONENT and (2 * exponent).is_integer()
 
 
@@ -39,7 +39,7 @@ def _circular() -> bool:
 
 
 def _power() -> bool:
-    """Besides, some exponents are NumPy's own."""
+    """Whether powers are glibc's, except those with the exponents that NumPy computes itself."""
     bases = np.linspace(0.1, 9.0, 9999)
     bases[0] = np.nan
     plain = {-1.0: 1.0 / bases, 0.0: np.ones(bases.size), 0.5: np.sqrt(bases), 2.0: bases * bases}
@@ -53,7 +53,7 @@ _CHECKS: dict[str, Callable[[], bool]] = {"exp": _exp, "sin": _circular, "cos": 
 
 
 def _same(functions: dict[str, Any], *arguments: Any) -> bool:
-    """Are these ufuncs, by what C calls them, the library's on some doubles?"""
+    """Whether ufuncs, keyed by their C names, agree with the library on some doubles."""
     name, version = platform.libc_ver()
     try:
         if name != "glibc" or tuple(map(int, version.split(".")[:2])) < (2, 28):

@@ -113,7 +113,7 @@ there are."""
 
 
 class View:
-    """A window as a view of its array: worked out once where it can be.
+    """A window as a view of its array; its index is computed once where it is constant.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _code(text: str) -> CodeType:
 
 
 class _Flags:
-    """Collects NumPy's floating-point flags, numbered as those of kernels are."""
+    """A collector of NumPy's floating-point flags, numbered as those of kernels are."""
 
     __slots__ = ("raised",)
 
@@ -223,7 +223,7 @@ class CallStep:
 
 
 class Interpreted:
-    """A region of one statement, left to the interpreter; or its text."""
+    """A region of one statement, or its text, which the interpreter runs."""
 
     def __init__(self, region: Region | str) -> None:
         self._region = region

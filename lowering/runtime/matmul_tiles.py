@@ -1,4 +1,4 @@
-"""Products of matrices in tiles, which our threads take one by one, each with a call of BLAS of its own."""
+"""Tiled matrix products on the thread pool, each tile by one single-threaded call of BLAS."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["multiply"]
 NDArray = np.ndarray[Any, Any]
 
 LEAST = 1 << 22
-"""Multiplications below which a product is not shared out."""
+"""Multiplications below which a product is not tiled."""
 _ROW, _COLUMN = 18, 100
-"""How much a product takes longer for being of few rows, or columns: its time for each multiplication is as
-``1 + _ROW / rows + _COLUMN / columns``, since BLAS brings the other factor into its own order each time."""
+"""The cost model of a product of few rows or columns: its time for each multiplication is as
+``1 + _ROW / rows + _COLUMN / columns``, since BLAS packs the other factor each time."""
 _DOWN, _ALONG = 16, 48
 """Rows and columns of a tile are a multiple of these."""
 _MOST = 64
@@ -32,10 +32,10 @@ _MOST = 64
 _SIDE = 256
 """Rows and columns, at least, of a tile of half a product."""
 _TOLERATED = 1.03
-"""How much longer smaller tiles may take in all than larger ones: they are shared out more evenly."""
+"""How much longer smaller tiles may take in all than larger ones: they balance the load better."""
 _WORTH = 1.02
-"""How much longer all tiles may take than the product as a whole, of which OpenBLAS's own threads share what
-each has brought into order."""
+"""How much longer all tiles may take than the whole product, in which OpenBLAS's own threads share packed
+panels."""
 _NEAR = 1 << 20
 """Bytes of a tile that is copied once it is made."""
 _UNIT = 2
@@ -47,7 +47,7 @@ def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tupl
     """The rows and columns of a tile of an ``m`` by ``n`` product over ``k``; of all columns, and of no more
     than ``rows_only`` rows, if that is given.
 
-    It depends on nothing else, since to which tile an element belongs may change its last bit.
+    It depends on nothing else, since the tile of an element may change its last bit.
     """
     threads = min(threads, _MOST)
     if rows_only:
@@ -82,7 +82,7 @@ def _last(pair: tuple[int, int]) -> tuple[bool, int]:
 
 
 def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
-    """The ways to cut a product into about so many tiles."""
+    """The tile shapes that divide a product into about ``count`` tiles."""
     for down in range(1, count + 1):
         if count % down == 0:
             rows, columns = round_up(-(-m // down), _DOWN), round_up(-(-n // (count // down)), _ALONG)
@@ -91,7 +91,7 @@ def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> float:
-    """In multiplications, on so many threads."""
+    """The modelled time of a tiled product on so many threads, in multiplications."""
     tiles = -(-m // rows) * -(-n // columns)
     return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
 
@@ -115,7 +115,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
         it as well, or since the matrices do not lie as BLAS wants them.
     """
     (m, k), n = a.shape, b.shape[1]
-    sharing = openblas.threads()  # and not ours, so that the last bits do not depend on how many these are
+    sharing = openblas.threads()  # not ``threads``, on which the last bits must not depend
     if m * n * k < LEAST or sharing < 2:
         return None
     left, right, to = blas_layout(a), blas_layout(b), blas_layout(out)
@@ -159,6 +159,6 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
 
 
 def _is_same_view(one: NDArray, other: NDArray) -> bool:
-    """Are two arrays the same elements of memory, in the same order?"""
+    """Whether two arrays are the same elements of memory, in the same order."""
     where = address_of(one) == address_of(other)
     return where and one.shape == other.shape and one.strides == other.strides

@@ -7,8 +7,8 @@ larger than what is asked for is divided, and is whole again when both parts are
 bounded.
 
 A block is lent through a ``_Loan``, the base of the array that the caller gets.  Its finaliser may run
-anywhere, also inside the pool's own code (a garbage collection), so it only appends to a queue and
-settles the queue when nobody else is at work.
+anywhere, also inside the pool's own code (a garbage collection), so it only appends to a queue, and
+processes the queue when the pool's lock is free.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ POOLED = 1 << 20
 """Arrays of at least so many bytes come from the pool."""
 
 MAPPED = 1 << 17
-"""From so many bytes on, C libraries may give memory back to the system as soon as it is free: who makes and
-drops array after array then waits for fresh pages each time."""
+"""Bytes from which on C libraries may return memory to the system as soon as it is free, so that a program
+which allocates and drops array after array waits for fresh pages each time."""
 
 _HUGE = 1 << 21
-_LARGER = 5  # times what is asked for: from more no part is taken, for that much may not be needed any more
+_LARGER = (
+    5  # a block is divided for a request of at least a fifth of it: larger blocks may not be needed again
+)
 _STAGGER = 1 << 14  # bytes within which arrays start at different cache lines
 _APART = 1088  # bytes between such starts
 _U8 = np.dtype(np.uint8)
@@ -83,13 +85,13 @@ class _Block:
         return first, rest
 
     def leave(self) -> None:
-        """The parts know each other no longer, or they would wait for Python's garbage collector."""
+        """Unlink the parts, which as a cycle would wait for Python's garbage collector."""
         if self.other is not None:
             self.other.other = None
         self.other = None
 
     def drop(self) -> None:
-        """The system has its pages back when nothing is left of the mapping; those of a part at once."""
+        """Return the pages to the system: a mapping's when its last reference dies, a part's at once."""
 
 
 class _Part(_Block):
@@ -188,13 +190,13 @@ class Pool:
         block = self._free[fitting][-1]
         self._remove(block)
         self.reused += 1
-        if fitting - size >= max(MAPPED, size // 8):  # what is less serves nobody
+        if fitting - size >= max(MAPPED, size // 8):  # a smaller remainder is of no use
             block, rest = block.divided(size)
             self._keep(rest)
         return block
 
     def _keep(self, block: _Block) -> None:
-        """One more free block; with the other part, if that is free, the whole is."""
+        """Add a free block; two free parts are merged to their whole block."""
         while block.other is not None and block.other.free and block.whole is not None:
             self._remove(block.other)
             block.leave()
@@ -215,11 +217,10 @@ class Pool:
         return sum(size * len(blocks) for size, blocks in self._free.items())
 
     def _map(self, size: int, filled: int) -> _Block:
-        """A block from the system, which has to have its pages back before.
+        """A block from the system, to which pages are returned before.
 
-        What is kept and what is lent are no more together than what was lent at once, as with a program that
-        gives memory back whenever an array is dropped: a machine may wait long for pages that it has not had
-        before.
+        Kept and lent bytes together never exceed the peak of lent ones, as in a program that
+        frees each array when it is dropped: the first use of pages may be slow on a virtual machine.
         """
         lent = self.lent + size
         self._shrink(max(self._most - lent, 0))
@@ -236,7 +237,7 @@ class Pool:
         return block
 
     def _try_settle(self) -> None:
-        # Whoever holds the lock may have looked at the queue before the last append: look again.
+        # The lock's holder may have emptied the queue before the last append: check again.
         while self._returned and self._lock.acquire(blocking=False):
             try:
                 self._settle()
@@ -355,7 +356,7 @@ def allocate(
 
 
 def require(nbytes: int) -> None:
-    """See that so much memory could be had, before work that ends the process when it has none.
+    """Check that so much memory is available, before work that ends the process without it.
 
     Raises
     ------
@@ -375,7 +376,8 @@ def empty(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[
 
 
 def zeros(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[Any, Any]:
-    """As ``numpy.zeros``, with large arrays from the pool: of what nobody has used yet nothing is touched."""
+    """As ``numpy.zeros``, with large arrays from the pool; pages that are fresh from the system are not
+    touched."""
     made = empty(shape, dtype, pooled)
     if type(made.base) is not _Loan or made.base._block.used:
         made.fill(0)
@@ -383,7 +385,7 @@ def zeros(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[
 
 
 def stats() -> dict[str, int]:
-    """What the pool of this process holds; see `Pool.stats`."""
+    """The statistics of this process's pool; see `Pool.stats`."""
     return POOL.stats()
 
 

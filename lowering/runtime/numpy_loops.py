@@ -1,4 +1,4 @@
-"""NumPy's own inner loops: where they are, for compiled code to call them.
+"""The addresses of NumPy's ufunc inner loops, for compiled code to call.
 
 A ufunc holds a table of C functions ``void loop(char **args, npy_intp const *dimensions, npy_intp const
 *strides, void *data)``, one for each signature.  Its layout is part of NumPy's public C interface
@@ -27,7 +27,7 @@ _GENERIC = {1: 5, 2: 15}  # by the number of arguments, where PyUFunc_d_d and Py
 
 
 class _UFunc(ctypes.Structure):
-    """What follows the object's head in a PyUFuncObject."""
+    """The fields of a PyUFuncObject after the object header."""
 
     _fields_ = (
         ("nin", ctypes.c_int),
@@ -44,7 +44,7 @@ class _UFunc(ctypes.Structure):
 
 
 class Address(int):
-    """An address in this process, which knows of what it is: another process has that elsewhere."""
+    """An address in this process, with its origin, by which another process finds its own address."""
 
     origin: tuple[str, tuple[str, ...], str, str]
 
@@ -118,7 +118,7 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
 
 
 def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
-    """NumPy's loop over any function of floats, with one of the C library."""
+    """NumPy's generic loop over functions of doubles, with one of the C library."""
     if any(dtype != np.float64 for dtype in (*types, result)) or not _known():
         return None
     try:
@@ -135,7 +135,7 @@ def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
 
 @cache
 def _known() -> bool:
-    """Is the layout of this interpreter's and this NumPy's objects the one that is described here?"""
+    """Whether this interpreter's and this NumPy's objects have the layout that is declared here."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     try:
@@ -149,7 +149,7 @@ def _known() -> bool:
 def _tried(
     name: str, reference: Any, code: int, data: int, types: tuple[DType, ...], result: DType
 ) -> Loop | None:
-    """The loop, if it gives what the operation gives."""
+    """The loop, if it reproduces the operation's results on trial values; else None."""
     values = np.array([0.5, 1.25, 3.0, 0.75, 1.0])
     arguments: list[Any] = [np.roll(values, k).astype(dtype) for k, dtype in enumerate(types)]
     with np.errstate(all="ignore"):
@@ -180,7 +180,7 @@ _ALL = 31  # every exception's bit on the processors that there are
 
 @cache
 def _flags() -> Any:
-    """The C library's functions on floating-point flags, if they are to be had."""
+    """The library with C's functions on floating-point flags; None if there is none."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
         if library.feraiseexcept and library.fetestexcept and library.feclearexcept:

@@ -24,12 +24,12 @@ _LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def is_available() -> bool:
-    """Is the library known, so that calls can be kept on one thread?"""
+    """Whether the library is known, so that calls can be kept on one thread."""
     return _library() is not None
 
 
 def threads() -> int:
-    """On how many threads a call is made now; 1 where the library is not known."""
+    """The number of threads of a call now; 1 where the library is not known."""
     library = _library()
     return 1 if library is None else int(library.scipy_openblas_get_num_threads64_())
 
@@ -51,10 +51,11 @@ def _library() -> Any:
 
 
 class SingleThreaded:
-    """While any thread is inside, every call of OpenBLAS stays on the thread that makes it.
+    """A context in which every call of OpenBLAS stays on the thread that makes it, as long as any thread is
+    inside.
 
-    How many threads OpenBLAS uses is one number for the process; the last to leave puts it back, unless
-    somebody else has changed it meanwhile.
+    OpenBLAS's number of threads is one for the process; the last thread to leave restores it, unless
+    other code has changed it meanwhile.
     """
 
     _lock = threading.Lock()
@@ -80,7 +81,7 @@ class SingleThreaded:
 
     @classmethod
     def after_fork(cls) -> None:
-        """In the child, where nobody is inside any more, nor would give back the lock."""
+        """Reset the state in a forked child, where no thread is inside, nor would release the lock."""
         cls._lock = threading.Lock()
         if cls._inside:
             cls._inside = 0
@@ -107,12 +108,12 @@ def _routines(char: str, *names: str) -> list[Any] | None:
 
 
 def _scalar(char: str) -> Any:
-    """How BLAS takes a scalar of a dtype: a complex one by its address."""
+    """The C type of BLAS's scalars of a dtype: complex ones are passed by address."""
     return {"f": ctypes.c_float, "d": ctypes.c_double}.get(char, ctypes.c_void_p)
 
 
 def _given(scalars: np.ndarray[Any, Any]) -> list[Any]:
-    """Scalars as BLAS is given them; the array has to outlive the call."""
+    """Scalars as BLAS's arguments; the array has to outlive the call."""
     if _scalar(scalars.dtype.char) is not ctypes.c_void_p:
         return list(scalars.tolist())
     return [scalars.ctypes.data + k * scalars.itemsize for k in range(len(scalars))]
@@ -120,7 +121,7 @@ def _given(scalars: np.ndarray[Any, Any]) -> list[Any]:
 
 @cache
 def lu_routines(char: str) -> tuple[int, int, int] | None:
-    """Where routines are that together solve systems of equations with elements of a dtype.
+    """The addresses of the routines that solve systems of equations of a dtype by LU factorisation.
 
     Returns
     -------
@@ -156,7 +157,7 @@ def lu_routines(char: str) -> tuple[int, int, int] | None:
 
 @cache
 def gemm(char: str) -> int | None:
-    """Where ``cblas_?gemm`` for elements of a dtype is, which has just made a small product; or None."""
+    """The address of ``cblas_?gemm`` for a dtype, tried on a small product; None if there is none."""
     found = _routines(char, "cblas_?gemm")
     if found is None:
         return None
@@ -173,8 +174,7 @@ def gemm(char: str) -> int | None:
 
 @cache
 def syrk(char: str) -> int | None:
-    """Where ``cblas_?syrk`` for elements of a dtype is, which has just multiplied a small matrix with its own
-    transpose; or None."""
+    """The address of ``cblas_?syrk`` for a dtype, tried on a small matrix; None if there is none."""
     found = _routines(char, "cblas_?syrk")
     if found is None:
         return None

@@ -18,13 +18,13 @@ NDArray = np.ndarray[Any, Any]
 
 DTYPES = "fd"
 MOST = 16
-"""Rows of a skinny factor; from there on BLAS gains more by the order that it brings the large one into."""
+"""The most rows of a skinny factor; with more, packing the large factor, as BLAS does, pays."""
 LEAST = 1 << 23
 """Bytes of a large factor: smaller ones stay in caches meanwhile."""
 _ITEMS = 4
-"""Parts of the product for each thread, so that none waits long for another..."""
+"""Parts of the product for each thread, for load balance..."""
 _WIDE = 1 << 16
-"""... but of so many bytes, at least, of a row that is read part by part: at its end memory is waited for."""
+"""... but at least so many bytes of a row that is read part by part: the prefetch restarts at each part."""
 _COLUMNS, _LANES = 48, 16
 """Columns of a part, and elements of a packed row, are a multiple of these, whatever the vectors are."""
 _UNIT = 4
@@ -32,12 +32,12 @@ _UNIT = 4
 
 
 def is_large(m: int, n: int, k: int, size: int) -> bool:
-    """Is a factor large of a product of ``m`` by ``n`` elements of so many bytes, sums of ``k`` terms?"""
+    """Whether a factor of an ``m`` by ``n`` product over ``k``, of elements of ``size`` bytes, is large."""
     return max(m, n) * k * size >= LEAST
 
 
 def is_skinny(m: int, n: int, k: int, size: int) -> bool:
-    """Is such a product worth that code?"""
+    """Whether a product has one large and one skinny factor, so that this routine is faster than BLAS."""
     return 1 < min(m, n) <= MOST and is_large(m, n, k, size)
 
 
