@@ -1,4 +1,4 @@
-"""Kernels as plain C: a pure function from the kernel IR to readable text."""
+"""Kernels in a dialect of C: a pure function from the kernel IR to readable text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 
+from .dialect import C, Dialect
 from .ops import (
     CALL,
     TEMPLATES,
@@ -16,31 +17,16 @@ from .ops import (
     call_function,
     cast,
     checked,
-    ctype,
+    expression,
     function,
     greatest,
     least,
     literal,
-    suffix,
 )
 
-# GCC's vectoriser (12) makes one instruction of products and the sums and differences that take turns behind
-# them, as in complex division, where it was told not to contract; so it has no such instructions.
-_HEAD = """#ifdef __FMA__
-#define FUSED
-#pragma GCC target("no-fma,no-avx512f")
-#endif
-#include <fenv.h>
-#include <math.h>
-#include <stdint.h>
-typedef struct { float re, im; } complex64;
-typedef struct { double re, im; } complex128;
-static inline float bits_float32(uint32_t u) { union { uint32_t u; float x; } v = {u}; return v.x; }
-static inline double bits_float64(uint64_t u) { union { uint64_t u; double x; } v = {u}; return v.x; }"""
 
-
-def emit(kernel: k.Kernel, names: Mapping[str, str] | None = None) -> str:
-    """The C text of a kernel.
+def emit(kernel: k.Kernel, names: Mapping[str, str] | None = None, dialect: Dialect = C) -> str:
+    """The text of a kernel.
 
     Parameters
     ----------
@@ -48,20 +34,22 @@ def emit(kernel: k.Kernel, names: Mapping[str, str] | None = None) -> str:
         What to print.
     names : mapping, optional
         Names of the arrays behind the buffers, for the comments.
+    dialect : Dialect, optional
 
     Raises
     ------
     Unsupported
-        If C cannot do an operation exactly as NumPy does.
+        If the dialect cannot do an operation exactly as NumPy does.
     """
-    printer = _Printer(kernel, names or {})
+    printer = _Printer(kernel, names or {}, dialect)
     phases = [line for number, phase in enumerate(kernel.phases) for line in printer.phase(number, phase)]
-    return "\n".join([_HEAD, *printer.helpers, "", *phases, *_run(kernel)]) + "\n"
+    run = _run(kernel, dialect) if dialect.runs_phases else ()
+    return "\n".join([dialect.head, *printer.helpers, "", *phases, *run]) + "\n"
 
 
-def _run(kernel: k.Kernel) -> Iterator[str]:
+def _run(kernel: k.Kernel, dialect: Dialect) -> Iterator[str]:
     yield "/* All phases: the extent and the work of each, then the pointers and integers. */"
-    yield "int32_t run(const int64_t *a) {"
+    yield f"{dialect.phase}int32_t run(const int64_t *a) {{"
     yield "  int32_t flags = 0;"
     yield "  feclearexcept(FE_ALL_EXCEPT);"
     for number in range(len(kernel.phases)):
@@ -87,58 +75,55 @@ def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
 
 
 class _Printer:
-    def __init__(self, kernel: k.Kernel, names: Mapping[str, str]) -> None:
-        self.kernel, self.names = kernel, names
+    def __init__(self, kernel: k.Kernel, names: Mapping[str, str], dialect: Dialect) -> None:
+        self.kernel, self.names, self.dialect = kernel, names, dialect
         self.helpers: list[str] = []
 
     # ---- expressions ----
     def expr(self, expr: k.Expr) -> str:
         match expr:
             case k.Lit():
-                return literal(expr)
+                return literal(expr, self.dialect)
             case k.Index(at):
                 return f"({affine(at)})"
             case k.Local(name, _):
                 return name
             case k.Elem(buffer, at, _, more):
-                extra = "".join(f" + (int64_t){self.expr(e)} * ({affine(s)})" for e, s in more)
+                extra = "".join(f" + ({self.dialect.index}){self.expr(e)} * ({affine(s)})" for e, s in more)
                 return f"{buffer}[{affine(at)}{extra}]"
             case k.Op("cast", (arg,), dtype):
-                return cast(self.expr(arg), arg.dtype, dtype)
+                return cast(self.expr(arg), arg.dtype, dtype, self.dialect)
             case k.Op("where", args, dtype):
                 return self.apply("where", [self.expr(arg) for arg in args], [dtype], dtype)
             case k.Op("checked", (fits, value), dtype):
-                ours = self.helper(*checked(dtype))
+                ours = self.helper(*checked(dtype, self.dialect))
                 return f"{ours}({self.expr(fits)}, {self.expr(value)})"
             case k.Op(name, args, dtype):
                 return self.apply(name, [self.expr(arg) for arg in args], [arg.dtype for arg in args], dtype)
             case k.NumpyOp(name, args, dtype, loop):
-                self.helper("call", CALL)
+                self.numpy_loops()
                 ours = self.helper(*call_function(name, [arg.dtype for arg in args], dtype))
                 return f"{ours}({', '.join([loop.code, loop.data, *map(self.expr, args)])})"
 
     def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:
         source = kinds[0]
         if any(kind != source for kind in kinds) and not (name == "ldexp" and kinds[1].itemsize <= 4):
-            raise Unsupported(f"the C target has no {name} for mixed dtypes")
+            raise Unsupported(f"the {self.dialect.name} target has no {name} for mixed dtypes")
         if source == np.float16 and name != "where":  # computed in float and rounded, as NumPy does
             if name in ("spacing", "nextafter"):
-                raise Unsupported(f"the C target has no {name} for float16")
+                raise Unsupported(f"the {self.dialect.name} target has no {name} for float16")
             wide = [np.dtype(np.float32) if kind == source else kind for kind in kinds]
             args = [f"(float){arg}" if kind == source else arg for arg, kind in zip(args, kinds, strict=True)]
             name = f"{name}_half" if (f"{name}_half", "f") in TEMPLATES else name
             text = self.apply(name, args, wide, wide[0] if dtype == source else dtype)
-            return f"(_Float16){text}" if dtype == source else text
-        found = function(name, source, dtype)
+            return f"({self.dialect.type(dtype)}){text}" if dtype == source else text
+        found = function(name, source, dtype, self.dialect)
         if found is not None:
             return f"{self.helper(*found)}({', '.join(args)})"
-        template = TEMPLATES.get((name, source.kind))
-        if template is None:
-            raise Unsupported(f"the C target has no {name} for {source.name}")
-        text = template.format(*args, T=ctype(dtype), s=suffix(source))
-        if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 8):
-            return f"({ctype(dtype)})({text})"  # back from int, to which C promotes
-        return text if template[0].isalpha() else f"({text})"
+        made = expression(name, args, source, dtype, self.dialect)
+        if made is None:
+            raise Unsupported(f"the {self.dialect.name} target has no {name} for {source.name}")
+        return made
 
     def helper(self, name: str, text: str) -> str:
         """The name of a function that the text defines."""
@@ -146,8 +131,14 @@ class _Printer:
             self.helpers.append(text)
         return name
 
-    def call(self, stmt: k.NumpyCall) -> str:
+    def numpy_loops(self) -> None:
+        """Have the function that calls NumPy's loops."""
+        if not self.dialect.numpy_loops:
+            raise Unsupported(f"the {self.dialect.name} target cannot call NumPy's loops")
         self.helper("call", CALL)
+
+    def call(self, stmt: k.NumpyCall) -> str:
+        self.numpy_loops()
         rows = [*stmt.reads, stmt.write]
         places = ", ".join(f"{row.buffer} + ({affine(row.at)})" for row in rows)
         steps = ", ".join(f"{row.step} * (int)sizeof *{row.buffer}" for row in rows)
@@ -156,19 +147,24 @@ class _Printer:
 
     # ---- statements ----
     def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
-        yield f"int32_t phase{number}(const int64_t *args, int64_t lo, int64_t hi) {{"
+        dialect, index = self.dialect, self.dialect.index
+        space = dialect.global_space
+        status = dialect.type(np.dtype(np.int32))
+        yield f"{dialect.phase}{status} phase{number}({space}const {index} *args, {index} lo, {index} hi) {{"
+        if dialect.contraction:
+            yield dialect.contraction
         for position, buffer in enumerate(self.kernel.buffers):
             constant = "const " if buffer.access == "r" else ""
-            restrict = "restrict " if buffer.noalias else ""
+            restrict = dialect.restrict if buffer.noalias else ""
             comment = f"  /* {self.names[buffer.name]} */" if buffer.name in self.names else ""
-            kind = f"{constant}{ctype(buffer.dtype)} *"
+            kind = f"{space}{constant}{dialect.type(buffer.dtype)} *"
             yield f"  {kind}{restrict}{buffer.name} = ({kind})args[{position}];{comment}"
         for position, name in enumerate(self.kernel.ints):
-            yield f"  const int64_t {name} = args[{len(self.kernel.buffers) + position}];"
+            yield f"  const {index} {name} = args[{len(self.kernel.buffers) + position}];"
         yield from self.block(phase.pre)
-        if phase.kind == "vector":
+        if phase.kind == "vector" and dialect.vector_loops:
             yield "#pragma omp simd"
-        yield f"  for (int64_t {phase.var} = lo; {phase.var} < hi; {phase.var}++) {{"
+        yield f"  for ({index} {phase.var} = lo; {phase.var} < hi; {phase.var}++) {{"
         yield from ("  " + line for line in self.block(phase.body))
         yield from ("  }", "  return 0;", "}", "")
 
@@ -180,9 +176,9 @@ class _Printer:
     def stmt(self, stmt: k.Stmt) -> Iterator[str]:
         match stmt:
             case k.Let(name, value):
-                yield f"const {ctype(value.dtype)} {name} = {self.expr(value)};"
+                yield f"const {self.dialect.type(value.dtype)} {name} = {self.expr(value)};"
             case k.Declare(name, init, _):
-                yield f"{ctype(init.dtype)} {name} = {self.expr(init)};"
+                yield f"{self.dialect.type(init.dtype)} {name} = {self.expr(init)};"
             case k.Update(name, op, value):
                 yield f"{name} = {self.apply(op, [name, self.expr(value)], [value.dtype] * 2, value.dtype)};"
             case k.Assign(name, value):
@@ -190,10 +186,10 @@ class _Printer:
             case k.Store(buffer, at, value):
                 yield f"{buffer}[{affine(at)}] = {self.expr(value)};"
             case k.For(var, lower, upper, step, kind, body, _, floors):
-                if kind == "vector":
+                if kind == "vector" and self.dialect.vector_loops:
                     yield from _simd(body)
                 advance = f"{var} += {step}" if step > 1 else f"{var}++"
-                head = f"int64_t {var} = {greatest((lower, *floors))}"
+                head = f"{self.dialect.index} {var} = {greatest((lower, *floors))}"
                 yield f"for ({head}; {var} < {least(upper)}; {advance}) {{"
                 yield from self.block(body)
                 yield "}"
@@ -211,11 +207,12 @@ class _Printer:
                     yield from self.block(orelse)
                 yield "}"
             case k.Stack(name, dtype, size):
-                yield f"{ctype(dtype)} {name}[{size}];"
+                yield f"{self.dialect.type(dtype)} {name}[{size}];"
             case k.NumpyCall():
                 yield self.call(stmt)
             case k.TransposeTile(write, to, across, read, at, along, rows, cols):
-                yield f"for (int64_t c = 0; c < {least(cols)}; c++)"
-                yield f"  for (int64_t r = 0; r < {least(rows)}; r++)"
+                index = self.dialect.index
+                yield f"for ({index} c = 0; c < {least(cols)}; c++)"
+                yield f"  for ({index} r = 0; r < {least(rows)}; r++)"
                 there = f"{write}[{affine(to)} + c * ({affine(across)}) + r]"
                 yield f"    {there} = {read}[{affine(at)} + r * ({affine(along)}) + c];"

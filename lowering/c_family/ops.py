@@ -1,10 +1,11 @@
-"""What operations, constants, casts and addresses are in C.
+"""What operations, constants, casts and addresses are in the C family.
 
 ``TEMPLATES`` holds expressions by the kind of the first argument's dtype: ``b`` bool (a byte holding 0 or 1),
 ``i`` and ``u`` signed and unsigned integers, ``f`` real floating point of 32 or 64 bits, ``c`` complex (the
-struct ``{re, im}``).  In them ``{0}``, ``{1}``, ``{2}`` are the arguments, ``{T}`` the C type of the result
-and ``{s}`` the suffix of libm's functions.  ``BODIES`` holds those that need a function.  What is in neither
-C does not do exactly as NumPy does.  The code is compiled with ``-fwrapv``: signed arithmetic wraps.
+struct ``{re, im}``).  In them ``{0}``, ``{1}``, ``{2}`` are the arguments, ``{C}`` what stands before the
+parts of a complex result, ``{s}`` the suffix of libm's functions, and ``{f}`` that of constants.  ``BODIES``
+holds those that need a function.  What is in neither C does not do exactly as NumPy does.  Signed arithmetic
+wraps: where a dialect says otherwise, it is done with unsigned integers.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ import numpy as np
 
 from dcarray.lowering.kernel.nodes import STEPS, Affine, DType, Lit
 
-_NAMES = {
-    "bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double",
-    "complex64": "complex64", "complex128": "complex128",
-}  # fmt: skip
+from .dialect import C, Dialect
+
 _LIBM = (
     "sqrt floor ceil trunc rint exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan sinh cosh tanh fabs"
     " arcsin:asin arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh absolute:fabs"
@@ -76,12 +75,12 @@ def _templates() -> dict[tuple[str, str], str]:
     put("f", fmin_half="islessequal({0}, {1}) || isnan({1}) ? {0} : {1}")
     put("f", sign="isgreater({0}, 0) ? 1 : isless({0}, 0) ? -1 : {0} == 0 ? 0 : {0}")
     put("f", heaviside="isnan({0}) ? {0} : {0} == 0 ? {1} : {0} < 0 ? 0 : 1")
-    put("f", deg2rad="{0} * (3.14159265358979323846{s} / 180.0{s})")
-    put("f", rad2deg="{0} * (180.0{s} / 3.14159265358979323846{s})")
-    put("f", ldexp="ldexp{s}({0}, {1})", complex="({T}){{{0}, {1}}}")
-    put("c", real="{0}.re", imag="{0}.im", conjugate="({T}){{{0}.re, -{0}.im}}")
-    put("c", add="({T}){{{0}.re + {1}.re, {0}.im + {1}.im}}", negative="({T}){{-{0}.re, -{0}.im}}")
-    put("c", subtract="({T}){{{0}.re - {1}.re, {0}.im - {1}.im}}", absolute="hypot{s}({0}.re, {0}.im)")
+    put("f", deg2rad="{0} * (3.14159265358979323846{f} / 180.0{f})")
+    put("f", rad2deg="{0} * (180.0{f} / 3.14159265358979323846{f})")
+    put("f", ldexp="ldexp{s}({0}, {1})", complex="{C}{{{0}, {1}}}")
+    put("c", real="{0}.re", imag="{0}.im", conjugate="{C}{{{0}.re, -{0}.im}}")
+    put("c", add="{C}{{{0}.re + {1}.re, {0}.im + {1}.im}}", negative="{C}{{-{0}.re, -{0}.im}}")
+    put("c", subtract="{C}{{{0}.re - {1}.re, {0}.im - {1}.im}}", absolute="hypot{s}({0}.re, {0}.im)")
     put("c", logical_not="({0}.re == 0) & ({0}.im == 0)", isfinite="!!isfinite({0}.re) & !!isfinite({0}.im)")
     put("c", equal="({0}.re == {1}.re) & ({0}.im == {1}.im)", isnan="!!isnan({0}.re) | !!isnan({0}.im)")
     put("c", not_equal="({0}.re != {1}.re) | ({0}.im != {1}.im)", isinf="!!isinf({0}.re) | !!isinf({0}.im)")
@@ -93,14 +92,14 @@ TEMPLATES = _templates()
 _MULTIPLY = """
   /* NumPy's vector code multiplies with fused operations where the processor has them. */
 #ifdef FUSED
-  return (T){fmaS(a.re, b.re, -(a.im * b.im)), fmaS(a.re, b.im, a.im * b.re)};
+  return C{fmaS(a.re, b.re, -(a.im * b.im)), fmaS(a.re, b.im, a.im * b.re)};
 #else
-  return (T){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  return C{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 #endif
 """
 
 # Function bodies of (T a, T b) by name and kinds.  U is T's unsigned twin, R the type of a complex number's
-# parts, S the suffix of libm's functions.
+# parts, S the suffix of libm's functions, C what stands before the parts of a complex number.
 BODIES: dict[tuple[str, str], str] = {
     ("left_shift", "iu"): " return (U)b < 8 * sizeof(T) ? (T)((U)a << b) : 0; ",
     ("right_shift", "iu"): " return (U)b < 8 * sizeof(T) ? (T)(a >> b) : (T)-(a < 0); ",
@@ -159,28 +158,43 @@ BODIES: dict[tuple[str, str], str] = {
     ("divide", "c"): """
   R x = fabsS(b.re), y = fabsS(b.im);
   if (isgreaterequal(x, y)) {
-    if (x == 0 && y == 0) return (T){a.re / x, a.im / y};
+    if (x == 0 && y == 0) return C{a.re / x, a.im / y};
     R rat = b.im / b.re, scl = 1 / (b.re + b.im * rat);
-    return (T){(a.re + a.im * rat) * scl, (a.im - a.re * rat) * scl};
+    return C{(a.re + a.im * rat) * scl, (a.im - a.re * rat) * scl};
   }
   R rat = b.re / b.im, scl = 1 / (b.im + b.re * rat);
-  return (T){(a.re * rat + a.im) * scl, (a.im * rat - a.re) * scl};
+  return C{(a.re * rat + a.im) * scl, (a.im * rat - a.re) * scl};
 """,
 }
 
 
-def ctype(dtype: DType) -> str:
-    """The C type of a dtype."""
-    return _NAMES.get(dtype.name) or f"{dtype.name}_t"
+_WRAPPED = {"add": "({U}){0} + ({U}){1}", "subtract": "({U}){0} - ({U}){1}", "negative": "-({U}){0}"}
+_WRAPPED |= {"multiply": "1u * ({U}){0} * ({U}){1}", "square": "1u * ({U}){0} * ({U}){0}"}
+_WRAPPED |= {"absolute": "{0} < 0 ? -({U}){0} : ({U}){0}"}
+# ("1u" keeps narrow integers from being promoted to signed ones)
 
 
-def suffix(dtype: DType) -> str:
-    """What the names of libm's functions for a dtype end with."""
-    return "f" if dtype in (np.float32, np.complex64) else ""
+def _words(source: DType, dtype: DType, dialect: Dialect) -> dict[str, str]:
+    single = "f" if source in (np.float32, np.complex64) else ""
+    return {"C": dialect.struct(dtype), "s": dialect.suffix(source), "f": single}
 
 
-def function(name: str, source: DType, dtype: DType) -> tuple[str, str] | None:
-    """Name and text of the C function for an operation; None if a plain expression will do."""
+def expression(name: str, args: Sequence[str], source: DType, dtype: DType, dialect: Dialect) -> str | None:
+    """An operation on arguments of one dtype as an expression; None if there is none."""
+    kind, words = dialect.type(dtype), _words(source, dtype, dialect)
+    if source.kind == "i" and name in _WRAPPED and not dialect.wraps:
+        return f"({kind})({_WRAPPED[name].format(*args, U=dialect.unsigned(source))})"
+    template = TEMPLATES.get((name, source.kind))
+    if template is None:
+        return None
+    text = template.format(*args, **words)
+    if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 8):
+        return f"({kind})({text})"  # back from int, to which C promotes
+    return text if template[0].isalpha() else f"({text})"
+
+
+def function(name: str, source: DType, dtype: DType, dialect: Dialect = C) -> tuple[str, str] | None:
+    """Name and text of the function for an operation; None if a plain expression will do."""
     body = next((text for (op, kinds), text in BODIES.items() if op == name and source.kind in kinds), None)
     template = TEMPLATES.get((name, source.kind))
     count = 3 if name == "where" else 2 if body or (template and "{1}" in template) else 1
@@ -191,26 +205,34 @@ def function(name: str, source: DType, dtype: DType) -> tuple[str, str] | None:
             name != "where" and all(template.count(f"{{{i}}}") == 1 for i in range(count))
         ):
             return None
-        body = f" return {template.format('a', 'b', 'c', T=ctype(dtype), s=suffix(source))}; "
+        body = f" return {template.format('a', 'b', 'c', **_words(source, dtype, dialect))}; "
+        if source.kind == "i" and name in _WRAPPED and not dialect.wraps:
+            body = f" return {expression(name, 'abc', source, dtype, dialect)}; "
+    T = dialect.type(source)
     words = {
-        "T": ctype(source),
-        "U": f"u{ctype(source)}".replace("uu", "u"),
-        "R": "float" if suffix(source) else "double",
+        "T": T,
+        "U": dialect.unsigned(source) if source.kind in "iu" else T,
+        "R": "float" if source == np.complex64 or source == np.float32 else "double",
+        "C": dialect.struct(source) if source.kind == "c" else "C",
     }
     body = "".join(
-        words.get(word, word) for word in re.findall(r"\w+|\W+", body.replace("S(", f"{suffix(source)}("))
+        words.get(word, word)
+        for word in re.findall(r"\w+|\W+", body.replace("S(", f"{dialect.suffix(source)}("))
     )
-    types = ["uint8_t" if name == "where" else ctype(source)] + [ctype(source)] * (count - 1)
+    types = [dialect.type(np.dtype(bool)) if name == "where" else T] + [T] * (count - 1)
     arguments = ", ".join(f"{kind} {letter}" for kind, letter in zip(types, "abc", strict=False))
     ours = f"{name}_{source.name}"
-    return ours, f"static inline {ctype(dtype)} {ours}({arguments}) {{{body}}}"
+    head = f"{dialect.function}{dialect.type(dtype)} {ours}({arguments})"
+    pragma = f"\n{dialect.contraction}\n" if dialect.contraction else ""
+    return ours, f"{head} {{{pragma}{body}}}"
 
 
-def checked(dtype: DType) -> tuple[str, str]:
-    """Name and text of the C function that gives a value and says where it does not fit."""
-    ours, kind = f"checked_{dtype.name}", ctype(dtype)
+def checked(dtype: DType, dialect: Dialect = C) -> tuple[str, str]:
+    """Name and text of the function that gives a value and says where it does not fit."""
+    ours, kind = f"checked_{dtype.name}", dialect.type(dtype)
     text = "if (!a) feraiseexcept(FE_INVALID); return b;"
-    return ours, f"static inline {kind} {ours}(uint8_t a, {kind} b) {{ {text} }}"
+    truth = dialect.type(np.dtype(bool))
+    return ours, f"{dialect.function}{kind} {ours}({truth} a, {kind} b) {{ {text} }}"
 
 
 CALL = """/* NumPy's own loop, by the addresses of its code and data.  Some loops clear the flags. */
@@ -224,7 +246,7 @@ static void call(int64_t code, int64_t data, intptr_t count, void **rows, const 
 def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str, str]:
     """Name and text of the C function that calls a loop of NumPy for one element."""
     ours = "_".join([name, *(kind.name for kind in types), "by_numpy"])
-    letters = "abc"[: len(types)]
+    letters, ctype = "abc"[: len(types)], C.type
     arguments = "".join(f", {ctype(kind)} {letter}" for kind, letter in zip(types, letters, strict=True))
     rows = ", ".join(f"&{letter}" for letter in letters)
     steps = ", ".join(f"{STEPS.get((name, k), 0) * kind.itemsize}" for k, kind in enumerate((*types, dtype)))
@@ -265,46 +287,47 @@ def greatest(values: Sequence[Affine]) -> str:
     return text
 
 
-def literal(lit: Lit) -> str:
+def literal(lit: Lit, dialect: Dialect = C) -> str:
     """A constant."""
-    value, name = np.frombuffer(lit.bits, lit.dtype)[0], ctype(lit.dtype)
+    value, name = np.frombuffer(lit.bits, lit.dtype)[0], dialect.type(lit.dtype)
+    half = f"({dialect.type(np.dtype(np.float16))})" if lit.dtype.itemsize == 2 else ""
     if lit.dtype.kind == "c":
         size = lit.dtype.itemsize // 2
         parts = (Lit(bits, np.dtype(f"f{size}")) for bits in (lit.bits[:size], lit.bits[size:]))
-        return f"({name}){{{', '.join(map(literal, parts))}}}"
+        return f"{dialect.struct(lit.dtype)}{{{', '.join(literal(part, dialect) for part in parts)}}}"
     if lit.dtype.kind == "f" and not np.isfinite(value):
-        wide = np.asarray(value, np.float32 if lit.dtype.itemsize == 2 else lit.dtype)
-        text = f"bits_{wide.dtype.name}(0x{int.from_bytes(wide.tobytes(), sys.byteorder):x})"
-        return f"(_Float16){text}" if lit.dtype.itemsize == 2 else text
+        wide = np.asarray(value, np.float32 if half else lit.dtype)
+        return f"{half}bits_{wide.dtype.name}(0x{int.from_bytes(wide.tobytes(), sys.byteorder):x})"
     if lit.dtype.kind == "f":
         plain = float(value).is_integer() and abs(float(value)) < 1e6
-        text = (str(float(value)) if plain else float(value).hex()) + suffix(lit.dtype)
-        text = f"(_Float16){text}" if lit.dtype.itemsize == 2 else text
+        single = "f" if lit.dtype == np.float32 else ""
+        text = half + (str(float(value)) if plain else float(value).hex()) + single
     elif lit.dtype == np.int64:
-        text = "INT64_MIN" if value == -(1 << 63) else f"INT64_C({int(value)})"
+        text = dialect.int64_min if value == -(1 << 63) else dialect.int64.format(int(value))
     else:
-        text = f"UINT64_C({value})" if lit.dtype == np.uint64 else f"({name}){int(value)}"
-    return f"({text})" if value < 0 or text.startswith(("-", "(_Float16)-")) else text
+        text = dialect.uint64.format(value) if lit.dtype == np.uint64 else f"({name}){int(value)}"
+    return f"({text})" if value < 0 or text.startswith(("-", f"{half}-")) else text
 
 
-def cast(text: str, source: DType, dtype: DType) -> str:
+def cast(text: str, source: DType, dtype: DType, dialect: Dialect = C) -> str:
     """``text`` converted as NumPy's unsafe casting does."""
-    name = ctype(dtype)
+    name = dialect.type(dtype)
     if source == dtype:
         return text
     if source.kind == "c":
         if dtype.kind == "c":
-            return f"({name}){{{text}.re, {text}.im}}"
+            return f"{dialect.struct(dtype)}{{{text}.re, {text}.im}}"
         if dtype.kind == "b":
             return f"(({text}.re != 0) | ({text}.im != 0))"
-        return cast(f"{text}.re", np.dtype(f"f{source.itemsize // 2}"), dtype)
+        return cast(f"{text}.re", np.dtype(f"f{source.itemsize // 2}"), dtype, dialect)
     if dtype.kind == "c":
-        return f"({name}){{{text}, 0}}"
+        return f"{dialect.struct(dtype)}{{{text}, 0}}"
     if dtype.kind == "b":
         return f"({text} != 0)"
     if dtype == np.float16 and source.kind in "iu":
-        return f"(_Float16)(float){text}"  # NumPy rounds twice here
+        return f"({name})(float){text}"  # NumPy rounds twice here
     if source.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8:
         # Out of range, C leaves the result open: say what the machine instruction gives.
-        return f"({name})({'int32_t' if dtype.kind == 'i' or dtype.itemsize < 4 else 'int64_t'}){text}"
+        wide = np.dtype(np.int32 if dtype.kind == "i" or dtype.itemsize < 4 else np.int64)
+        return f"({name})({dialect.type(wide)}){text}"
     return f"({name}){text}"

@@ -1,0 +1,113 @@
+"""Dialects of the C family: what differs between plain C, CUDA C, OpenCL C and HLS C++ in the same text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dcarray.lowering.kernel.nodes import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How types, literals, functions and pointers are written.
+
+    Attributes
+    ----------
+    name : str
+        For the reasons that users see.
+    head : str
+        What comes first: includes, the structs ``complex64`` and ``complex128`` (``re``, ``im``), the
+        functions ``bits_float32`` and ``bits_float64`` of an unsigned integer, and, where there is no
+        floating-point environment, ``feraiseexcept`` and quiet comparisons (``isless``, ...) as macros.
+    types : mapping of str to str
+        Types by the names of dtypes; others are called like the dtype with ``_t`` at the end.
+    composite : str
+        A value of the struct ``{T}``, before its parts in braces.
+    int64, uint64, int64_min : str
+        Literals of 64-bit integers, in decimal, and the least one.
+    float32_suffix : str
+        The last letter of the mathematical functions for float32.
+    function, phase : str
+        Qualifiers of helper functions, and of the functions of phases.
+    global_space : str
+        The address space of arrays, before a pointer's type.
+    restrict : str
+        The qualifier of pointers that nothing else is reached by.
+    contraction : str
+        The pragma in every function that keeps products and sums from becoming one operation.
+    vector_loops : bool
+        Whether loops may be marked with OpenMP's ``simd``.
+    wraps : bool
+        Whether signed integers wrap; else sums, differences and products are those of unsigned ones.
+    numpy_loops : bool
+        Whether code can call NumPy's own loops, by their addresses.
+    runs_phases : bool
+        Whether the text has a function ``run`` that does all phases and tells floating-point flags.
+    """
+
+    name: str
+    head: str
+    types: Mapping[str, str] = field(default_factory=dict)
+    composite: str = "({T})"
+    int64: str = "INT64_C({})"
+    uint64: str = "UINT64_C({})"
+    int64_min: str = "INT64_MIN"
+    float32_suffix: str = "f"
+    function: str = "static inline "
+    phase: str = ""
+    global_space: str = ""
+    restrict: str = "restrict "
+    contraction: str = ""
+    vector_loops: bool = True
+    wraps: bool = True
+    numpy_loops: bool = True
+    runs_phases: bool = True
+
+    def type(self, dtype: DType) -> str:
+        """The type of a dtype."""
+        return self.types.get(dtype.name) or f"{dtype.name}_t"
+
+    def unsigned(self, dtype: DType) -> str:
+        """The unsigned type as wide as an integer dtype."""
+        return self.type(np.dtype(f"u{dtype.itemsize}"))
+
+    @property
+    def index(self) -> str:
+        """The type of sizes and indices."""
+        return self.type(np.dtype(np.int64))
+
+    def struct(self, dtype: DType) -> str:
+        """A value of a complex dtype, before its parts in braces."""
+        return self.composite.format(T=self.type(dtype))
+
+    def suffix(self, dtype: DType) -> str:
+        """What the names of the mathematical functions for a dtype end with."""
+        return self.float32_suffix if dtype in (np.float32, np.complex64) else ""
+
+
+C_TYPES = {
+    "bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double",
+    "complex64": "complex64", "complex128": "complex128",
+}  # fmt: skip
+
+# GCC's vectoriser (12) makes one instruction of products and the sums and differences that take turns behind
+# them, as in complex division, where it was told not to contract; so it has no such instructions.
+C = Dialect(
+    "C",
+    """#ifdef __FMA__
+#define FUSED
+#pragma GCC target("no-fma,no-avx512f")
+#endif
+#include <fenv.h>
+#include <math.h>
+#include <stdint.h>
+typedef struct { float re, im; } complex64;
+typedef struct { double re, im; } complex128;
+static inline float bits_float32(uint32_t u) { union { uint32_t u; float x; } v = {u}; return v.x; }
+static inline double bits_float64(uint64_t u) { union { uint64_t u; double x; } v = {u}; return v.x; }""",
+    C_TYPES,
+)
+"""C11 with GNU extensions, compiled with ``-fwrapv -ffp-contract=off``."""
