@@ -189,13 +189,13 @@ def put(x: Handle, key: Any, value: Any) -> None:
         return
     plain = target._eager_view()
     if plain is not None:
-        at_hand = (
+        eager_arrays = (
             (value._small if value._small is not None else value._eager_view())
             if isinstance(value, Handle)
             else value
         )
-        if at_hand is not None:
-            plain[...] = at_hand
+        if eager_arrays is not None:
+            plain[...] = eager_arrays
             return
     if isinstance(value, Handle) and 0 in target.shape:  # too few to gather for
         np.empty(target.shape, np.bool_)[...] = np.broadcast_to(np.False_, value.shape)

@@ -17,7 +17,7 @@ import dcarray
 from .standard_array import call
 
 
-def _ours(value: Any) -> Any:
+def _standard(value: Any) -> Any:
     """A function as the standard has it; anything else as it is."""
     if isinstance(value, (type, ModuleType)) or not callable(value):
         return value
@@ -29,7 +29,7 @@ def _ours(value: Any) -> Any:
     return function
 
 
-@_ours
+@_standard
 def unique_values(x: Any, /) -> Any:
     """The distinct elements, in ascending order; see `numpy.unique_values`.
 
@@ -45,7 +45,7 @@ def _names(original: Any, known: dict[str, Any]) -> tuple[Callable[[str], Any], 
     def find(name: str) -> Any:
         if name == "__path__":  # a module, even where the other is a package
             raise AttributeError(name)
-        value = known[name] = _ours(getattr(original, name))
+        value = known[name] = _standard(getattr(original, name))
         return value
 
     return find, lambda: dir(original)

@@ -109,8 +109,8 @@ def test_transforms(name: str, dtype: str) -> None:
 @pytest.mark.one_process("over ranks these are forms of blocks")
 def test_threads_have_a_part_each(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: list[int] = []
-    together = per_axis._together
-    monkeypatch.setattr(per_axis, "_together", lambda jobs: parts.append(len(jobs)) or together(jobs))
+    together = per_axis._run_all
+    monkeypatch.setattr(per_axis, "_run_all", lambda jobs: parts.append(len(jobs)) or together(jobs))
     for name, function in {**SORTS, **QUANTILES, **TRANSFORMS, **REAL}.items():
         function(dc.asarray(RNG.normal(size=(30, 40))), -1)
         assert set(parts) == {3}, name

@@ -1,4 +1,4 @@
-"""What NumPy's functions mean on wrapped arrays: one module a topic, and NumPy itself for the rest."""
+"""NumPy's functions on wrapped arrays: one module a topic, and the fallback to NumPy for all others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from . import (
 )
 from .registry import IMPLEMENTATIONS, implements
 
-from . import native_routes  # isort: skip - last, since it asks which functions are implemented
+from . import native_routes  # isort: skip - last, since it reads which functions are implemented
 
 __all__ = [
     "IMPLEMENTATIONS",
@@ -52,4 +52,4 @@ __all__ = [
     "types",
 ]  # fmt: skip
 
-DISPATCH.fallback = fallback.call  # last: until then other threads wait for all of them
+DISPATCH.fallback = fallback.call  # last: until then other threads wait for these imports

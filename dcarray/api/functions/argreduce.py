@@ -1,4 +1,4 @@
-"""Where extrema lie."""
+"""The indices of extrema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of our namespace that take what NumPy's take and what the array API standard adds to it."""
+"""Functions with NumPy's arguments and those that the array API standard adds to them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .common import NOTHING, is_array
 __all__ = ["STANDARD", "VERSION"]
 
 VERSION = "2025.12"
-_MANY = 1 << 16  # elements from which looking for equal ones is cheaper than a stable sort
+_MANY = 1 << 16  # elements from which a test for equal ones is cheaper than a stable sort
 
 
 class Devices(tuple[str, ...]):
-    """A tuple, as the standard has it since 2025.12, that can be added to lists: before, it was a list."""
+    """A tuple, as in the standard since 2025.12, that can be added to lists: before, it was a list."""
 
     def __add__(self, other: Any) -> Any:
         return [*self, *other] if isinstance(other, list) else super().__add__(other)
 
 
 class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[misc]
-    """What this namespace has; see the standard's inspection functions."""
+    """The capabilities of this namespace; see the standard's inspection functions."""
 
     __module__ = "dcarray"
 
@@ -45,7 +45,7 @@ def sort(
     a, axis, kind, order, stable
         As in NumPy.
     descending : bool
-        From the largest element to the smallest; what is equal stays in its order if ``stable``.
+        Whether the order is descending; equal elements keep theirs if ``stable``.
     """
     if not descending:
         return fallback.wrapped(np.sort(a, axis, kind, order, stable=stable))
@@ -65,9 +65,9 @@ def argsort(
     a, axis, kind, order
         As in NumPy.
     stable : bool, optional
-        What is equal stays in its order; so it does unless this is false or ``kind`` is given.
+        Whether equal elements keep their order; they do unless this is false or ``kind`` is given.
     descending : bool
-        From the largest element to the smallest.
+        Whether the order is descending.
     """
     if axis is None:
         a, axis = np.reshape(a, -1), 0
@@ -103,7 +103,7 @@ def clip(
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours; see `numpy.diff`.  None is nothing to prepend or append."""
+    """Differences of neighbours; see `numpy.diff`.  With None nothing is prepended or appended."""
     ends = {"prepend": prepend, "append": append}
     return fallback.wrapped(np.diff(a, n, axis, **{k: v for k, v in ends.items() if v is not None}))
 
@@ -138,7 +138,7 @@ def eigvals(a: Any) -> Any:
     return fallback.wrapped(_complex(np.linalg.eigvals(a)))
 
 
-# By the NumPy module whose names they have.
+# By the NumPy module that has the names.
 STANDARD: dict[str, dict[str, Any]] = {
     "numpy": {
         "__array_api_version__": VERSION,

@@ -1,4 +1,4 @@
-"""What the topic modules share: operands, views with other axes, fresh results."""
+"""Helpers of the topic modules: operands, views with other axes, new results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dcarray.recording.recorder import empty
 from .registry import Unserved
 
 __all__ = [
-    "NOTHING", "add", "at_hand", "axis_of", "broadcast", "columns_first", "diagonal_view", "expand", "fresh",
-    "fresh_like", "in_c_order", "is_array", "is_wrapped", "line", "lying", "matmul", "maximum", "minimum",
-    "operand", "plain", "plain_key", "reduced", "rint", "strides_of",
+    "NOTHING", "add", "axis_of", "broadcast", "columns_first", "diagonal_view", "eager_arrays", "expand",
+    "fresh", "fresh_like", "in_c_order", "is_array", "is_wrapped", "line", "matmul", "maximum", "minimum",
+    "operand", "packed", "plain", "plain_key", "reduced", "rint", "strides_of",
 ]  # fmt: skip
 
 NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
@@ -36,18 +36,18 @@ rint: Any = np.rint
 
 
 def is_wrapped(value: Any) -> bool:
-    """One of our arrays?"""
+    """Whether a value is a wrapped array."""
     return type(value) is ndarray
 
 
 def is_array(value: Any) -> bool:
-    """A wrapped or a plain array (no subclass)?"""
+    """Whether a value is a wrapped or a plain array (no subclass)."""
     return type(value) is ndarray or type(value) is np.ndarray
 
 
 def reduced(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, **given: Any) -> Any:
-    """``ufunc.reduce``.  NumPy 2.4 never lets go of an array whose ``__array_ufunc__`` raises there, so ours
-    are asked without it."""
+    """``ufunc.reduce``, without NumPy's dispatch for wrapped arrays: NumPy 2.4 leaks an array whose
+    ``__array_ufunc__`` raises there."""
     if type(a) is ndarray and out is None:
         if dtype is not None:
             given["dtype"] = dtype
@@ -60,13 +60,13 @@ def reduced(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any 
 def operand(value: Any) -> Any:
     """``value`` as an array: wrapped ones as they are, plain ones too, sequences and scalars converted.
 
-    A plain array may be changed by its owner later: slice it and hand it to a ufunc, which takes a
-    snapshot, but never wrap it.
+    A plain array may be changed by its owner later: slice it and pass it to a ufunc, which copies it, but
+    never wrap it.
 
     Raises
     ------
     Unserved
-        For anything whose meaning as an array is its own affair, such as a subclass.
+        For objects that define their own meaning as an array, such as subclasses.
     """
     kind = type(value)
     if kind is ndarray or kind is np.ndarray:
@@ -81,7 +81,7 @@ def operand(value: Any) -> Any:
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """A non-negative axis number; a bad one is left to NumPy to complain about."""
+    """A non-negative axis number; NumPy raises the error for a bad one."""
     try:
         return int(normalize_axis_index(axis, ndim))
     except (TypeError, ValueError, IndexError):
@@ -94,7 +94,7 @@ def plain_key(ndim: int, axis: int, key: Any) -> tuple[Any, ...]:
 
 
 def expand(x: Any, *axes: int) -> Any:
-    """``x`` with new axes of length 1 at these places of the result, which are in ascending order."""
+    """``x`` with new axes of length 1 at these positions of the result, which are in ascending order."""
     key: list[Any] = [slice(None)] * (x.ndim + len(axes))
     for axis in axes:
         key[axis] = None
@@ -102,14 +102,14 @@ def expand(x: Any, *axes: int) -> Any:
 
 
 def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
-    """A wrapped array whose content is still to be written."""
+    """A new wrapped array without content."""
     if order == "F" and len(shape) > 1:
         return empty(ndarray, shape[::-1], np.dtype(dtype)).transpose()
     return empty(ndarray, shape, np.dtype(dtype))
 
 
-def at_hand(*arrays: Any) -> list[Any] | None:
-    """The plain arrays, if nothing is pending on any and NumPy may work on them at once."""
+def eager_arrays(*arrays: Any) -> list[Any] | None:
+    """The plain arrays, if nothing is pending on any of them and eager calls may use them; else None."""
     if not current().eager_below or not all(x._idle() for x in arrays if type(x) is ndarray):
         return None
     learn(arrays, always=True)
@@ -117,22 +117,22 @@ def at_hand(*arrays: Any) -> list[Any] | None:
 
 
 def plain(x: Any) -> Any:
-    """The plain array of a wrapped one, once it is computed; anything else as it is."""
+    """The evaluated plain array of a wrapped one; anything else as it is."""
     return x._evaluated() if type(x) is ndarray else x
 
 
-def lying(x: Any) -> Any:
-    """The elements of an array one after the other in memory."""
+def packed(x: Any) -> Any:
+    """The elements of an array as a contiguous plain array."""
     return np.require(plain(x), requirements=("C", "A"))
 
 
 def line(a: Any) -> Any:
-    """Real numbers along one axis, at least one, as an array, which need not be computed yet.
+    """Real numbers along one axis, at least one, as an array that may be pending.
 
     Raises
     ------
     Unserved
-        For anything else, and where the elements lie in blocks over ranks.
+        For anything else, and for distributed arrays.
     """
     if type(a) in (list, tuple) and set(map(type, a)) <= {int, float}:
         a = np.array(a)
@@ -142,7 +142,7 @@ def line(a: Any) -> Any:
 
 
 def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, order: str = "K") -> Any:
-    """A wrapped array of ``x``'s shape, dtype and memory order unless told otherwise."""
+    """A new wrapped array with the shape, dtype and memory order of ``x``, where these are not given."""
     dtype = x.dtype if dtype is None else np.dtype(dtype)
     shape = x.shape if shape is None else shape
     if order == "A":
@@ -154,7 +154,7 @@ def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, 
         return fresh(shape, dtype)
     if columns_first(x):
         return fresh(shape, dtype, "F")
-    # as NumPy: the axes of the new memory in the order of the strides of the old
+    # like NumPy: the new axes in memory in the order of the old strides
     axes = sorted(range(len(shape)), key=lambda k: (-abs(strides[k]), k))
     back = sorted(range(len(shape)), key=axes.__getitem__)
     return fresh(tuple(shape[k] for k in axes), dtype).transpose(back)
@@ -168,7 +168,7 @@ def _view(x: Any, shape: tuple[int, ...], maps: list[tuple[int, int, int | None]
 
 
 def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
-    """A read-only view in a shape that ``x`` is known to broadcast to."""
+    """A read-only view in a shape to which ``x`` broadcasts."""
     if x._small is not None:
         return wrap(np.broadcast_to(x._small, shape))
     more = len(shape) - x.ndim

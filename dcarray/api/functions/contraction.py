@@ -17,7 +17,7 @@ __all__ = ["contract", "layout", "parse", "single"]
 
 
 def parse(text: str, ndims: list[int]) -> tuple[list[str], str]:
-    """The labels of each operand and of the result; ellipses are left to NumPy."""
+    """The labels of each operand and of the result; ellipses are not supported."""
     text = text.replace(" ", "")
     left, arrow, result = text.partition("->")
     labels = left.split(",")
@@ -38,7 +38,7 @@ def parse(text: str, ndims: list[int]) -> tuple[list[str], str]:
 
 
 def _distinct(a: Any, labels: str) -> tuple[Any, str]:
-    """A view of ``a`` in which every label stands for one axis."""
+    """A view of ``a`` in which each label names one axis."""
     k = 0
     while k < len(labels):
         again = labels.find(labels[k], k + 1)
@@ -81,8 +81,8 @@ def layout(text: str, arrays: list[Any], optimize: bool, result: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], optimize: bool) -> Any:
-    """The axes of the result, found by a sum over two elements along each axis of the operands.  Of these
-    are given the extents, negative where all elements are one, and their axes, the outermost first."""
+    """The axes of NumPy's result in memory, found by a sum of operands with two elements along each axis, of
+    the given extents (negative where all elements are one) and axes, the outermost first."""
     arrays = []
     for extents, places in corners:
         a = np.zeros([max(extents[k], 1) for k in places]).transpose(np.argsort(places))
@@ -91,8 +91,8 @@ def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], .
     return sorted(range(made.ndim), key=lambda k: -made.strides[k])
 
 
-def _laid(a: Any, result: str, wanted: str) -> Any:
-    """The same with its axes in memory as they are wanted."""
+def _in_memory_order(a: Any, result: str, wanted: str) -> Any:
+    """An array with the same elements and its axes in memory in the order ``wanted``."""
     turned = _order(a, result, wanted)
     if contiguous(turned.shape, strides_of(turned)):
         return a
@@ -104,7 +104,7 @@ def single(a: Any, labels: str, result: str, wanted: str) -> Any:
     a, labels = _distinct(a, labels)
     summed, left = _sum_out(a, labels, result)
     made = _order(summed, left, result)
-    return made if summed is a or len(result) < 2 else _laid(made, result, wanted)
+    return made if summed is a or len(result) < 2 else _in_memory_order(made, result, wanted)
 
 
 def _count(labels: str, sizes: dict[str, int]) -> int:
@@ -133,7 +133,7 @@ def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int
         right = _order(b, lb, stack + columns)
         right = right[(slice(None),) * len(stack) + (None,) * len(rows) + (Ellipsis,)]
         made = _order(np.multiply(left, right), every, result)
-        return _laid(made, result, wanted) if len(result) > 1 else made
+        return _in_memory_order(made, result, wanted) if len(result) > 1 else made
     head = tuple(sizes[c] for c in stack)
     m, n, p = _count(rows, sizes), _count(over, sizes), _count(columns, sizes)
     left = _order(a, la, stack + rows + over).reshape((*head, m, n))
@@ -143,4 +143,4 @@ def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int
     if not shape:
         return product.reshape(1)[0]
     made = _order(product.reshape(shape), stack + rows + columns, result)
-    return _laid(made, result, wanted) if len(shape) > 1 else made
+    return _in_memory_order(made, result, wanted) if len(shape) > 1 else made

@@ -1,4 +1,4 @@
-"""Covariances and correlations, as the operations that they are: recorded, and fused around the product."""
+"""Covariances and correlations as recorded operations, which are fused around the matrix product."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
         raise Unserved
     x = m if rowvar else m.transpose()
     if x.shape[0] < 2 or x.shape[1] <= lost:
-        raise Unserved  # NumPy drops axes of one element, and warns of what has no variance
+        raise Unserved  # NumPy drops axes of one element, and warns of variables without variance
     leave([m])
     if x.dtype != np.float64:
         x = x.astype(np.float64)

@@ -20,16 +20,16 @@ from .common import fresh, fresh_like
 from .registry import IMPLEMENTATIONS, Unserved, implements
 
 _FILLED = "biufc"
-# Bytes.  So many zeros are better left to the system until somebody touches them: they may be more than there
-# is memory, and to fill them costs more than can be saved.
+# Bytes from which on zeros are left to the system until they are touched: they may exceed the memory, and
+# filling them costs more than fusion saves.
 _UNTOUCHED = 1 << 28
-# Elements that NumPy makes at once: what was recorded before runs first, and needs memory before.
+# Elements of arrays that are made eagerly: pending recordings run first, since they need memory before.
 _MUCH = 1 << 20
-_ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes for which NumPy looks at our arrays as at its own
+_ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes with which NumPy converts sequences of wrapped arrays like plain ones
 
 
 def check_device(device: Any) -> None:
-    """Refuse a device that is not there, in NumPy's words."""
+    """Raise NumPy's error for a device that does not exist."""
     if device is not None and device not in DEVICES:
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
@@ -39,7 +39,7 @@ def _numpy(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _size(shape: Any) -> int:
-    """The elements of a shape of plain integers; -1 for anything odd."""
+    """The number of elements of a shape of Python integers; -1 for anything else."""
     if type(shape) is int:
         return shape
     if type(shape) is not tuple and type(shape) is not list:
@@ -53,7 +53,7 @@ def _size(shape: Any) -> int:
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    """A shape of plain integers and many elements; anything else is left to NumPy."""
+    """A shape of Python integers with many elements; `Unserved` for anything else."""
     if policy.eager(_size(shape)):
         raise Unserved
     return (shape,) if type(shape) is int else tuple(shape)
@@ -65,19 +65,19 @@ def _filled(shape: Any, dtype: Any, order: Any, value: Any) -> Any:
         raise Unserved
     result = fresh(_shape(shape), kind, order)
     if value is not None:
-        result[...] = _as(value, kind)
+        result[...] = _scalar(value, kind)
     return result
 
 
-def _as(value: Any, kind: np.dtype[Any]) -> Any:
-    """The scalar that fills an array of some dtype."""
+def _scalar(value: Any, kind: np.dtype[Any]) -> Any:
+    """The fill value as a scalar of the dtype."""
     one = np.empty((), kind)
     np.copyto(one, value, casting="unsafe")
     return one[()]
 
 
 def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
-    """Let ``like=`` an array of another library reach that library, and enter the function for ours."""
+    """Register a creation function; ``like=`` an array of another library calls that library's."""
     original = getattr(np, body.__name__)
 
     @wraps(body)
@@ -91,8 +91,8 @@ def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
     return create
 
 
-def _made(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
-    """What ``function`` of NumPy makes of a shape."""
+def _new_array(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
+    """A new array, as NumPy's ``function`` makes it of a shape."""
     if _size(shape) > 0 and policy.eager(_size(shape)):
         return wrap(function(shape, dtype, order))
     try:
@@ -105,7 +105,7 @@ def _made(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
 def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of uninitialised memory; see `numpy.empty`."""
     check_device(device)
-    return _made(np.empty, None, shape, dtype, order)
+    return _new_array(np.empty, None, shape, dtype, order)
 
 
 @_creates
@@ -114,14 +114,14 @@ def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None
     check_device(device)
     if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and communicator() is None:
         return _numpy(np.zeros, shape, dtype, order)
-    return _made(np.zeros, 0, shape, dtype, order)
+    return _new_array(np.zeros, 0, shape, dtype, order)
 
 
 @_creates
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of ones; see `numpy.ones`."""
     check_device(device)
-    return _made(np.ones, 1, shape, dtype, order)
+    return _new_array(np.ones, 1, shape, dtype, order)
 
 
 @_creates
@@ -149,7 +149,7 @@ def eye(
     if _size(shape) >= _MUCH and communicator() is None and type(k) is int and order == "C":
         kind = np.dtype(dtype)
         if kind.kind in _FILLED:
-            evaluate()  # which may leave memory that serves for this
+            evaluate()  # their memory may be reused here
             made = memory.zeros(shape, kind)
             rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))
             made[rows, rows + k] = 1
@@ -166,7 +166,7 @@ def _like(a: Any, dtype: Any, order: Any, shape: Any, device: Any, value: Any) -
         raise Unserved
     result = fresh_like(a, kind, _shape(a.shape if shape is None else shape), order)
     if value is not None:
-        result[...] = _as(value, kind)
+        result[...] = _scalar(value, kind)
     return result
 
 
@@ -207,7 +207,7 @@ def full_like(
 
 
 def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
-    """What NumPy makes of ``a`` (of its memory, if wrapped), wrapped; ``a`` itself if that is it."""
+    """NumPy's conversion of ``a``, wrapped; ``a`` itself if nothing is to be converted."""
     if isinstance(a, (list, tuple)) and kwargs.get("copy") is not False and _stacks(a):
         return array(np.stack(a), kwargs.get("dtype"), ndmin=kwargs.get("ndmin", 0))
     plain = unwrap(a) if type(a) is ndarray else a
@@ -215,23 +215,23 @@ def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
         result = function(plain, **kwargs)
         looked = not isinstance(a, (list, tuple)) or result.dtype.char in _ALIKE
     except (TypeError, ValueError):
-        if _opened(a) is a:
+        if _with_plain(a) is a:
             raise
         looked = False
-    if not looked and _opened(a) is not a:
-        result = function(_opened(a), **kwargs)
+    if not looked and _with_plain(a) is not a:
+        result = function(_with_plain(a), **kwargs)
     if result is plain:
         return wrap(a) if type(a) is np.ndarray else a
     return wrap(result) if type(result) is np.ndarray else result
 
 
 def _stacks(values: Sequence[Any]) -> bool:
-    """Are these arrays in blocks, of one shape?"""
+    """Whether these are distributed arrays of one shape."""
     return bool(values) and all(map(is_distributed, values)) and len({v.shape for v in values}) == 1
 
 
-def _opened(value: Any, seen: dict[int, Any] | None = None) -> Any:
-    """``value`` with the wrapped arrays in sequences made plain; itself if there are none."""
+def _with_plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
+    """``value`` with plain arrays for the wrapped ones in sequences; itself if there are none."""
     kind = type(value)
     if kind is ndarray:
         return unwrap(value)
@@ -239,8 +239,8 @@ def _opened(value: Any, seen: dict[int, Any] | None = None) -> Any:
         return value
     seen = {} if seen is None else seen
     if id(value) not in seen:
-        seen[id(value)] = value  # for a sequence that contains itself
-        inner = [_opened(v, seen) for v in value]
+        seen[id(value)] = value  # a sequence may contain itself
+        inner = [_with_plain(v, seen) for v in value]
         if any(p is not v for p, v in zip(inner, value, strict=True)):
             seen[id(value)] = kind(inner)
     return seen[id(value)]

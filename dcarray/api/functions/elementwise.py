@@ -1,4 +1,4 @@
-"""Functions of one element at a time that are no ufuncs."""
+"""Element-wise functions that are no ufuncs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
 
 
 def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Python integers beyond the range of an integer array are no bounds at all."""
+    """The bounds of a clip, without Python integers beyond the range of the array's integer dtype."""
     if a.dtype.kind in "iu":
         limits = np.iinfo(a.dtype)
         if type(low) is int and low <= limits.min:
@@ -41,7 +41,7 @@ def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _number(bound: Any) -> bool:
-    """A bound known to be one value, and not NaN?"""
+    """Whether a bound is one value that is known and not NaN."""
     if is_wrapped(bound) or np.ndim(bound):
         return False
     return builtins.bool(bound == bound)
@@ -75,21 +75,21 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     try:
         np.broadcast_shapes(*(v.shape for v in (a, low, high) if is_array(v)))
     except ValueError:
-        raise Unserved from None  # of which NumPy names all shapes
+        raise Unserved from None  # NumPy's error names all shapes
     if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
         raise Unserved
     leave([v for v in (a, low, high, out) if is_wrapped(v) and v._small is None])
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
     if dtype.kind != "f":
         return minimum(maximum(a, low), high, out=out)
-    # each is used twice, and what is too large for the dtype is warned of once
+    # each is used twice, but NumPy warns once of a value too large for the dtype
     low, high = (dtype.type(v) if type(v) is float else v for v in (low, high))
     if _number(low) and _number(high):
-        # NumPy's way with constant bounds: what is equal to one (a zero of the other sign) stays
+        # NumPy with constant bounds: an element equal to one (a zero of the other sign) stays
         x = elementwise("where", (a < low, low, a))
         x = elementwise("where", (x > high, high, x))
     else:
-        # and with arrays: what is equal gives the bound; NaNs on either side stay
+        # and with arrays: an equal element becomes the bound; NaNs of both stay
         x = elementwise("where", ((a > low) | (a != a), a, low))
         x = elementwise("where", ((x < high) | (x != x), x, high))
     if out is None:
@@ -163,13 +163,13 @@ def isneginf(x: Any, out: Any = None) -> Any:
 
 @implements(np.iscomplexobj, views=True)
 def iscomplexobj(x: Any) -> bool:
-    """Has the array a complex dtype?"""
+    """Whether the dtype is complex."""
     return bool(x.dtype.kind == "c")
 
 
 @implements(np.isrealobj, views=True)
 def isrealobj(x: Any) -> bool:
-    """Has the array a dtype that is not complex?"""
+    """Whether the dtype is not complex."""
     return bool(x.dtype.kind != "c")
 
 
@@ -227,13 +227,13 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    """Do two arrays agree within a tolerance, everywhere?"""
+    """Whether two arrays agree within a tolerance in all elements."""
     return builtins.bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
-    """Have two arrays the same shape and elements?"""
+    """Whether two arrays have the same shape and elements."""
     a1, a2 = operand(a1), operand(a2)
     if a1.shape != a2.shape:
         return False
@@ -247,7 +247,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
 
 @implements(np.array_equiv)
 def array_equiv(a1: Any, a2: Any) -> bool:
-    """Are two arrays equal once they are broadcast against each other?"""
+    """Whether two arrays are equal after broadcasting."""
     a1, a2 = operand(a1), operand(a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
@@ -297,7 +297,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if x.dtype.kind != "f":
         return x.copy() if copy else x
     if copy and 0 in strides_of(x):
-        x = x.astype(x.dtype)  # in the order of NumPy's copy of what is repeated
+        x = x.astype(x.dtype)  # in the memory order of NumPy's copy
     info = np.finfo(x.dtype)
     posinf = info.max if posinf is None else posinf
     neginf = info.min if neginf is None else neginf
@@ -358,7 +358,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
             raise Unserved
     else:
         one = np.empty((), dst.dtype)
-        np.copyto(one, source, casting=casting)  # raises what is to be raised
+        np.copyto(one, source, casting=casting)  # NumPy raises the error
         source = one[()]
     if where is True:
         dst[...] = source
@@ -367,11 +367,11 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 
 
 def _copied_where(dst: Any, source: Any, mask: Any) -> bool:
-    """``np.copyto(dst, source, where=mask)`` of what may be cast, recorded; False if it is not for that."""
+    """Record ``np.copyto(dst, source, where=mask)``; False if it cannot be recorded."""
     if dst._small is not None or not is_array(mask) or mask.dtype != np.bool_:
         return False
     if not np.can_cast(source.dtype, dst.dtype, "safe"):
-        return False  # what is not chosen might raise floating-point exceptions in a cast
+        return False  # elements that are not selected might raise floating-point exceptions in a cast
     try:
         fits = np.broadcast_shapes(dst.shape, source.shape, mask.shape) == dst.shape
     except ValueError:
@@ -381,7 +381,7 @@ def _copied_where(dst: Any, source: Any, mask: Any) -> bool:
 
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    """Set elements that a mask chooses to a value."""
+    """Set elements that a mask selects to a value."""
     single = type(values) in _PYTHON or isinstance(values, np.generic)
     if not is_wrapped(a) or a._small is not None or not single:
         raise Unserved

@@ -1,4 +1,4 @@
-"""Any NumPy function on wrapped arrays: run NumPy on their memory, wrap what comes back, and say so."""
+"""The fallback for NumPy functions: run NumPy on the memory, wrap the results, and note it for the report."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ Function = Callable[..., Any]
 
 
 def name_of(function: Function) -> str:
-    """The name that a user would write, such as ``numpy.linalg.svd``."""
+    """The qualified name of a function, such as ``numpy.linalg.svd``."""
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module}.{getattr(function, '__name__', str(function))}"
 
 
 class _Boundary:
-    """The way of arguments into NumPy and of results back, for one call."""
+    """The conversion of arguments to plain arrays and of results to wrapped ones, for one call."""
 
     __slots__ = ("bytes", "foreign", "given", "plain")
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.foreign: np.dtype[Any] | None = None  # a dtype met that does not compile
+        self.foreign: np.dtype[Any] | None = None  # a dtype among the arguments that does not compile
         self.given: dict[int, tuple[Any, ndarray]] = {}
-        self.plain: list[Any] = []  # who owns the memory of the plain arrays among the arguments
+        self.plain: list[Any] = []  # the owners of the memory of plain arrays among the arguments
 
     def into(self, value: Any) -> Any:
         """``value`` with every wrapped array replaced by its memory."""
@@ -60,7 +60,7 @@ class _Boundary:
         if kind is np.ndarray:
             self.plain.append(owner(value))
             return value
-        if kind is tuple or kind is list:  # the same one, if it can be: NumPy may write into it
+        if kind is tuple or kind is list:  # the same one where possible: NumPy may write to it
             inner = [self.into(v) for v in value]
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
@@ -72,7 +72,7 @@ class _Boundary:
         return value
 
     def look(self, values: Iterable[Any]) -> None:
-        """Remember who owns the plain arrays among these values."""
+        """Note the owners of the plain arrays among these values."""
         for value in values:
             if type(value) is np.ndarray:
                 self.plain.append(owner(value))
@@ -82,7 +82,7 @@ class _Boundary:
     def back(self, value: Any) -> Any:
         """``value`` with every plain array wrapped; an array that was passed in comes back as itself.
 
-        A view of a plain argument stays plain: who owns its memory may write at any time.
+        A view of a plain argument stays plain, since its owner may write at any time.
         """
         kind = type(value)
         if kind is np.ndarray:
@@ -94,7 +94,7 @@ class _Boundary:
                 return value
             for plain, x in self.given.values():
                 if x._small is not None and owner(plain) is own:
-                    return x._derive(value)  # small, as all that is of its memory
+                    return x._derive(value)  # small, like all handles on its memory
             self.bytes += value.nbytes
             return wrap(value)
         if kind is tuple or kind is list:
@@ -109,21 +109,21 @@ class _Boundary:
 
 _new = object.__new__
 _array = np.ndarray
-SEQUENCES = (list, tuple, deque, UserList)  # NumPy looks into all; what it does not, it leaves to us again
-# The types of what is no array, holds none, and is no view of one's memory.
+SEQUENCES = (list, tuple, deque, UserList)  # NumPy converts these; others it dispatches to us again
+# Types of values that are no arrays, hold none, and share no memory with one.
 _LEAVES = frozenset(
     {bool, int, float, complex, str, bytes, type, type(None), type(...), type(np._NoValue)}
     | {kind for kind in np.sctypeDict.values() if kind not in (np.object_, np.void)}
     | {kind for kind in vars(np.dtypes).values() if isinstance(kind, type)}
 )
 _LONGEST = 60.0  # seconds
-_SMALL = 1 << 14  # elements; larger results are looked at before they count as small
+_SMALL = 1 << 14  # elements; larger results may have to be large
 NOT_SMALL: Any = object()
 _leaves = _LEAVES.issuperset
 
 
-def _plainly(values: Collection[Any]) -> bool:
-    """Are there surely no arrays among these values?"""
+def _known_plain(values: Collection[Any]) -> bool:
+    """Whether these values are known to contain no arrays."""
     if _leaves(map(type, values)):
         return True
     for value in values:
@@ -135,8 +135,8 @@ def _plainly(values: Collection[Any]) -> bool:
 
 
 def bare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Are there surely no arrays among the arguments, so that nothing is to be done about them?"""
-    return _plainly(args) and (not kwargs or _plainly(kwargs.values()))
+    """Whether the arguments are known to contain no arrays, and need no conversion."""
+    return _known_plain(args) and (not kwargs or _known_plain(kwargs.values()))
 
 
 def _small_arguments(values: Any) -> list[Any] | None:
@@ -158,7 +158,7 @@ def _small_arguments(values: Any) -> list[Any] | None:
 
 
 def _rebuilt(value: Any, kind: type, inner: list[Any]) -> Any:
-    """A sequence with other elements; one of the user's own kind as it is, if the elements are the same."""
+    """A sequence with other elements; itself if none differs and it is of the user's own type."""
     if kind is tuple:
         return tuple(inner)
     return value if kind is not list and all(a is b for a, b in zip(inner, value, strict=True)) else inner
@@ -207,7 +207,7 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             foreign = foreign or type(value) is not ndarray
             fresh = p
     if foreign:
-        return result  # of memory that its owner may write at any time
+        return result  # its owner may write to the memory at any time
     if type(fresh) is not _array or fresh.size >= _SMALL or result.dtype.char not in COMPILED:
         return wrap(result)
     x = _new(ndarray)
@@ -227,11 +227,11 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
         name += f" of {text_of(way.foreign)}"
     served = served_by_numpy(function)
     if served:
-        # of larger ones memory is kept meanwhile
+        # for larger ones memory is kept during the call
         learn([x for _, x in way.given.values()], always=not tried and way.bytes < POOLED)
     if current().strict and not served:
         if tried:
-            function(*plain, **named)  # a bad call is answered by NumPy's own error
+            function(*plain, **named)  # NumPy raises the error of a bad call
         raise StrictError(name, where)
     result = way.back(_called(function, plain, named, way.bytes))
     note(name, way.bytes, "numpy" if served else "fallback", where)
@@ -239,8 +239,8 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
 
 
 def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
-    """The call in NumPy.  What goes through large arrays in parts makes and drops temporaries for each; their
-    memory is kept for the next ones meanwhile."""
+    """Call a function of NumPy.  Functions that process large arrays in parts make and drop temporaries for
+    each: during the call their memory is kept for the next ones."""
     session().relieve()
     if nbytes < POOLED or not eager_period.begin(_LONGEST):
         return function(*plain, **named)
@@ -251,7 +251,7 @@ def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes:
 
 
 def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run ``function`` in NumPy because that is the best way, as for small arrays.
+    """Run ``function`` in NumPy where that is intended, as for small arrays.
 
     Only a dtype that does not compile is reported.
 
@@ -282,7 +282,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     args, kwargs
         Its arguments; wrapped arrays may stand in sequences and dictionaries, at any depth.
     tried : bool
-        There is an implementation, which did not serve this call; the call may be a bad one.
+        Whether an implementation has refused this call, which may be a bad one.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     Raises
     ------
     StrictError
-        If ``strict`` is on and a lowering is missing.
+        If the option ``strict`` is on and the call has no compiled form.
     """
     if communicator() is not None:
         result = try_call(function, args, kwargs)

@@ -18,11 +18,11 @@ from dcarray.tiering import policy
 from .common import plain
 from .registry import Pending, Unserved, implements
 
-_MOST_BINS = 4096  # each block of elements counts in as many of its own
-_SECONDS = 1e-8  # that NumPy needs for an element
-_COARSE = 2.0**-40  # width of a bin by the size of the edges, below which rounding might matter
-_SMALL = 1e-280  # edges that are smaller count as such
-_WORK = 5  # of counting an element, in units of the scheduler's
+_MOST_BINS = 4096  # each block of elements has as many counters of its own
+_SECONDS = 1e-8  # seconds that NumPy needs for an element
+_COARSE = 2.0**-40  # width of a bin relative to the edges, below which rounding might matter
+_SMALL = 1e-280  # smaller edges count as this size
+_WORK = 5  # cost of counting an element, in the scheduler's units
 
 
 _COUNTS, _WEIGHTS = (Compiled("histogram", "histogram", weighted) for weighted in (False, True))
@@ -41,7 +41,7 @@ def _edges(a: Any, bins: int, limits: Any) -> Any:
 
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """How many elements lie in each of some intervals."""
+    """The numbers of elements in intervals."""
     wrong = type(a) is not ndarray or a.dtype != np.float64 or policy.eager(a.size, policy.PASS)
     if (
         wrong
@@ -79,7 +79,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 
 
 def _regular(edges: Any) -> bool:
-    """Whether the routine's edges are these, and its guess, like NumPy's, is at most one bin off."""
+    """Whether the routine computes these edges, and its first bin, like NumPy's, is at most one off."""
     first, last, bins = edges[0], edges[-1], len(edges) - 1
     step = (last - first) / bins
     apart = step > _COARSE * max(abs(first), abs(last), _SMALL)

@@ -12,7 +12,7 @@ from dcarray.core.processes import communicator
 from dcarray.recording.recorder import elementwise
 from dcarray.tiering import policy
 
-from .common import at_hand, axis_of, broadcast, diagonal_view, fresh, operand
+from .common import axis_of, broadcast, diagonal_view, eager_arrays, fresh, operand
 from .registry import Unserved, implements
 from .triangles import TRIL, TRIU
 
@@ -34,7 +34,7 @@ def _on_diagonal(v: Any, k: int) -> Any:
     n = v.shape[0] + abs(k)
     result = fresh((n, n), v.dtype)
     result[...] = 0
-    if is_distributed(result):  # which have no other shape
+    if is_distributed(result):  # they have one shape only
         row = np.arange(v.shape[0])
         result[row + max(-k, 0), row + max(k, 0)] = v
         return result
@@ -66,7 +66,7 @@ def diagflat(v: Any, k: Any = 0) -> Any:
 def _triangle(m: Any, k: Any, lower: bool) -> Any:
     few = type(m) is ndarray and type(k) is int and policy.eager(m.size, policy.PASS)
     if few and communicator() is None:
-        plain = at_hand(m)  # rows are copied and cleared: nothing is won by recording that
+        plain = eager_arrays(m)  # rows are copied and cleared: recording gains nothing
         if plain is not None:
             return wrap(TRIL(plain[0], k) if lower else TRIU(plain[0], k + 1))
     m = operand(m)
@@ -122,6 +122,6 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
             return a
         if type(a) is ndarray:
             return broadcast(a, shape)
-        return np.broadcast_arrays(a, np.broadcast_to(False, shape))[0]  # a plain one stays plain
+        return np.broadcast_arrays(a, np.broadcast_to(False, shape))[0]  # a plain array stays plain
 
     return tuple(map(one, arrays))

@@ -1,4 +1,4 @@
-"""Joining, repeating, rolling and padding: functions that write their elements into fresh memory."""
+"""Joining, repeating, rolling and padding: functions that copy elements to new memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
 
 
 def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Any:
-    """A wrapped array with its axes in that order in memory, the outermost first."""
+    """A new wrapped array with its axes in this order in memory, the outermost first."""
     if order is None:
         return fresh(shape, dtype)
     return fresh(tuple([shape[k] for k in order]), dtype).transpose(np.argsort(order).tolist())
@@ -117,7 +117,7 @@ def column_stack(tup: Any) -> Any:
 
 
 def _depth(arrays: Any) -> int:
-    """How deep the lists are nested, the same everywhere."""
+    """The depth of nested lists, which has to be the same everywhere."""
     if type(arrays) is not list:
         return 0
     depths = {_depth(a) for a in arrays}
@@ -149,7 +149,7 @@ def block(arrays: Any) -> Any:
 
 # ---- repeating, rolling, padding --------------------------------------------------------------------
 def _stays_small(a: Any, times: int) -> bool:
-    """Is an array small, and will be when it is repeated so many times?"""
+    """Whether an array is small, and stays small when it is repeated this many times."""
     return a._small is not None and policy.eager(a.size * times)
 
 
@@ -214,7 +214,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     if policy.eager_call(a.size, (a,)):
         raise Pending
     result = fresh_like(a)
-    parts = _turned_round(a.shape, shifts)
+    parts = _roll_pieces(a.shape, shifts)
     if result._small is None and a._small is None and copied(result, a, parts):
         return result
     for shape, into, out in parts:
@@ -227,8 +227,8 @@ def _whole(shift: Any) -> bool:
 
 
 @lru_cache(1024)
-def _turned_round(shape: tuple[int, ...], shifts: tuple[int, ...]) -> tuple[Part, ...]:
-    """What goes where: every axis that moves is cut in two."""
+def _roll_pieces(shape: tuple[int, ...], shifts: tuple[int, ...]) -> tuple[Part, ...]:
+    """Pairs of target and source keys of a roll: each axis that moves is cut in two."""
     pieces: list[Part] = [((), (), ())]
     for k, (n, s) in enumerate(zip(shape, shifts, strict=True)):
         cuts = [(n - s, s, 0), (s, 0, n - s)] if s else [(n, 0, 0)]
@@ -291,7 +291,7 @@ def _converted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray
     Raises
     ------
     Unserved
-        If NumPy has something to say of it.
+        If NumPy warns of the conversion, or refuses it.
     """
     with np.errstate(all="ignore"):
         made = values.astype(dtype)
@@ -302,7 +302,7 @@ def _converted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray
 
 
 def _border(x: Any, axis: int, n: int, lo: int, hi: int, mode: str, values: tuple[Any, Any]) -> None:
-    """Fill ``lo`` and ``hi`` elements around the ``n`` that are there along ``axis``."""
+    """Fill ``lo`` elements before and ``hi`` after the ``n`` elements along ``axis``."""
 
     def at(start: int, stop: int, step: int = 1) -> Any:
         return x[plain_key(x.ndim, axis, slice(start, stop))][

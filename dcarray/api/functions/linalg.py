@@ -1,4 +1,4 @@
-"""Products of arrays, and the norms; factorisations are LAPACK's, through NumPy."""
+"""Products of arrays, and norms; NumPy calls LAPACK for factorisations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dcarray.tiering import policy
 
 from .common import (
     add,
-    at_hand,
     axis_of,
+    eager_arrays,
     expand,
     in_c_order,
     is_array,
@@ -33,7 +33,7 @@ from .registry import Unserved, implements, leave
 
 _NUMBERS = "biufc"
 _BLAS = "fdFD"
-_dot: Any = np.dot  # under whose name NumPy warns of all the products that it makes with it
+_dot: Any = np.dot  # NumPy's warnings name it for all products that use it
 
 
 def _pair(a: Any, b: Any) -> tuple[Any, Any]:
@@ -45,7 +45,7 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any]:
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """The product over the last axis of ``a`` and the last but one of ``b``."""
+    """The product over the last axis of ``a`` and the last but one axis of ``b``."""
     if out is not None and not is_wrapped(out):
         raise Unserved
     a, b = _pair(a, b)
@@ -91,7 +91,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     a, b = a.reshape(-1), b.reshape(-1)
     if a.shape != b.shape:
         raise Unserved
-    plain = at_hand(a, b) if a.dtype == b.dtype and a.dtype.char in _BLAS else None
+    plain = eager_arrays(a, b) if a.dtype == b.dtype and a.dtype.char in _BLAS else None
     if plain is not None:
         return np.vdot(*plain)
     return matmul(np.conjugate(a) if a.dtype.kind == "c" else a, b)
@@ -117,7 +117,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of two vectors."""
     a, b = operand(a).reshape(-1)[:, None], operand(b).reshape(-1)[None, :]
     if not policy.eager(a.size * b.size) and (out is None or is_wrapped(out)):
-        return elementwise("multiply", (a, b), out=out)  # the result is large where both are small
+        return elementwise("multiply", (a, b), out=out)  # two small operands may have a large result
     return np.multiply(a, b, out)
 
 
@@ -185,7 +185,7 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
     arrays = [operand(a) for a in operands]
     if len(arrays) not in (1, 2) or any(a.dtype.kind not in "iufc" for a in arrays):
         raise Unserved
-    if communicator() is not None:  # NumPy would take the elements one by one, too
+    if communicator() is not None:  # NumPy multiplies the elements one by one, too
         common = np.result_type(*(a.dtype for a in arrays))
         arrays = [a.astype(common, copy=False) for a in arrays]
     if len({a.dtype for a in arrays}) != 1 or arrays[0].dtype == np.float16:
@@ -195,10 +195,10 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
     for axes, a in zip(labels, arrays, strict=True):
         for label, n in zip(axes, a.shape, strict=True):
             if sizes.setdefault(label, n) != n:
-                raise Unserved  # also axes of length 1 that broadcast
+                raise Unserved  # axes of length 1 may broadcast
     if len(labels) == 2 and labels[0] == labels[1] and len(result) < len(labels[0]):  # a sum, in one pass
         leave([x for x in arrays if x._small is None])
-    # ranks keep what they have in blocks, in whose order it is
+    # distributed arrays stay distributed, in any memory order
     wanted = layout(text, arrays, optimize, result) if communicator() is None else result
     if len(arrays) == 1:
         return single(arrays[0], labels[0], result, wanted)
@@ -210,7 +210,7 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
 # ---- numpy.linalg -----------------------------------------------------------------------------------
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors, or Frobenius' of everything."""
+    """The norm of vectors, or the Frobenius norm."""
     x = operand(x)
     if x.dtype.kind not in "iufc" or x.dtype == np.float16 or type(keepdims) is not bool or not x.size:
         raise Unserved
@@ -225,8 +225,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     elif type(axis) is not int or ord == "fro":
         raise Unserved
     if ord is None or ord == 2:
-        # one pass by BLAS with a result at once: nothing is won by recording
-        plain = at_hand(x) if x.dtype.char in _BLAS and type(axis) is tuple else None
+        # one pass by BLAS with an immediate result: recording gains nothing
+        plain = eager_arrays(x) if x.dtype.char in _BLAS and type(axis) is tuple else None
         if plain is not None and plain[0].flags.forc:
             return np.linalg.norm(plain[0], axis=None, keepdims=keepdims)
         warned_as = "dot" if type(axis) is tuple else None  # one product in NumPy, or a product and a sum

@@ -126,7 +126,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any
 
 
 def at_least(ndim: int, arrays: tuple[Any, ...]) -> Any:
-    """Views with this many axes at least; one of them, or a tuple of several."""
+    """Views with at least this many axes; of one array the view, of several a tuple."""
     results = []
     for a in arrays:
         a = operand(a)

@@ -1,7 +1,7 @@
-"""Every public name of NumPy: ours where there is one, NumPy's function with wrapped results, or
-NumPy's own object (constants, dtypes, error states).
+"""The public names of NumPy in this package: implementations, NumPy's functions with wrapped results, or
+NumPy's own objects (constants, dtypes, error states).
 
-Names are made when first used, so that the import stays quick.
+They are made when first used, which keeps the import fast.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DISPATCHER = type(np.sum)
 class Ufunc:
     """A ufunc whose results are wrapped even where no argument is.
 
-    It stands for NumPy's: attributes, methods, comparisons and ``isinstance`` are those of the original.
+    It replaces NumPy's: attributes, methods, comparisons and ``isinstance`` are those of the original.
     """
 
     __slots__ = ("_outer", "_reduce", "_reduceat", "_ufunc")
@@ -47,7 +47,7 @@ class Ufunc:
     def __init__(self, ufunc: np.ufunc) -> None:
         self._ufunc = ufunc
         self._reduce, self._reduceat = ufunc.reduce, ufunc.reduceat
-        self._outer = (ufunc.outer, 2)  # which may make much of two small arrays
+        self._outer = (ufunc.outer, 2)  # two small arrays may have a large result
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -57,11 +57,11 @@ class Ufunc:
         result = self._ufunc(*args, **kwargs)
         if type(result) is ndarray:
             return result
-        return fallback.wrapped(_as_asked(result, kwargs), args, kwargs)
+        return fallback.wrapped(_as_arrays(result, kwargs), args, kwargs)
 
     def reduce(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.reduce`."""
-        return fallback.wrapped(_as_asked(self._ufunc.reduce(*args, **kwargs), kwargs), args, kwargs)
+        return fallback.wrapped(_as_arrays(self._ufunc.reduce(*args, **kwargs), kwargs), args, kwargs)
 
     def accumulate(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.accumulate`."""
@@ -92,19 +92,19 @@ class Ufunc:
 
 
 shorten_calls(Ufunc, "_ufunc")
-for _name in ("reduce", "reduceat", "outer"):  # scans of large arrays are better recorded, with what follows
+for _name in ("reduce", "reduceat", "outer"):  # scans of large arrays are recorded, to be fused
     shorten_calls(Ufunc, f"_{_name}", _name)
-# Their documentation is that of NumPy's.
+# Their docstrings are NumPy's.
 Ufunc.__doc__ = property(lambda self: self._ufunc.__doc__)  # type: ignore[assignment]
 
 
-def _as_asked(result: Any, kwargs: dict[str, Any]) -> Any:
-    """The results as arrays, those without axes too, if ``out=...`` asks for it.  NumPy does not tell
-    other arrays that it was asked."""
+def _as_arrays(result: Any, kwargs: dict[str, Any]) -> Any:
+    """The results, with ``out=...`` as arrays even without axes.  NumPy does not pass this argument on in
+    its dispatch."""
     if not kwargs or kwargs.get("out") is not Ellipsis:
         return result
     if type(result) is tuple:
-        return tuple(_as_asked(r, kwargs) for r in result)
+        return tuple(_as_arrays(r, kwargs) for r in result)
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 
@@ -113,12 +113,12 @@ def _named(name: str) -> Any:
 
 
 def reduced(function: Any) -> tuple[Any, tuple[str, str]]:
-    """How a function of our namespaces, or a method, is pickled: by where it is.
+    """The pickle of a function of this package's namespaces, or of a method: its module and name.
 
     Raises
     ------
     pickle.PicklingError
-        If it is not found there.
+        If the name leads to something else.
     """
     name = function.__qualname__ if function.__name__ in vars(ndarray) else function.__name__
     place = str(function.__module__).replace("numpy", "dcarray", 1)
@@ -134,7 +134,7 @@ def _member(module: str, name: str) -> Any:
 
 
 class _Builtin:
-    """A function that does not become a method as an attribute of a class, as NumPy's built-in ones."""
+    """A function that does not become a method as an attribute of a class, like NumPy's built-in ones."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
@@ -151,7 +151,7 @@ class _Builtin:
 
 
 class _Indexer:
-    """``r_``, ``c_``, ``mgrid`` and ``ogrid``: made by indexing."""
+    """``r_``, ``c_``, ``mgrid`` and ``ogrid``, which are called by indexing."""
 
     __slots__ = ("__dict__", "_get")
 
@@ -182,13 +182,13 @@ class vectorize(np.vectorize):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function element by element."""
-        if not hasattr(self, "pyfunc") or self.pyfunc is NOTHING:  # still decorating
+        if not hasattr(self, "pyfunc") or self.pyfunc is NOTHING:  # used as a decorator with arguments
             return super().__call__(*args, **kwargs)
         return fallback.direct(super().__call__, args, kwargs)
 
 
 def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
-    """A function that finds wrapped arrays by itself."""
+    """A function of NumPy that dispatches on wrapped arrays, with wrapped results."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -200,8 +200,8 @@ def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., 
 
 
 def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
-    """A function that would take wrapped arrays for sequences; where it has a place among ours, it is pickled
-    by that."""
+    """A function of NumPy without dispatch, called with plain arrays; pickled by the module ``place``, if
+    given."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -222,7 +222,7 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
 
 @cache
 def _counterpart(value: Any, place: str) -> Any:
-    """What a function or a ufunc of NumPy is in a namespace of ours, the same for all of its names."""
+    """The counterpart of a function or ufunc of NumPy, one object for all of its names."""
     if type(value) is np.ufunc:
         return Ufunc(value)
     if type(value) is _DISPATCHER:
@@ -232,7 +232,7 @@ def _counterpart(value: Any, place: str) -> Any:
     return value
 
 
-def _ours(value: Any, place: str) -> Any:
+def _counterpart_of(value: Any, place: str) -> Any:
     """The counterpart of a public object of NumPy."""
     return _counterpart(value, place) if callable(value) and not isinstance(value, type) else value
 
@@ -243,11 +243,11 @@ def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     Parameters
     ----------
     name : str
-        Of NumPy's module.
+        The name of NumPy's module.
     """
 
     def find(attribute: str) -> Any:
-        if attribute == "__path__":  # a module, even where NumPy has a package
+        if attribute == "__path__":  # this is a module, NumPy's may be a package
             raise AttributeError(attribute)
         if attribute in STANDARD.get(name, ()):
             return STANDARD[name][attribute]
@@ -255,14 +255,14 @@ def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         if attribute.startswith("_"):
             return value
         place = f"dcarray.{name}"
-        value = sys.modules[place].__dict__[attribute] = _ours(value, place)
+        value = sys.modules[place].__dict__[attribute] = _counterpart_of(value, place)
         return value
 
     return find, lambda: dir(getattr(np, name))
 
 
 def lookup(name: str) -> Any:
-    """The object behind a public name of NumPy.
+    """Return the object of a public name of NumPy.
 
     Parameters
     ----------
@@ -294,21 +294,21 @@ def lookup(name: str) -> Any:
         value = getattr(np, name)
     except AttributeError:
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}") from None
-    ours = _ours(value, "dcarray")
+    ours = _counterpart_of(value, "dcarray")
     if name in ("arange", "linspace"):
         ours = _spaced(name, ours)
     return made_small(value, _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours)
 
 
 def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """`arange` or `linspace`, whose large results lie in blocks where there are ranks."""
+    """`arange` or `linspace`, whose large results are distributed where there are several ranks."""
 
     @wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
         found = None if kwargs or communicator() is None else backend().distributed_range(name, args)
         return plain(*args, **kwargs) if found is None else found
 
-    call.__module__ = "dcarray"  # where it is pickled by its name
+    call.__module__ = "dcarray"  # it is pickled by this module and its name
     return call
 
 

@@ -1,4 +1,4 @@
-"""What small arrays take straight to NumPy: the functions that are served, and most methods."""
+"""Direct calls of NumPy for small arrays: which functions and methods the C module passes on."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ diagonal dot fill flatten item max mean min nonzero partition prod ravel repeat 
 sort squeeze std sum swapaxes take tolist trace transpose var
 """
 
-# What may make large arrays of small ones, and of how many: each element of one with each of another, and as
-# often as the numbers among the arguments say.  Or of none: a square (`like` is what calls us).
+# Functions that may make large arrays of small ones, and of how many: outer products, and repetitions by the
+# numbers among the arguments.  Or of none: a square (`like` calls these functions).
 _GROWING: dict[Any, int] = {np.outer: 2, np.repeat: 1, np.tile: 1, np.eye: -1, np.identity: -1, np.tri: -1}
-# What looks at no more of an array than its shape and dtype, and gives no array.
+# Functions that read only the shape and dtype of an array, and return no array.
 _SHAPES = "shape ndim size result_type iscomplexobj isrealobj"
-# What gives views of its arguments, or no arrays at all; of memory in C's order alone; and of matrices alone.
+# Functions that return views or no arrays: of any memory, of memory in C order only, and of matrices only.
 _VIEWS = """
 transpose moveaxis swapaxes rollaxis squeeze expand_dims atleast_1d atleast_2d atleast_3d flip fliplr flipud
 rot90 diagonal real broadcast_to broadcast_arrays split array_split hsplit vsplit dsplit matrix_transpose
@@ -40,9 +40,9 @@ _METHODS_THAT_VIEW = "swapaxes transpose squeeze diagonal item"
 
 
 def viewing() -> dict[Any, bool | None]:
-    """The functions and names of methods that NumPy does at once on large arrays on which nothing is pending,
-    and whether these must lie in C's order, or None if they must be matrices; none where several ranks may
-    have to record the same."""
+    """The functions and names of methods that are eager also on large arrays on which nothing is pending, and
+    whether these must be in C order (None: must be matrices).  Empty where there are several ranks, which
+    have to record the same calls."""
     if launched():
         return {}
     found: dict[Any, bool | None] = {}
@@ -57,7 +57,7 @@ def functions() -> frozenset[Any]:
     """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one."""
     found: set[Any] = set()
     for module in _MODULES:
-        for value in vars(module).values():  # to ask for an attribute may import a module
+        for value in vars(module).values():  # an attribute access may import a module
             if not hasattr(value, "_implementation"):
                 continue
             if value in IMPLEMENTATIONS or served_by_numpy(value):
@@ -66,30 +66,30 @@ def functions() -> frozenset[Any]:
 
 
 def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of ours that goes straight to NumPy's with small arrays, if NumPy's is one of those."""
+    """The wrapper of a NumPy function that calls it directly with small arrays, if it is in `functions`."""
     return slow
 
 
 def shorten_calls(cls: type, name: str, method: str = "__call__") -> None:
-    """Let calls of instances, which hold a function of NumPy's as ``name``, go straight to it likewise, or
-    those of this method of theirs."""
+    """Let calls of instances, or of one method, call the NumPy function in the slot ``name`` directly with
+    small arrays."""
 
 
 def made_small(function: Any, slow: Any) -> Any:
-    """A function of ours that makes arrays, and goes straight to NumPy's for small ones of numbers."""
+    """The wrapper of a creation function that calls NumPy's directly for small arrays of numbers."""
     return slow
 
 
 def made_by_generator(function: Any, slow: Any) -> Any:
-    """A method of ours of a generator, which goes straight to that of NumPy's where no arrays are given."""
+    """The wrapper of a generator's method that calls NumPy's directly if no arrays are passed."""
     return slow
 
 
-if BUILT:  # else `fallback.quick` and the methods themselves do it
+if BUILT:  # else `fallback.quick` and the methods themselves do
     from dcarray._native import extension
     from dcarray._native.extension import serve, short, short_call, short_maker
 
-    # on plain arrays there is nothing to dispatch
+    # plain arrays need no dispatch
     _behind = {function: function._implementation for function in functions()}
     _behind |= {f: (getattr(f, "_implementation", f), arrays) for f, arrays in _GROWING.items()}
     _behind |= {np.tril: TRIL, np.triu: TRIU}

@@ -1,6 +1,6 @@
-"""The functions for which NumPy's own routine is the implementation we mean to use.
+"""The functions whose intended implementation is NumPy's own routine.
 
-Nothing is missing there, so the report lists such calls apart and ``strict`` lets them pass.
+The report lists their calls apart, and the option ``strict`` allows them.
 """
 
 from __future__ import annotations
@@ -54,6 +54,6 @@ _MODULES = frozenset(_ELSEWHERE.split())
 
 @lru_cache(maxsize=1024)
 def served_by_numpy(function: Callable[..., Any]) -> bool:
-    """Is NumPy's routine the intended implementation, rather than a stopgap?"""
+    """Whether NumPy's routine is the intended implementation of a function."""
     module = getattr(function, "__module__", None)
     return module in _MODULES or (module == "numpy" and getattr(function, "__name__", None) in _NAMES)

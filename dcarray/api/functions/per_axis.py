@@ -1,7 +1,7 @@
 """NumPy's own routines for the lines along one axis, on all cores: sorts, quantiles and Fourier transforms.
 
-They let go of the interpreter's lock while they work, so that each of several threads has a part of the
-lines.  What they give is NumPy's, to the bit: no line is divided.
+They release the interpreter lock, so several threads can have parts of the lines.  The results are NumPy's,
+to the bit: no line is divided.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dcarray.recording.session import session
 from .common import is_wrapped, plain
 from .registry import Unserved, implements
 
-_STEP = 1e-9  # seconds that an element takes, at least, for each halving of a line
-_LEAST = 4e-4  # seconds of work that are worth a thread, which takes a tenth of that to begin
+_STEP = 1e-9  # the least seconds for an element in each halving of a line
+_LEAST = 4e-4  # seconds of work that are worth a thread: ten times its start
 _NORMS = (None, "backward", "ortho", "forward")
 
 Work = Callable[[Any, Any], object]
@@ -45,7 +45,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    """The places from which elements would come that are in order."""
+    """The indices that sort each line."""
 
     def work(part: Any, result: Any) -> None:
         result[...] = part.argsort(axis, kind, stable=stable)
@@ -55,7 +55,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """The elements of each line, those at some places where a sort puts them."""
+    """The elements of each line, partitioned at some positions of the sorted line."""
     places = plain(kth)
 
     def work(part: Any, result: Any) -> None:
@@ -67,7 +67,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """The places from which elements would come that are partitioned."""
+    """The indices that partition each line."""
     places = plain(kth)
 
     def work(part: Any, result: Any) -> None:
@@ -77,9 +77,9 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", or
 
 
 def _sorted(a: Any, axis: Any, order: Any, work: Work, dtype: Any = None) -> Any:
-    if order is not None or not _many(a) or a.dtype.kind not in "biufc":
+    if order is not None or not _worth_threads(a) or a.dtype.kind not in "biufc":
         raise Unserved
-    return _made(a, axis, None, np.dtype(dtype or a.dtype), work)
+    return _in_parts(a, axis, None, np.dtype(dtype or a.dtype), work)
 
 
 # ---- quantiles ---------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def median(
 
 
 def _quantiles(function: Any) -> None:
-    """Enter a function for one quantile of each line."""
+    """Register a function for one quantile of each line."""
 
     @implements(function)
     def quantile(
@@ -105,7 +105,7 @@ def _quantiles(function: Any) -> None:
         overwrite_input: Any = False,
         method: Any = "linear",
         keepdims: Any = False,
-        **others: Any,  # weights, and what NumPy does not want any more
+        **others: Any,  # weights, and arguments that NumPy has deprecated
     ) -> Any:
         if out is not None or overwrite_input or others or type(q) not in (int, float):
             raise Unserved
@@ -119,20 +119,20 @@ for _function in (np.quantile, np.percentile):
 
 
 def _quantile(a: Any, axis: Any, keepdims: Any, function: Callable[[Any], Any]) -> Any:
-    if not _many(a) or a.dtype.char not in "bhilBHILefd" or type(keepdims) is not bool:
+    if not _worth_threads(a) or a.dtype.char not in "bhilBHILefd" or type(keepdims) is not bool:
         raise Unserved
 
     def work(part: Any, result: Any) -> None:
         result[...] = function(part)
 
     at = _axis(a, axis)
-    found = _made(a, at, 1, function(np.zeros((1,) * a.ndim, a.dtype)).dtype, work)
+    found = _in_parts(a, at, 1, function(np.zeros((1,) * a.ndim, a.dtype)).dtype, work)
     return found if keepdims else np.squeeze(found, at)
 
 
 # ---- Fourier transforms ------------------------------------------------------------------------------
 def _transform(function: Any, real: bool) -> None:
-    """Enter a transform along one axis, of real numbers alone perhaps."""
+    """Register a transform along one axis, perhaps of real numbers only."""
 
     @implements(function)
     def transform(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
@@ -144,7 +144,7 @@ def _transform(function: Any, real: bool) -> None:
 
 
 def _transforms(function: Any, one: Any, usual: tuple[int, ...] | None) -> None:
-    """Enter a transform along several axes, one of which is done after the other."""
+    """Register a transform along several axes, one after the other."""
 
     @implements(function)
     def transform(a: Any, s: Any = None, axes: Any = usual, norm: Any = None, out: Any = None) -> Any:
@@ -161,7 +161,7 @@ def _transforms(function: Any, one: Any, usual: tuple[int, ...] | None) -> None:
 
 
 def _transformable(a: Any, real: bool, norm: Any) -> bool:
-    return _many(a) and a.dtype.char in ("fd" if real else "fdFD") and norm in _NORMS
+    return _worth_threads(a) and a.dtype.char in ("fd" if real else "fdFD") and norm in _NORMS
 
 
 def _transformed(function: Any, a: Any, axis: Any, norm: Any) -> Any:
@@ -171,7 +171,7 @@ def _transformed(function: Any, a: Any, axis: Any, norm: Any) -> Any:
     def work(part: Any, result: Any) -> None:
         function(part, axis=at, norm=norm, out=result)
 
-    return _made(a, at, sample.shape[at], sample.dtype, work)
+    return _in_parts(a, at, sample.shape[at], sample.dtype, work)
 
 
 fourier: Any = np.fft  # NumPy's stubs know these with plain arrays only
@@ -185,8 +185,8 @@ for _name, _one, _axes in (
 
 
 # ---- on threads --------------------------------------------------------------------------------------
-def _many(a: Any) -> bool:
-    """Is this a large array of ours with lines to share out?"""
+def _worth_threads(a: Any) -> bool:
+    """Whether this is a large wrapped array with lines for several threads."""
     return is_wrapped(a) and a.ndim > 1 and a.size > 0 and not is_distributed(a)
 
 
@@ -196,8 +196,8 @@ def _axis(a: Any, axis: Any) -> int:
     return int(axis % a.ndim)
 
 
-def _made(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> Any:
-    """A new array, of another extent along its lines perhaps, of which threads make a part each."""
+def _in_parts(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> Any:
+    """A new array, perhaps with another length of lines, of which each thread computes a part."""
     at = _axis(a, axis)
     across = max((k for k in range(a.ndim) if k != at), key=lambda k: (a.shape[k], -k))
     seconds = a.size * math.log2(a.shape[at] + 1) * _STEP
@@ -212,17 +212,17 @@ def _made(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> Any:
     )
     ends = [a.shape[across] * k // parts for k in range(parts + 1)]
     pieces = [(slice(None),) * across + (slice(*ends[k : k + 2]),) for k in range(parts)]
-    _together([partial(work, elements[key], result[key]) for key in pieces])
+    _run_all([partial(work, elements[key], result[key]) for key in pieces])
     return wrap(result)
 
 
-def _together(jobs: list[Callable[[], object]]) -> None:
-    """Do all jobs, each but the first in a thread of its own.
+def _run_all(jobs: list[Callable[[], object]]) -> None:
+    """Run all jobs, each but the first in a thread of its own.
 
     Raises
     ------
     Unserved
-        If any raises anything: NumPy says it in its own words.
+        If any of them raises: NumPy's own call then raises its error.
     """
     wrong: list[BaseException] = []
 
@@ -246,7 +246,7 @@ def _together(jobs: list[Callable[[], object]]) -> None:
 
         try:
             start_new_thread(contextvars.copy_context().run, (begin,))
-        except RuntimeError:  # no thread is to be had
+        except RuntimeError:  # no thread can be started
             begin()
         ended.append(lock)
     attempt(jobs[0])

@@ -1,7 +1,7 @@
 """NumPy's random numbers, bit for bit, as wrapped arrays.
 
 The streams are NumPy's own: generators, legacy functions and bit generators run in NumPy, arrays among
-their arguments (``out=``, ``p=``, what is shuffled) are handed over as memory, and arrays among their
+their arguments (``out=``, ``p=``, the array to shuffle) are passed as plain ones, and arrays among their
 results are wrapped.  The legacy functions share NumPy's global state.
 """
 
@@ -24,8 +24,8 @@ from .native_routes import made_by_generator
 __all__ = ["Generator", "RandomState", "default_rng", "function", "over"]
 
 
-def _drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What is drawn over many ranks, if there are several; else `NOT_DISTRIBUTED`."""
+def _distributed_draw(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A distributed draw, if there are several ranks; else `NOT_DISTRIBUTED`."""
     if communicator() is None:
         return NOT_DISTRIBUTED
     return backend().distributed_random(function, args, kwargs)
@@ -34,7 +34,7 @@ def _drawn(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = _drawn(function, args, kwargs)
+        found = _distributed_draw(function, args, kwargs)
         return fallback.direct(function, args, kwargs) if found is NOT_DISTRIBUTED else found
 
     return call
@@ -46,18 +46,18 @@ def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
         x = args[where] if len(args) > where else kwargs.get("x")
         if isinstance(x, (ndarray, np.ndarray)):
             return fallback.direct(function, args, kwargs)
-        return function(*args, **kwargs)  # a sequence, of wrapped arrays perhaps, in place
+        return function(*args, **kwargs)  # a sequence, perhaps of wrapped arrays, in place
 
     return shuffle
 
 
 def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that hands over to NumPy's generator inside, whose methods call one another."""
+    """A method that calls the NumPy generator inside, whose methods call one another."""
     shuffle = _shuffling(function, 1)
 
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = _drawn(getattr(self._plain, function.__name__), args, kwargs)
+        found = _distributed_draw(getattr(self._plain, function.__name__), args, kwargs)
         if found is not NOT_DISTRIBUTED:
             return found
         if fallback.bare(args, kwargs):
@@ -73,7 +73,7 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
     return shuffling if function.__name__ == "shuffle" else call
 
 
-# What gives numbers or arrays, and no sequences of either.
+# Methods that return numbers or arrays, and no sequences of them.
 _NAMES = """
 binomial exponential integers normal permutation poisson rand randint randn random random_sample
 standard_exponential standard_normal uniform
@@ -129,15 +129,14 @@ def _random_state(state: Any) -> RandomState:
 
 
 def over(value: Any) -> Any:
-    """A generator of NumPy's, exactly, as one of ours that draws from it; all else as it is.
+    """A wrapped generator that draws from a given one of NumPy's own class; anything else as it is.
 
-    NumPy's own would take a wrapped array for a sequence: `shuffle` then exchanges views of rows, and
-    loses some.
+    NumPy's `shuffle` takes a wrapped array for a sequence: it exchanges views of rows, and loses some.
     """
     found: Any
     if type(value) is np.random.Generator:
         found = Generator(value.bit_generator)
-    elif type(value) is np.random.RandomState:  # keeps numbers of its own beside those of its bit generator
+    elif type(value) is np.random.RandomState:  # has state besides that of its bit generator
         found = RandomState(value._bit_generator)
     else:
         return value
@@ -146,7 +145,7 @@ def over(value: Any) -> Any:
 
 
 class _Seeded(type):
-    """The classes of what is made from a seed, which may be a wrapped array; what is made is NumPy's."""
+    """A class of NumPy's whose seed may be a wrapped array; its instances are NumPy's."""
 
     _original: type
 

@@ -1,4 +1,4 @@
-"""Sums, extrema, means and what is made of them."""
+"""Sums, extrema, means, variances, with and without NaNs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def mean(
     _checked(a, where)
     count = _items(a, axis)
     if count == 0:
-        raise Unserved  # NumPy warns
+        raise Unserved  # NumPy gives the warning
     half = dtype is None and a.dtype == np.float16
     total = reduced(
         add, a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims)
@@ -139,7 +139,7 @@ def mean(
 
 
 def _mean_where(a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, where: Any) -> Any:
-    """The mean of what a mask chooses."""
+    """The mean of the elements that a mask selects."""
     _checked(a, NOTHING)
     if out is not None or a.dtype == np.float16 or not a.size or where.ndim > a.ndim:
         raise Unserved
@@ -190,7 +190,7 @@ def std(
     if a.dtype == np.float16 or a.dtype == np.bool_ or not isinstance(ddof, (int, float)):
         raise Unserved
     if dtype is not None and np.dtype(dtype).kind not in "fc":
-        raise Unserved  # NumPy refuses it at last; what it warns of on the way is to come once
+        raise Unserved  # NumPy raises an error in the end; its warnings before that must come once
     if ddof >= _items(a, axis) or (correction is not NOTHING and correction >= _items(a, axis)):
         raise Unserved
     result = var(a, axis, dtype, out, ddof, keepdims, where=where, **_given(mean=mean, correction=correction))
@@ -216,7 +216,7 @@ def average(
         raise Unserved
     a = operand(a)
     given = _given(keepdims=keepdims)
-    _axes(axis, a.ndim)  # NumPy has other words for a bad one than its mean
+    _axes(axis, a.ndim)  # NumPy's errors differ from those of its mean
     if weights is None:
         if not a.size:
             raise Unserved
@@ -243,7 +243,7 @@ def average(
 
 
 def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
-    """``a`` with its NaNs replaced, and where they were (None: the dtype knows no NaN)."""
+    """``a`` with its NaNs replaced, and their mask (None if the dtype has no NaN)."""
     if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
     if a.dtype.kind not in "fc":

@@ -1,4 +1,4 @@
-"""The table of NumPy functions that have an implementation here, and how one enters it."""
+"""The registry of implementations of NumPy functions, and the exceptions by which they refuse a call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMPLEMENTATIONS = DISPATCH.table
 
 
 def _single(values: Any) -> bool:
-    """Has every wrapped array among ``values`` (sequences looked into) one element, or is it small?"""
+    """Whether each wrapped array among ``values``, also in sequences, is small or has one element."""
     for value in values:
         kind = type(value)
         if kind is ndarray:
@@ -38,11 +38,11 @@ def _single(values: Any) -> bool:
 
 
 def _opaque(value: Any) -> bool:
-    """A wrapped array that kernels do not know, for its dtype or its place in memory?"""
+    """Whether a wrapped array cannot be used by kernels, for its dtype or its address."""
     return type(value) is ndarray and value._small is None and not value._store.char
 
 
-# What is recorded as several statements, each of which costs some microseconds more than by an operator.
+# Cost of a call recorded as several statements: some microseconds more for each than by an operator.
 _SEVERAL = """
 allclose argmax argmin array_equal average clip count_nonzero cross delete diff ediff1d gradient insert
 mean nanmean nansum norm ptp std trace trapezoid var
@@ -51,20 +51,20 @@ _COMPOSED = frozenset(_SEVERAL.split())
 
 
 def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    """The large arrays among arguments if NumPy is done with them before several statements are recorded."""
+    """The large arrays among arguments, if NumPy is faster than recording several statements on them."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
     done = large and all([x._idle() and policy.eager(math.prod(x._shape), policy.PASS) for x in large])
     return large if done else None
 
 
 def leave(arrays: Sequence[ndarray]) -> None:
-    """Leave a call that is recorded as several statements to NumPy, here and from now on at this place in the
-    user's code, if that is sooner: to record it takes longer than kernels gain.
+    """Have NumPy run a call that is recorded as several statements, now and from now on at this call site, if
+    recording it takes longer than kernels gain.
 
     Parameters
     ----------
     arrays : sequence of ndarray
-        The large ones that it is about.
+        The large arrays among the arguments.
 
     Raises
     ------
@@ -81,37 +81,37 @@ class Unserved(Exception):
 
 
 class Sooner(Unserved):
-    """NumPy is done with this call sooner; no lowering is missing."""
+    """NumPy is faster for this call, though it has a compiled form."""
 
 
 class Pending(Unserved):
-    """It will serve such calls when its code is compiled: nothing is learned of the place meanwhile."""
+    """The code for such calls is being compiled: the call site keeps its state meanwhile."""
 
 
 def implements(
     function: Function | str, *, views: bool = False, again: str = ""
 ) -> Callable[[Function], Function]:
-    """Enter an implementation of a NumPy function into the table.
+    """Register an implementation of a NumPy function.
 
-    An implementation takes the function's arguments, whose signature NumPy's dispatcher has already
-    checked, and raises `Unserved`, before it changes anything, for any call that it does not serve,
-    bad ones included.  Calls on small arrays alone do not get to it, but for ``views``.
+    An implementation takes the function's arguments, whose signature NumPy's dispatcher has checked, and
+    raises `Unserved`, before it changes anything, for each call that it does not support, bad ones included.
+    Calls with small arrays only do not reach it, except with ``views``.
 
     Parameters
     ----------
     function : callable or str
-        The NumPy function; a name that this version of NumPy lacks is passed over.
+        The NumPy function; a name that this version of NumPy lacks is ignored.
     views : bool
-        It asks about arrays or makes one view, which is quick and right for any array of ours; or it finds
-        out for itself whether its result is small.
+        Whether it queries arrays or makes one view, which is fast for any wrapped array, or decides itself
+        whether its result is small.
     again : str
-        An operation of `dcarray.ir.ops` that it is of its arguments: what has been met is recorded the short
-        way (`dcarray.recording.fast_path`).
+        The operation of `dcarray.ir.ops` that it applies to its arguments: later calls take the fast path
+        (`dcarray.recording.fast_path`).
 
     Returns
     -------
     callable
-        Decorator; what it returns can be called like the NumPy function.
+        A decorator, whose result can be called like the NumPy function.
     """
     known: Any = getattr(np, function, None) if isinstance(function, str) else function
 

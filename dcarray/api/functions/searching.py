@@ -1,4 +1,4 @@
-"""Places in sorted tables, and values between their points, found on all cores."""
+"""Binary search in sorted tables, and linear interpolation, on all cores."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.memory import address_of, empty
 from dcarray.tiering import policy
 
-from .common import is_array, line, lying, plain
+from .common import is_array, line, packed, plain
 from .registry import Pending, Unserved, implements
 
-_SECONDS = 2e-8  # that NumPy needs for an element
-_WORK = 16  # of finding an element, in units of the scheduler's
-_EXACT = 1 << 53  # ints below are doubles
+_SECONDS = 2e-8  # seconds that NumPy needs for an element
+_WORK = 16  # cost of finding an element, in the scheduler's units
+_EXACT = 1 << 53  # smaller ints are exact as doubles
 
 _SEARCHES = {
     (char, side): Compiled("searching", "search", (char, side)) for char in "dl" for side in ("left", "right")
@@ -29,34 +29,34 @@ _INTERPOLATION = Compiled("searching", "interpolation", None)
 
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Where elements would have to be put in so that the order is kept."""
+    """The positions at which elements are inserted to keep a table sorted."""
     if sorter is not None or type(side) is not str:
         raise Unserved
-    return wrap(_places(line(a), v, side))
+    return wrap(_search(line(a), v, side))
 
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    """In which of some intervals elements lie."""
-    if type(right) is not bool or not _many(x):
+    """The numbers of the intervals that contain the elements."""
+    if type(right) is not bool or not _worth_threads(x):
         raise Unserved
     bins = plain(line(bins))
     side = "left" if right else "right"
-    compared = bins.astype(np.float64)  # as NumPy does, where large ints are the same
+    compared = bins.astype(np.float64)  # like NumPy, in which large ints may become equal
     if _ascending(compared, len(bins)):
-        return wrap(_places(bins, x, side))
+        return wrap(_search(bins, x, side))
     if not _ascending(compared[::-1], len(bins)):
         raise Unserved
-    places = _places(bins[::-1], x, side)
+    places = _search(bins[::-1], x, side)
     return wrap(np.subtract(len(bins), places, out=places))
 
 
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Values of the line through some points."""
+    """Piecewise linear interpolation between points."""
     points, values = line(xp), line(fp)
     wrong = period is not None or not all(type(end) in (type(None), int, float) for end in (left, right))
-    if wrong or not _many(x) or x.dtype != np.float64 or points.shape != values.shape:
+    if wrong or not _worth_threads(x) or x.dtype != np.float64 or points.shape != values.shape:
         raise Unserved
     if not 1 < points.size <= x.size or np.result_type(points.dtype, values.dtype, x.dtype) != x.dtype:
         raise Unserved
@@ -68,26 +68,26 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     points, values = (np.ascontiguousarray(plain(v), np.float64) for v in (points, values))
     if not _ascending(points, len(points)):
         raise Unserved
-    table, pivots, length = _parted(points)
+    table, pivots, length = _table_parts(points)
     with np.errstate(all="ignore"):
         slopes = np.append(np.diff(values) / np.diff(points), 0.0)
     ends = np.array([values[0] if left is None else left, values[-1] if right is None else right], np.float64)
-    elements = lying(x)
+    elements = packed(x)
     result = empty(elements.shape, np.float64)
     addresses = [address_of(v) for v in (elements, result, pivots, table, values, slopes, ends)]
     _run(launch, elements.size, *addresses, elements.size, length, len(points))
     return wrap(result)
 
 
-def _many(x: Any) -> bool:
-    """Are these elements to be looked up, so many that it is worth while?"""
+def _worth_threads(x: Any) -> bool:
+    """Whether there are enough elements to be worth several threads."""
     return is_array(x) and x.ndim > 0 and not policy.eager(x.size, policy.PASS) and not is_distributed(x)
 
 
-def _places(a: Any, v: Any, side: str) -> Any:
-    """NumPy's result, in a plain array; of tables in order, whose elements and those looked up are the same
-    kind of number after NumPy's conversion."""
-    if not _many(v) or v.dtype not in (np.float64, np.int64):
+def _search(a: Any, v: Any, side: str) -> Any:
+    """NumPy's result as a plain array, for a sorted table that has the type of the elements looked up after
+    NumPy's conversion."""
+    if not _worth_threads(v) or v.dtype not in (np.float64, np.int64):
         raise Unserved
     routine = _SEARCHES.get((v.dtype.char, side))
     if routine is None or a.size > v.size or np.result_type(a.dtype, v.dtype) != v.dtype:
@@ -99,8 +99,8 @@ def _places(a: Any, v: Any, side: str) -> Any:
     numbers = len(known) - int(np.isnan(known).sum()) if v.dtype.kind == "f" else len(known)
     if not _ascending(known, numbers):
         raise Unserved
-    table, pivots, length = _parted(known[:numbers])
-    elements = lying(v)
+    table, pivots, length = _table_parts(known[:numbers])
+    elements = packed(v)
     result = empty(elements.shape, np.intp)
     addresses = [address_of(v) for v in (elements, result, pivots, table)]
     unknown = numbers if side == "left" else len(known)
@@ -109,13 +109,13 @@ def _places(a: Any, v: Any, side: str) -> Any:
 
 
 def _ascending(a: Any, numbers: int) -> bool:
-    """Are so many elements in order, numbers all of them?"""
+    """Whether this many elements are ascending and none of them is NaN."""
     first = a[:numbers]
     return bool(numbers and first[0] == first[0] and (first[1:] >= first[:-1]).all())
 
 
-def _parted(known: Any) -> tuple[Any, Any, int]:
-    """A table in parts, as the routines take it, the last elements of these, and their length."""
+def _table_parts(known: Any) -> tuple[Any, Any, int]:
+    """A table in parts for the routines, the last element of each part, and the length of parts."""
     from dcarray.lowering.cpu.llvm.routines.searching import PARTS
 
     length = len(known) // PARTS + 1
@@ -133,7 +133,7 @@ def _run(launch: Any, size: int, *arguments: int) -> None:
 
 @cache
 def _rounds_twice() -> bool:
-    """Does NumPy round products before it adds to them?  Its compiler may have made one operation of both."""
+    """Whether NumPy rounds products before it adds to them: its compiler may have contracted the two."""
     points = np.linspace(0.1, 3.7, 60) ** 2
     values, x = np.sin(points * 7), np.linspace(0.2, 10.0, 500)
     at = np.searchsorted(points, x, "right") - 1

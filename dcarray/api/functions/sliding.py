@@ -1,4 +1,4 @@
-"""Convolutions and correlations of a line with a shorter one, on all cores."""
+"""Convolutions and correlations of a vector with a shorter one, on all cores."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.memory import address_of, empty
 from dcarray.tiering import policy
 
-from .common import line, lying, plain
+from .common import line, packed, plain
 from .registry import Pending, Unserved, implements
 
-_ELEMENT = 5.5e-9  # seconds of work that count as an element
-# What it needs for a result: of a short line for each term; else, where each is a call of BLAS, in all, and
-# for each term.
+_ELEMENT = 5.5e-9  # seconds of work that count as one element
+# Cost of a result: with a short vector by term; else, where it is a call of BLAS, in all and by term.
 _SHORT, _TERM, _CALL, _MORE = 11, 2.5e-10, 1.5e-8, 1e-10
-_WORK = 4  # terms that take a unit of the scheduler's
-_SHORTER = 8  # times as long as the shorter line is the other one, at least
+_WORK = 4  # terms in one unit of the scheduler
+_SHORTER = 8  # the least ratio of the lengths
 
-# Places before the first one, and behind the last one, where all of so many terms have elements.
+# Results before the first and after the last one for which all terms have elements.
 _ENDS: dict[str, Callable[[int], tuple[int, int]]] = {
     "full": lambda n: (n - 1, n - 1),
     "same": lambda n: (n // 2, n - n // 2 - 1),
@@ -34,25 +33,25 @@ _PRODUCTS = {char: Compiled("convolution", "products", char) for char in "df"}
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    """Discrete, linear convolution of two lines."""
+    """Discrete, linear convolution of two vectors."""
     a, v = line(a), line(v)
     if len(v) > len(a):
         a, v = v, a
-    return _slid(a, v, mode, True)
+    return _sliding_products(a, v, mode, True)
 
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    """Cross-correlation of two lines."""
-    return _slid(line(a), line(v), mode, False)
+    """Cross-correlation of two vectors."""
+    return _sliding_products(line(a), line(v), mode, False)
 
 
-def _slid(x: Any, v: Any, mode: Any, turned: bool) -> Any:
-    """A line with a shorter one, which is turned round or not."""
+def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
+    """The sliding products of a vector with a shorter one, which may be reversed."""
     routine = _PRODUCTS.get(x.dtype.char)
     if routine is None or type(mode) is not str or mode not in _ENDS:
         raise Unserved
-    if np.result_type(x.dtype, v.dtype) != x.dtype:  # of another order of bytes, it is never
+    if np.result_type(x.dtype, v.dtype) != x.dtype:  # never with another byte order
         raise Unserved
     terms = len(v)
     seconds = len(x) * (_TERM * terms if terms <= _SHORT else _CALL + _MORE * terms)
@@ -62,7 +61,7 @@ def _slid(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     if launch is None:
         raise Pending
     weights = np.ascontiguousarray(plain(v)[:: -1 if turned else 1], x.dtype)
-    elements = lying(x)
+    elements = packed(x)
     before, behind = _ENDS[mode](terms)
     whole = len(elements) - terms + 1
     result = empty((before + whole + behind,), elements.dtype)

@@ -1,5 +1,5 @@
-"""Systems of linear equations and inverses, with the right-hand sides shared out over the cores, and the
-Cholesky factor, by LAPACK without a matrix turned round."""
+"""Linear systems and inverses, with the right-hand sides divided over the cores, and the Cholesky factor, by
+LAPACK without transposing the matrix."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dcarray.tiering import policy
 from .common import is_array, plain
 from .registry import Pending, Unserved, implements
 
-_MOST = 2048  # rows: of larger matrices OpenBLAS's own threads make good use
-_FEWEST = 16  # rows: the triangles of smaller ones are no work
+_MOST = 2048  # rows: for larger matrices OpenBLAS's own threads are efficient
+_FEWEST = 16  # rows: clearing triangles of smaller matrices takes no time
 _RATE = 2e-11  # seconds that NumPy needs for an operation on real numbers
-# Columns that are factored at a time, or a few more, while others are brought up to date: nobody has other
-# work before the first ones are done.
+# Columns, or a few more, that are factored at a time while others are updated: no thread has other work
+# before the first ones are done.
 _PANEL = 48
-_NARROW = 32  # columns: narrower pieces of the sides are slow
-_WIDE = 64  # columns of pieces so small that each thread has two, of which others may take one
-_ROWS = 64  # that are cleared at a time
+_NARROW = 32  # columns: narrower pieces of the right-hand sides are slow
+_WIDE = 64  # columns of pieces so small that each thread has two, of which another may take one
+_ROWS = 64  # rows that are cleared at a time
 
 
 _ROUTINES = {char: Compiled("solving", "solver", char) for char in "fdFD"}
@@ -53,8 +53,8 @@ def inv(a: Any) -> Any:
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The triangular factor of a Hermitian positive definite matrix.
 
-    NumPy's own loop turns the matrix round before and after, which for some thousand rows takes as long as
-    half of the factoring.  By rows, one triangle is the other one of the transposed matrix."""
+    NumPy transposes the matrix before and after, which for some thousand rows takes half as long as the
+    factorisation.  In C order, one triangle is the other one of the transposed matrix."""
     if type(a) is not ndarray or a.ndim != 2 or a.shape[0] != a.shape[1] or is_distributed(a):
         raise Unserved
     if a.dtype.char not in _ROUTINES or not a.dtype.isnative or type(upper) is not bool:
@@ -69,7 +69,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     made = a.copy()
     factors = made._writable()
     if factor(factors, upper) or np.isnan(factors.diagonal()).any():
-        raise Unserved  # NumPy says what is wrong
+        raise Unserved  # NumPy raises the error
     _clear(factors, not upper)
     return made
 
@@ -86,7 +86,7 @@ def _clear(matrix: np.ndarray[Any, Any], upper: bool) -> None:
 
 
 def _solved(a: Any, b: Any, columns: int) -> Any:
-    """The solution; without right-hand sides, those for the columns of the identity."""
+    """The solution; without right-hand sides, the inverse."""
     char, n = a.dtype.char, a.shape[-1]
     if a.shape[-2] != n or char not in _ROUTINES or not a.dtype.isnative or not _FEWEST <= n <= _MOST:
         raise Unserved
@@ -127,5 +127,5 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
     with SingleThreaded():
         launch(launch.pack(*sizes, *arguments, *steps.firsts), threads)
     if info.any():
-        raise Unserved  # singular: NumPy says so, or knows better
+        raise Unserved  # singular: NumPy raises the error, or finds a solution
     return wrap(x)

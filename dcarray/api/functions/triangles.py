@@ -16,7 +16,7 @@ TRIL: Callable[..., Any] = getattr(np.tril, "_implementation", np.tril)
 TRIU: Callable[..., Any] = getattr(np.triu, "_implementation", np.triu)
 """`numpy.triu` of a plain array."""
 
-if BUILT:  # else NumPy makes a mask of every element, and chooses by it
+if BUILT:  # else NumPy makes a mask of all elements, and selects by it
     from dcarray._native.extension import triangles
 
     TRIL, TRIU = triangles(TRIL, True), triangles(TRIU, False)

@@ -1,4 +1,4 @@
-"""Questions about dtypes and memory, answered without computing anything new."""
+"""Queries of dtypes and of shared memory, answered without evaluation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 @implements(np.can_cast, views=True)
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Does the casting rule let one dtype become another?"""
+    """Whether the casting rule allows the conversion of one dtype to another."""
     return np.can_cast(_dtype(from_), _dtype(to), casting)
 
 
@@ -36,11 +36,11 @@ def common_type(*arrays: Any) -> Any:
 
 @implements(np.may_share_memory, views=True)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
-    """May two arrays share memory, as far as their bounds tell?"""
+    """Whether two arrays might share memory, by their bounds."""
     return np.may_share_memory(evaluated(a), evaluated(b), max_work)
 
 
 @implements(np.shares_memory, views=True)
 def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
-    """Do two arrays share memory?"""
+    """Whether two arrays share memory."""
     return np.shares_memory(evaluated(a), evaluated(b), max_work)
