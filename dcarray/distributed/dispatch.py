@@ -32,6 +32,7 @@ __all__ = [
     "run_distributed",
     "try_call",
     "try_call_replicated",
+    "valid_axis",
 ]  # fmt: skip
 
 _FEW = 16  # elements of a sequence that ranks compare
@@ -239,6 +240,11 @@ def _trace(
     if matrix is None or matrix.ndim < 2 or out is not None or axis1 == axis2:
         return NOT_DISTRIBUTED
     return diagonals.trace(matrix, offset, axis1, axis2, dtype)
+
+
+def valid_axis(axis: Any, ndim: int) -> int | None:
+    """The non-negative axis; None for an invalid one, for which NumPy raises its error."""
+    return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
 
 
 def order_dependent(ufunc: np.ufunc, dtype: Any) -> bool:

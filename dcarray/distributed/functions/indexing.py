@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, valid_axis
 
 from .index_keys import along_axis, parsed
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
-
-
-def _axis(axis: Any, ndim: int) -> int | None:
-    """The non-negative axis; None for an invalid one, for which NumPy raises its error."""
-    return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
 
 
 def _index(indices: Any) -> DistArray | None:
@@ -36,7 +31,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
     x, index = dist_array_of(a), _index(indices)
     if x is None or index is None or out is not None or mode != "raise":
         return NOT_DISTRIBUTED
-    at = 0 if axis is None and x.ndim == 1 else _axis(axis, x.ndim)
+    at = 0 if axis is None and x.ndim == 1 else valid_axis(axis, x.ndim)
     return NOT_DISTRIBUTED if at is None else by_place.take(x, index, at)
 
 
@@ -96,7 +91,7 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     mask, x = dist_array_of(np.asarray(condition) if type(condition) is list else condition), dist_array_of(a)
     if mask is None or x is None or mask.ndim != 1 or not x.ndim or out is not None:
         return NOT_DISTRIBUTED
-    at = 0 if axis is None else _axis(axis, x.ndim)
+    at = 0 if axis is None else valid_axis(axis, x.ndim)
     if at is None:
         return NOT_DISTRIBUTED
     return by_place.take(x if axis is not None else x.ravelled(), masks.nonzero(mask)[0], at)
@@ -119,7 +114,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     from dcarray.comm.exchange.dist_array import DistArray
 
     x, index = dist_array_of(arr), dist_array_of(indices)
-    at = None if x is None else _axis(axis, x.ndim)
+    at = None if x is None else valid_axis(axis, x.ndim)
     key = None if x is None or index is None or at is None else along_axis(x.shape, index, at)
     if x is None or key is None:
         return NOT_DISTRIBUTED

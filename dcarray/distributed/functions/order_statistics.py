@@ -11,7 +11,7 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, valid_axis
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 _SORTED = "?bBhHiIlLqQefdg"
 _COMPLEX = "FD"
 _REAL = "?bBhHiIlLqQd"  # dtypes whose quantiles NumPy computes in float64
-
-
-def _axis(axis: Any, ndim: int) -> int | None:
-    return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
 
 
 # ---- sets --------------------------------------------------------------------------------------------
@@ -156,7 +152,7 @@ def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one:
     from dcarray.comm.algorithms import fourier
     from dcarray.comm.algorithms.reductions import normalised_axes, without_axes
 
-    at = _axis(axis, x.ndim)
+    at = valid_axis(axis, x.ndim)
     if at is None or not x.shape[at]:
         return NOT_DISTRIBUTED
     caught: list[tuple[str, type[Warning]]] = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent, valid_axis
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 _SORTED = "?bBhHiIlLqQefdgFD"
 _STABLE = ("stable", "mergesort")
 _RECORDED = "?bBhHiIlLqQfd"  # dtypes whose cumulative sums have kernels
-
-
-def _axis(axis: Any, ndim: int) -> int | None:
-    """The non-negative axis; None for an invalid one, for which NumPy raises its error."""
-    if type(axis) is not int or not -ndim <= axis < ndim:
-        return None
-    return axis % ndim
 
 
 def _cut(x: DistArray, axis: int) -> bool:
@@ -38,7 +31,7 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable
     x = dist_array_of(a)
     if x is not None and x.ndim > 1 and axis is None:
         x, axis = x.ravelled(), 0
-    at = None if x is None else _axis(axis, x.ndim)
+    at = None if x is None else valid_axis(axis, x.ndim)
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
         return NOT_DISTRIBUTED
     if x.ndim == 1 and _cut(x, 0):
@@ -54,7 +47,7 @@ def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, sta
     x = dist_array_of(a)
     if x is not None and x.ndim > 1 and axis is None:
         x, axis = x.ravelled(), 0
-    at = None if x is None else _axis(axis, x.ndim)
+    at = None if x is None else valid_axis(axis, x.ndim)
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
         return NOT_DISTRIBUTED
     if x.ndim == 1 and _cut(x, 0):
@@ -95,7 +88,7 @@ def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
     )
     if x is not None and axis is None:
         x, axis = x.ravelled(), 0
-    at = None if x is None else _axis(axis, x.ndim)
+    at = None if x is None else valid_axis(axis, x.ndim)
     places = None if given is None else given.gathered()
     if x is None or at is None or order is not None or x.dtype.char not in _SORTED:
         return None, 0, None
@@ -116,7 +109,7 @@ def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]
         return NOT_DISTRIBUTED
     made = []
     for axis, function, options in steps:
-        at = _axis(axis, x.ndim)
+        at = valid_axis(axis, x.ndim)
         if at is None:
             return NOT_DISTRIBUTED
         made.append((at, lambda v, f=function, at=at, o=options: f(v, axis=at, **o)))
@@ -179,7 +172,7 @@ def _cumulative(ufunc: np.ufunc) -> Callable[..., Any]:
         from dcarray.distributed.executor import FEW, default_layout
 
         x = dist_array_of(a)
-        at = None if x is None else _axis(axis, x.ndim)
+        at = None if x is None else valid_axis(axis, x.ndim)
         if x is None or at is None or out is not None:
             return NOT_DISTRIBUTED
         if not any(_cut(x, k) for k in range(x.ndim)):  # every rank has it whole
