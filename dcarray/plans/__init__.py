@@ -1,1 +1,1 @@
-"""From a log to an executable plan: in this process or another one, kept on disk."""
+"""Plans: made from requests in this process or another one, and kept on disk."""

@@ -1,4 +1,4 @@
-"""What runs beside the program: one thread."""
+"""The background thread that obtains plans while NumPy runs the program."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from functools import cache
 from typing import Any
 
 PATIENCE = 0.1
-"""Seconds without plans from which on they are worth their while.  To make the first ones takes half a second
-of another core, and a program whose threads share the work (BLAS) waits for its slowest one."""
-_SHARE = 1 / 16  # of the program's time, that the thread gets at least while it has something to do
+"""Seconds of work without plans from which on planning pays.  The first plans take half a second of another
+core, and a program whose threads share the work (BLAS) waits for its slowest one."""
+_SHARE = 1 / 16  # of the program's time, which the thread gets at least while it has jobs
 REST = 0.25
-"""Seconds between two times that unused memory is given back, at least."""
+"""The least number of seconds between two returns of unused memory to the system."""
 
 
 class _Heap:
-    """What opening plans has used of the C library's memory and dropped, some MB that nobody may need again:
-    the system has it back, but not often, since the program's own next arrays are then fresh memory."""
+    """Returns memory of the C library's heap, some MB that opening plans has used and freed, to the system.
+
+    Not often, since the program's next arrays then need fresh memory.
+    """
 
     def __init__(self) -> None:
         self._trim = _trim()
         self._due, self._last = False, 0.0
 
     def used(self) -> None:
-        """After a job."""
+        """Note that a job has run; return memory if the last return was long enough ago."""
         self._due = self._trim is not None
         if time.monotonic() - self._last >= REST:
             self._give_back()
 
     def awaited(self, jobs: queue.SimpleQueue[Any]) -> Any:
-        """The next job."""
+        """Wait for the next job; return memory if none comes for a while."""
         if self._due:
             with suppress(queue.Empty):
                 return jobs.get(timeout=REST)
@@ -53,7 +55,7 @@ class _Heap:
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """The C library's function that gives the system what is free, if there is one."""
+    """The C library's function that returns free memory to the system, or None."""
     try:
         found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
@@ -62,24 +64,24 @@ def _trim() -> Callable[[int], int] | None:
 
 
 class Background:
-    """One thread that looks after plans while NumPy serves.
+    """One thread that runs planning jobs.
 
     Parameters
     ----------
-    told : callable
+    finished : callable
         Called after each job.
     """
 
-    def __init__(self, told: Callable[[], None]) -> None:
-        self._told = told
+    def __init__(self, finished: Callable[[], None]) -> None:
+        self._finished = finished
         self._held: list[Callable[[], None]] = []
-        self.seconds = 0.0  # which the program has worked without plans
+        self.seconds = 0.0  # that the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._undone: deque[Any] = deque()  # the jobs in the queue, and the one that runs
-        self._ended: threading.Lock | None = None  # held by the thread as long as it works
+        self._ended: threading.Lock | None = None  # held by the thread while it exists
         self._pid = 0
-        self._busy = threading.Lock()  # held while something is half done that a fork would tear apart
-        if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of its work
+        self._busy = threading.Lock()  # held during a job, which a fork would tear apart
+        if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of a job
             lock = self._busy
             os.register_at_fork(
                 before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
@@ -87,16 +89,15 @@ class Background:
         atexit.register(self._stop)
 
     def later(self, job: Callable[[], None]) -> None:
-        """Submit a job once the program has worked for as long as jobs are worth their while."""
+        """Submit a job once the program has worked without plans for `PATIENCE` seconds."""
         self._held.append(job)
         self.worked(0.0)
 
     def worked(self, seconds: float) -> None:
-        """The program has worked so long without a plan.
+        """Add to the time that the program has worked without plans, and give the thread its share of it.
 
         Where NumPy holds the interpreter's lock all that time, as in `accumulate`, the thread has it only
-        between two calls, and waits for the end of another call after each file that it has opened or read.
-        So it gets a share of the time as a whole.
+        between two calls, and waits for the end of a call after each file operation.
         """
         self.seconds += seconds
         if self._held and self.seconds >= PATIENCE:
@@ -110,7 +111,7 @@ class Background:
             self.submit(job)
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Have the thread do something."""
+        """Have the thread run a job."""
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
             jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
             undone: deque[Any] = deque()
@@ -118,7 +119,7 @@ class Background:
             ended.acquire()
             try:  # `Thread.start` would wait until it runs, which takes long where all cores are busy
                 start_new_thread(self._work, (jobs, undone, ended))
-            except RuntimeError:  # no thread is to be had
+            except RuntimeError:  # no thread can be started
                 with self._busy:
                     return job()
             self._queue, self._pid, self._ended = jobs, os.getpid(), ended
@@ -128,12 +129,12 @@ class Background:
 
     @property
     def begun(self) -> bool:
-        """Is the thread at work on all that was asked for?"""
+        """Whether jobs are under way and none is held back."""
         return not self._held and bool(self._undone) and self._pid == os.getpid()
 
     @property
     def pending(self) -> bool:
-        """Is anything asked for that is not done yet?"""
+        """Whether any job is not done yet."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
     def _work(self, jobs: queue.SimpleQueue[Any], undone: deque[Any], ended: threading.Lock) -> None:
@@ -144,13 +145,13 @@ class Background:
                     job()
                     heap.used()
                 undone.popleft()
-                self._told()
+                self._finished()
         finally:
             ended.release()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """In a job: nothing is half done, since it waits for somebody else."""
+        """A context inside a job that only waits, in which the process may fork."""
         self._busy.release()
         try:
             yield
@@ -158,7 +159,7 @@ class Background:
             self._busy.acquire()
 
     def _stop(self) -> None:
-        """Let a compilation that runs end before the interpreter goes down."""
+        """Wait for a running compilation before the interpreter ends."""
         if self._ended is None or self._pid != os.getpid():
             return
         while not self._queue.empty():
@@ -168,8 +169,8 @@ class Background:
             pass
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Return when everything that was submitted so far is done, now if not later, or after so many
-        seconds.  Is it?"""
+        """Wait until all jobs so far, also those held back, are done, or for so many seconds; whether they
+        are."""
         self._release()
         if self._ended is None or self._pid != os.getpid():
             return True

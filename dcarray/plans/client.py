@@ -1,12 +1,12 @@
-"""Plans made by another process, so that this one keeps its interpreter to itself.
+"""The client of the planning process, which keeps planning off this process's interpreter.
 
-Passes and schedules are Python: a thread that runs them takes turns with the program's own, which then waits
-for its turn after every NumPy call.  A process of its own (`dcarray.plans.server`) takes a core, if one is
-free, and nothing else.  Where none is to be had, the caller plans in its thread.
+Passes and schedules are Python: a thread that runs them competes for the interpreter's lock with the program,
+which then waits for it after every NumPy call.  A process of its own (`dcarray.plans.server`) only takes a
+core, if one is free.  Where none can be started, the caller plans in its thread.
 
-The first one leaves the processors to the program.  Should that keep all of them busy - the threads of a BLAS
-that wait for work do - plans would come after ten times as long as they take: one that is starved is left to
-itself, and another one begins that takes its share.
+The first process runs at low priority.  If the program keeps all processors busy - the threads of a BLAS that
+wait for work do - plans would take ten times as long: a starved process is abandoned, and another one started
+at normal priority.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .worker_process import NoServer, Spawned, Starved
 
 
 class Refused(Exception):
-    """A plan could not be made."""
+    """Raised when the planning process could not make a plan."""
 
 
 class Remote:
-    """A process to plan in, started when it is first needed."""
+    """The planning process, started when it is first needed."""
 
     def __init__(self) -> None:
         self._process: Spawned | None = None
@@ -44,12 +44,12 @@ class Remote:
         atexit.register(self.stop)
 
     def plan(self, request: Request) -> tuple[Any, ...]:
-        """The parcel, the counts and the reasons of `server.answer`.
+        """The serialised plan, the counts and the reasons of `server.answer`.
 
         Raises
         ------
         NoServer
-            If the caller has to plan itself.
+            If the caller has to make the plan.
         Refused, MemoryError
             If the plan cannot be made.
         Untraceable
@@ -63,12 +63,12 @@ class Remote:
         return parcel, counts, reasons
 
     def code(self, request: Compilation) -> tuple[Any, ...]:
-        """What `dcarray.lowering.cpu.llvm.thread_pool.linked` takes.
+        """The arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
 
         Raises
         ------
         NoServer
-            If the caller has to compile itself.
+            If the caller has to compile.
         Refused, MemoryError
             If it cannot be compiled.
         """
@@ -76,7 +76,7 @@ class Remote:
         return tuple(parts)
 
     def _reply(self, request: Request | Compilation) -> tuple[Any, ...]:
-        """What the server says, if it is not that something is wrong."""
+        """The server's reply; raises the error that it reports."""
         with self._lock:
             reply = self._answer(server.message(request))
         if reply[0] == "wrong":
@@ -87,24 +87,24 @@ class Remote:
         return reply
 
     def stop(self) -> None:
-        """The program ends: wait for nothing any more."""
+        """Stop waiting for replies, since the program ends."""
         self._stopping = True
 
     def _leave(self) -> None:
-        """In the child after a fork: the server is the parent's."""
+        """Leave the server to the parent, in a child after a fork."""
         self._lock = threading.Lock()
         self._close()
 
     # ---- the process ---------------------------------------------------------------------------------
     def _close(self) -> None:
-        """Leave the server, which then ends."""
+        """Close the pipes to the server, which then ends."""
         process, self._process = self._process, None
         if process is not None:
             process.close()
 
     def _answer(self, data: bytes) -> tuple[Any, ...]:
         """The reply to a message."""
-        for _ in range(2):  # a server that has been idle for long has gone
+        for _ in range(2):  # a server that was idle for long has ended
             fresh = self._process is None
             try:
                 reply = self._started(server.NICE).ask(data)
@@ -120,7 +120,7 @@ class Remote:
         raise Refused("the process that compiles has ended")
 
     def _started(self, nice: int) -> Spawned:
-        """The server, one that runs so many steps below the program if there is none."""
+        """The server; a new one is started with priority ``nice`` steps below the program's."""
         if self._process is None:
             if not self._usable:
                 raise NoServer
@@ -135,8 +135,8 @@ class Remote:
 
 
 def _possible() -> bool:
-    """May a process be started?  Only with an interpreter that is known to be one: in a program with an
-    interpreter inside, ``sys.executable`` may be the program."""
+    """Whether a process can be started: in a program with an embedded interpreter, ``sys.executable`` may be
+    the program."""
     name = os.path.basename(sys.executable or "")
     able = hasattr(os, "posix_spawn") and hasattr(os, "setpgid") and hasattr(select, "poll")
     return able and name.startswith("python") and not getattr(sys, "frozen", False)

@@ -1,6 +1,6 @@
-"""Plans that outlive the process: what one has made, the next ones find in the cache folder.
+"""The disk plan store: plans in the cache folder, for later processes.
 
-To look there imports next to nothing, and nobody asks LLVM.
+To find one imports next to nothing, and never LLVM.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["find", "keep", "left"]
 
 
 def find(request: Request) -> Parcel | None:
-    """The plan of a request, if a process like this one has left it."""
+    """The stored plan of a request, or None."""
     plan = left(request)
     if plan is None:
         return None
@@ -30,17 +30,17 @@ def find(request: Request) -> Parcel | None:
 
     try:
         return parcel.opened(plan)
-    except Exception:  # whatever is wrong with what was left, it costs time and nothing else
+    except Exception:  # a damaged file only costs the time to plan again
         return None
 
 
 def left(request: Request | Compilation) -> bytes | None:
-    """What a process like this one has left for a request, as it was given to `keep`."""
+    """The stored bytes for a request, as given to `keep` on a machine like this one, or None."""
     folder = _folder(request)
     if not folder or not os.path.isdir(folder):
         return None
-    shelf = _shelf(folder)
-    found = shelf.read(_key(request)) if shelf else None
+    store = _store(folder)
+    found = store.read(_key(request)) if store else None
     if found is None:
         return None
     from dcarray.lowering.cpu import host
@@ -49,29 +49,28 @@ def left(request: Request | Compilation) -> bytes | None:
 
 
 def keep(request: Request | Compilation, plan: bytes) -> None:
-    """Leave a plan, as `lowering.packing.packed` gives it, or other code, for the next processes."""
+    """Store a serialised plan (`lowering.program.packing.packed`), or other code, for later processes."""
     from dcarray.lowering.cpu import host
 
     folder = _folder(request)
-    shelf = _shelf(folder) if folder else None
-    if shelf:
-        shelf.write(_key(request), host.machine_fingerprint().encode() + plan)
+    store = _store(folder) if folder else None
+    if store:
+        store.write(_key(request), host.machine_fingerprint().encode() + plan)
 
 
 PLANNING = ("core", "tiering", "recording", "plans", "jit")
-"""The folders of this package on whose code plans depend, besides those of `dcarray.ir` and
-`dcarray.lowering`."""
+"""The folders of this package on whose code plans depend, besides `dcarray.ir` and `dcarray.lowering`."""
 
-_MARK = 16  # bytes of a machine's mark
+_MARK = 16  # bytes that identify a machine
 
 
 def _folder(request: Request | Compilation) -> str | None:
-    """A folder of their own, so that who finds none has nothing to look for."""
+    """The folder of plans in the cache folder; if it does not exist, there are none to look for."""
     return os.path.join(request.cache_dir, "plans") if request.cache_dir else None
 
 
 @cache
-def _shelf(folder: str) -> DiskCache | None:
+def _store(folder: str) -> DiskCache | None:
     from dcarray.lowering.runtime.disk import DiskCache, is_supported
 
     return DiskCache(folder) if is_supported() else None
@@ -82,14 +81,14 @@ def _key(request: Request | Compilation) -> str:
     from dcarray.lowering.target import source_digest
 
     own = "" if isinstance(request, Compilation) else source_digest(request.target)
-    text = "\0".join(("plan", *_surroundings(), own, request.text()))
+    text = "\0".join(("plan", *_environment(), own, request.text()))
     return sha256(text.encode()).hexdigest()
 
 
 @cache
-def _surroundings() -> tuple[str, ...]:
-    """What a plan depends on besides the request and the processor: the versions, and the source of all that
-    takes part in making one."""
+def _environment() -> tuple[str, ...]:
+    """The inputs of a plan besides the request and the processor: versions, and the sources that make
+    plans."""
     from dcarray.lowering.runtime.disk import digest
 
     return sys.version, np.__version__, digest(*source_folders())

@@ -1,4 +1,4 @@
-"""Where plans come from: the cache folder, the process that plans, or this one."""
+"""The sources of plans: the cache folder, the planning process, or this process."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 
 def found(request: requests.Request) -> Parcel | None:
-    """The plan that another process has left."""
+    """The plan that another process has stored, or None."""
     plan = disk_store.find(request)
     return None if plan is None else _counted(plan, 0, 0, plan.kernels)
 
 
 def obtained(request: requests.Request, options: Options, background: Background) -> Parcel:
-    """Have a plan made.  What does not compile is left to the interpreter.
+    """Obtain a plan; statements that do not compile are left to the interpreter.
 
     Parameters
     ----------
     request : Request
     options : Options
-        With ``jit="background"`` another process plans, if there is one.
+        With ``jit="background"`` the planning process plans, if there is one.
     background : Background
-        Whose job this is, if another process plans.
+        The thread whose job this is, if the planning process plans.
 
     Raises
     ------
     Exception
-        If none can be made: `Untraceable` if there is nothing to plan.
+        If no plan can be made: `Untraceable` if there is no region.
     """
     made = None
     if options.jit == "background" and not options.debug:

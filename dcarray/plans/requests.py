@@ -1,4 +1,4 @@
-"""Planning: from a request to a plan, in this process or in any other."""
+"""Requests, and the making of plans from them, in this or any other process."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 class Drawn(NamedTuple):
-    """What a request asks to have planned.
+    """The region of a request, with what its plan has to respect.
 
     Attributes
     ----------
     region : Region
     hints : dict
-        The values that its symbols have at the moment.
+        The current values of its symbols.
     saved : collection of str
-        The arrays that another run has to find as they were: what is overwritten of them is kept.
+        The arrays that another run needs unchanged: copies of their overwritten elements are kept.
     told : object
-        What who runs the plan is told besides: plain values.
+        Plain values for the caller that runs the plan.
     vain : bool
-        Is a run of no use that raises exceptions which are not ignored?  It then ends before it overwrites
-        what it still can leave.
+        Whether a run that raises floating-point exceptions is discarded: it then ends before it overwrites
+        more.
     fresh : bool
-        Are its arrays of the role ``out`` new memory in C order?
+        Whether the arrays of the role ``out`` are new memory in C order.
     """
 
     region: Region
@@ -50,7 +50,7 @@ class Drawn(NamedTuple):
 
 
 class Request(Protocol):
-    """What is to be planned, as plain values, with the options of these names that a plan depends on."""
+    """A description of a plan as plain values, with the options that the plan depends on."""
 
     @property
     def fastmath(self) -> bool: ...
@@ -65,20 +65,21 @@ class Request(Protocol):
         """The region."""
 
     def text(self) -> str:
-        """All that the plan depends on; the same in every process."""
+        """A text of all that the plan depends on; the same in every process."""
 
 
 class Recorded(NamedTuple):
-    """A log that is to be planned.
+    """A request for the plan of a log.
 
     Attributes
     ----------
     log, live, kinds
         As for `dcarray.ir.build`.
     old, new : tuple of int
-        The integers of two logs of the form; ``new`` are those of ``log``.  Those that differ become symbols.
+        The integers of two logs of one template; ``new`` are those of ``log``.  Those that differ become
+        symbols.
     saved : tuple of int
-        The slots that another run has to find as they were: what is overwritten of them is kept.
+        The slots that another run needs unchanged: copies of their overwritten elements are kept.
     fastmath : bool
     threads : int
     cache_dir : str or None
@@ -122,12 +123,12 @@ class Recorded(NamedTuple):
 
 
 class Located(NamedTuple):
-    """A region as it is.
+    """A request for the plan of a given region.
 
     Attributes
     ----------
     region : Region
-        Of known sizes.
+        The region, of known sizes.
     fastmath : bool
     threads : int
     cache_dir : str or None
@@ -153,14 +154,14 @@ class Located(NamedTuple):
 
 
 class Compilation(NamedTuple):
-    """A routine that is to be compiled, which is no region.
+    """A request for the code of a routine, which is no region.
 
     Attributes
     ----------
     module, name : str
-        The function that makes it, of a module of `dcarray.lowering.cpu.llvm.routines`: it may ask LLVM.
+        The function, in a module of `dcarray.lowering.cpu.llvm.routines`, that makes it; it may use LLVM.
     argument : object
-        What that is given, a plain value.
+        The argument of the function, a plain value.
     cache_dir : str or None
         As the option of this name.
     """
@@ -171,7 +172,7 @@ class Compilation(NamedTuple):
     cache_dir: str | None
 
     def code(self) -> tuple[Any, ...]:
-        """What `dcarray.lowering.cpu.llvm.thread_pool.linked` takes.
+        """The arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
 
         Raises
         ------
@@ -185,13 +186,13 @@ class Compilation(NamedTuple):
         return tuple(launch.parts)
 
     def text(self) -> str:
-        """All that the code depends on."""
+        """A text of all that the code depends on."""
         return repr((self.module, self.name, self.argument))
 
 
 class Planned(NamedTuple):
-    """A plan, the relations that it relies on, what who runs it is told, and how many of its kernels were
-    compiled, found in memory, and found on the disk."""
+    """A plan, the relations that it relies on, the values for the caller that runs it, and the numbers of its
+    kernels that were compiled, found in memory, and found on disk."""
 
     plan: Plan
     relations: list[Any]
@@ -208,7 +209,7 @@ def make(
     log: Notes | None = None,
     on_change: Observer | None = None,
 ) -> Planned:
-    """Plan what is requested: passes, schedules, code.
+    """Make the plan of a request: passes, schedules, code.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def make(
     Raises
     ------
     Untraceable
-        If there is no region of what is requested.
+        If the request has no region.
     """
     from dcarray.ir import dims
     from dcarray.ir.analysis import effects, undo_copies, value_ranges
@@ -236,10 +237,10 @@ def make(
     from dcarray.lowering.target import get
 
     drawn, hints, saved, told, vain, fresh = request.drawn()
-    # a loop that is run once more may end in the middle, before it writes anew what is not read before
+    # a loop that runs once more may end early, before it overwrites arrays that it does not read first
     names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.overwritten_inputs(drawn)
     names = [name for name in names if name in saved]
-    # memory that is there in several geometries is copied once, by whoever runs the plan
+    # memory with several geometries is copied once, by the caller that runs the plan
     several = () if vain else undo_copies.aliased(drawn, names)
     region, kept = undo_copies.with_undo_copies(drawn, [name for name in names if name not in several])
     target, guards = get(request.target), dims.Guards(hints)
@@ -288,7 +289,8 @@ def make(
 
 
 def _look(region: Region, final: Region, target: Target, cache_dir: str | None) -> Look | None:
-    """What finds whether what a region is given is too small to raise anything; None if it might even so."""
+    """The input range check of a region: whether its inputs are too small to raise floating-point exceptions;
+    None if none can tell."""
     from dcarray.ir.analysis import value_ranges
     from dcarray.lowering.plan import compile_region
     from dcarray.lowering.program import input_range_check

@@ -1,10 +1,9 @@
-"""A process that plans for another one: requests come on its standard input, replies go to its standard
-output.
+"""The planning process: it reads requests from its standard input and writes replies to its standard output.
 
-It is not a child of the process that it serves, which may wait for children of its own, and in a process
-group of its own, so that no interrupt of the terminal reaches it.  Not in a session of its own: Linux shares
-the processors out by sessions first, and to be nice counts only among the processes of one.  It ends with
-its input, or when nothing has come for a while.
+It is no child of the process that it serves, which may wait for children of its own, and has a process group
+of its own, so that no interrupt of the terminal reaches it.  It stays in the same session: Linux divides the
+processors among sessions first, and priorities count only inside of one.  It ends with its input, or when
+idle for a while.
 """
 
 from __future__ import annotations
@@ -22,15 +21,16 @@ from . import disk_store, requests
 
 IDLE = 30.0  # seconds
 NICE = 10
-"""Steps below the program that it serves: a tenth of a core that the program wants, a free one in full."""
+"""Priority steps below the program: a tenth of a core that the program uses too, all of a free one."""
 HEAD = 8  # bytes before each message: its length
-READY = b"dcarray\n"  # what a server says first
+READY = b"dcarray\n"  # a server's first message
 
 
 def command(nice: int = NICE) -> str:
-    """What Python runs to become a server that imports from where this process does, so many steps below it.
+    """The Python source of a server that imports from the same paths as this process, ``nice`` steps below
+    it.
 
-    It first says its number, in as many bytes as `HEAD`.
+    It first writes its process number, in `HEAD` bytes.
     """
     import sys
 
@@ -56,7 +56,7 @@ def message(content: Any) -> bytes:
 def serve() -> None:
     """Answer requests until the input ends."""
     out = os.dup(1)
-    os.dup2(2, 1)  # whatever may be printed here is no reply
+    os.dup2(2, 1)  # prints of libraries are no replies
     _write(out, READY)
     while True:
         if not select.select([0], [], [], IDLE)[0]:
@@ -67,16 +67,16 @@ def serve() -> None:
         request = pickle.loads(_read(int.from_bytes(head, "little")))
         reply = answer(request)
         _write(out, message(reply))
-        with suppress(Exception):  # whatever is wrong with the folder, the next process plans anew
-            keep(request, reply)  # now that nobody waits: to make room among many files takes time
+        with suppress(Exception):  # if the folder fails, the next process plans again
+            keep(request, reply)  # after the reply: to make room among many files takes time
 
 
 def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
-    """What comes back: ``("plan", parcel, counts, reasons, warnings)``, ``("code", parts)``,
+    """The reply to a request: ``("plan", parcel, counts, reasons, warnings)``, ``("code", parts)``,
     ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
 
-    ``counts`` are the kernels compiled, found in memory and found on the disk, ``reasons`` why statements are
-    left to the interpreter.
+    ``counts`` are the numbers of kernels compiled, found in memory and found on disk, ``reasons`` why
+    statements are left to the interpreter.
     """
     from dcarray.lowering.program.packing import packed
 
@@ -97,7 +97,7 @@ def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
 
 
 def keep(request: requests.Request | requests.Compilation, reply: tuple[Any, ...]) -> None:
-    """Leave what was answered to the next processes, if it has all that was asked for."""
+    """Store a reply for later processes, if it is complete."""
     if reply[0] == "code":
         disk_store.keep(request, pickle.dumps(reply[1], protocol=5))
     elif reply[0] == "plan" and not reply[3]:
@@ -105,7 +105,7 @@ def keep(request: requests.Request | requests.Compilation, reply: tuple[Any, ...
 
 
 def _read(size: int) -> bytes:
-    """So many bytes of the input, or none when it has ended."""
+    """``size`` bytes of the input, or none when it has ended."""
     parts = bytearray()
     while len(parts) < size:
         part = os.read(0, size - len(parts))

@@ -1,4 +1,4 @@
-"""A process to plan in (`dcarray.plans.server`), as the program sees it: two pipes."""
+"""A planning process (`dcarray.plans.server`), started and used through two pipes."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from typing import Any
 
 from . import server
 
-_PATIENCE = 60.0  # seconds that a server may take to begin
-_LOOK = 50  # milliseconds after which one that waits looks what has become of it
-HUNGER = 0.3
-"""Seconds without a processor, while it had something to do, after which a server that leaves the processors
-to the program is starved: the program, or a library of its that spins, keeps all of them busy."""
+_PATIENCE = 60.0  # seconds that a server may take to start
+_LOOK = 50  # milliseconds between two checks of a server that is waited for
+STARVED_AFTER = 0.3
+"""Seconds without a processor, while it had work, after which a server of low priority is starved: the
+program, or a spinning library of it, keeps all processors busy."""
 
 
 class NoServer(Exception):
-    """No process is to be had for planning."""
+    """Raised when no planning process can be started."""
 
 
 class Starved(Exception):
-    """The process has had no processor for too long."""
+    """Raised when the planning process has had no processor for too long."""
 
 
 class Spawned:
-    """A server.
+    """A running server.
 
     Parameters
     ----------
     nice : int
-        How many steps it runs below the program.  One that runs beside it is never starved.
+        Priority steps below the program; a server with 0 is never starved.
     stopping : callable
-        Does the program end?  Then nothing is waited for any more.
+        Whether the program ends, so that replies are no longer waited for.
     patient : callable
-        Does the program do without plans for the time being?  Then the server is not starved.
+        Whether the program does without plans for the time being, so that the server is not starved.
 
     Raises
     ------
     NoServer
-        If none begins.
+        If none starts.
     Starved
     """
 
@@ -86,10 +86,10 @@ class Spawned:
             raise NoServer
 
     def close(self) -> None:
-        """Leave it; it ends when it has nothing to do.
+        """Close the pipes; the server ends when it is idle.
 
-        It is not killed, though a starved one might be: its number is only what it says itself, and there may
-        be processes that know others by the same one.
+        It is not killed, even if starved: its process number is only what it wrote itself, and may be another
+        process's in this namespace.
         """
         pipes, self._pipes = self._pipes, None
         for pipe in pipes or ():
@@ -103,7 +103,7 @@ class Spawned:
         ------
         Starved
         """
-        if self._pipes is None or self._gone():  # to write would be a signal, which may end the program
+        if self._pipes is None or self._gone():  # to write would raise a signal, which may end the program
             return None
         with suppress(OSError):
             rest = memoryview(data)
@@ -123,7 +123,7 @@ class Spawned:
         return bool(looked.poll(0))
 
     def _read(self, size: int, seconds: float | None = None) -> bytes:
-        """So many bytes; none if they do not come any more, or not in time."""
+        """``size`` bytes; none if the server has ended, or at the time limit."""
         assert self._pipes is not None
         back = self._pipes[1]
         looked = select.poll()
@@ -134,7 +134,7 @@ class Spawned:
             if not looked.poll(_LOOK):
                 waited = time.monotonic() - begun
                 lost = self._lost + waited - (self._had() - had)
-                if self._nice > 0 and lost > HUNGER and not self._patient():
+                if self._nice > 0 and lost > STARVED_AFTER and not self._patient():
                     raise Starved
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""
@@ -147,10 +147,10 @@ class Spawned:
         return bytes(parts)
 
     def _had(self) -> float:
-        """The seconds of a processor that it has had.  Where they cannot be asked, all that it could have."""
-        if not self._pid:  # what it has not had by the time that it says so, it has lost
+        """The processor seconds of the server; where they are unknown, all that it could have had."""
+        if not self._pid:  # before it has written its number, all time counts as lost
             return 0.0
         try:
-            return time.clock_gettime(~self._pid << 3 | 2)  # Linux's name of the clock of another process
+            return time.clock_gettime(~self._pid << 3 | 2)  # Linux's identifier of another process's clock
         except (AttributeError, OSError, OverflowError):
             return time.monotonic()

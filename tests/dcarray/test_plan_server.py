@@ -154,7 +154,7 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
 
     monkeypatch.setattr(server, "command", command)
     if starved == "while it begins":
-        monkeypatch.setattr(worker_process, "HUNGER", -1.0)
+        monkeypatch.setattr(worker_process, "STARVED_AFTER", -1.0)
     with dc.options(**THERE):
         x = dc.asarray(np.arange(43.0))
         dc.report(reset=True)
@@ -211,7 +211,7 @@ CHILD = """
     import os, sys, numpy as np, dcarray as dc
     from dcarray.plans import client as remote, worker_process as spawned
     from dcarray.execution.executor import EXECUTOR
-    spawned.HUNGER = float("inf")  # a second server would find on the disk what the first one has left
+    spawned.STARVED_AFTER = float("inf")  # a second server would find on the disk what the first one has left
     with dc.options(eager_below=0, jit="background", cache_dir=sys.argv[1]):
         x = dc.asarray(np.arange(60.0).reshape(6, 10))
         for k in (3, 3, 4, 5, 5):
