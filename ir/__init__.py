@@ -1,4 +1,4 @@
-"""The region IR: what was recorded, and what may be done to it.
+"""The region IR: nodes, operations, interpreter, analyses and passes.
 
 ``nodes`` is the language, ``ops`` its vocabulary, ``interp`` its meaning; ``passes`` rewrites it.
 """

@@ -1,4 +1,4 @@
-"""The sympy symbol of a size.  Apart, because importing it imports sympy."""
+"""The sympy symbol of a size, in a module of its own because importing it imports sympy."""
 
 from __future__ import annotations
 

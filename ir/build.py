@@ -1,4 +1,4 @@
-"""From a recorded log to a region.
+"""Builds a region from a recorded log.
 
 The log is the recorder's compact form: a tuple of plain tuples, which is hashed on every flush, while
 this module runs only when no plan is known.  Its entries, where a *slot* is the number of a declaration
@@ -146,7 +146,7 @@ class _Builder:
         self.body.append(Compute(target, body, loc=position))
 
     def _overlaps(self, out: int, target: Window, args: tuple[Any, ...], reads: list[Expr]) -> bool:
-        """Could an element be written before another point of the domain reads it?"""
+        """Whether an element may be written before another point of the domain reads it."""
         for arg, read in zip(args, reads, strict=True):
             if type(arg) is int or self.heads[arg[0]] != self.heads[out]:
                 continue
@@ -182,7 +182,7 @@ class _Builder:
         self.body.append(Compute(target, body, op, const(start, dtype), loc=position, scan=axis))
 
     def _place(self, position: int, op: str, domain: Any, axes: Any, body: Expr) -> Expr:
-        """Where the extremum of ``axes`` is, its coordinate; elsewhere what a minimum absorbs."""
+        """The coordinate of the extremum over ``axes``; at other points the identity of a minimum."""
         dtype, fold = body.dtype, PLACES[op]
         kept = tuple(axis for axis in range(len(domain)) if axis not in axes)
         best = Array(f"t{len(self.temps)}", dtype, tuple(domain[axis] for axis in kept))
@@ -207,7 +207,7 @@ class _Builder:
 
 
 def _start(op: str, dtype: np.dtype[Any]) -> Any:
-    """What a fold over the dtype begins with."""
+    """The initial value of a reduction over the dtype."""
     identity = OPS[op].identity
     return extreme(op, dtype) if identity is None else np.asarray(identity).astype(dtype)
 

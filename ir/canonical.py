@@ -54,7 +54,7 @@ def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
 
 
 def slope(dim: Dim, var: str) -> Dim | None:
-    """How fast ``dim`` grows with the variable; None if it is not linear in it."""
+    """Return the coefficient of the variable in ``dim``; None if it is not linear in it."""
     if var not in free_symbols(dim):
         return 0
     found = next(s for s in dim.free_symbols if s.name == var)
@@ -85,13 +85,13 @@ def _compiled(dim: Any) -> tuple[tuple[str, ...], Callable[..., Any]]:
 
 
 def linear(dim: Dim, names: Iterable[str]) -> tuple[Dim, dict[str, Dim]]:
-    """``dim`` as a sum: what none of the variables is in, and the factor of each variable that occurs.
+    """Return ``dim`` as a sum: the part without the variables, and the coefficient of each variable that
+    occurs.
 
     Raises
     ------
     ValueError
-        If it is not such a sum.
-    """
+        If it is not such a sum."""
     factors: dict[str, Dim] = {}
     if type(dim) is int:
         return dim, factors
@@ -108,7 +108,8 @@ def linear(dim: Dim, names: Iterable[str]) -> tuple[Dim, dict[str, Dim]]:
 
 
 def least_of(dim: Dim) -> tuple[Dim, ...]:
-    """Dimensions without ``Min`` at the top of which ``dim`` is the least: itself, if it has none there."""
+    """Return dimensions without ``Min`` at their top of which ``dim`` is the least: itself, if it is no
+    ``Min``."""
     if type(dim) is int:
         return (dim,)
     for atom in dim.args if dim.is_Add else (dim,):

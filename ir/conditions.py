@@ -1,4 +1,4 @@
-"""What a condition says of dimensions."""
+"""Inequalities between dimensions that follow from a condition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def implied(cond: Expr, holds: bool = True) -> list[Dim]:
 
 
 def _dim(expr: Expr) -> Dim | None:
-    """The dimension that an integer is, in 64 bits, where none wraps."""
+    """The dimension that an integer expression in 64 bits is, if no operation wraps."""
     if expr.dtype != np.int64:
         return None
     if isinstance(expr, Size):

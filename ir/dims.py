@@ -31,19 +31,20 @@ Bounds = Mapping[str, tuple[Dim | None, Dim | None]]
 
 # ---- loop variables ---------------------------------------------------------------------------------
 def largest(dim: Dim) -> Dim:
-    """The largest that ``dim`` can be for any values of the variables of loops around (``ranging``), which
-    are not in it any more where that is known."""
+    """Return the largest value of ``dim`` over the ranges of enclosing loops' variables (``ranging``), which
+    are eliminated where that is possible."""
     return dim if type(dim) is int else simplify(-smallest(simplify(-dim)))
 
 
-def most(dim: Dim) -> Dim | None:
-    """As `largest`; None where a variable of the loops around is still in it."""
+def upper_bound(dim: Dim) -> Dim | None:
+    """Return `largest`, or None where a variable of an enclosing loop remains."""
     found = largest(dim)
     return found if free_symbols(found).isdisjoint(_RANGES.get() or ()) else None
 
 
 def loop_range(start: Dim, stop: Dim, step: Dim) -> tuple[Dim | None, Dim | None]:
-    """The least and the largest value of the variable of ``range(start, stop, step)``, as far as known."""
+    """Return the least and the largest value of the variable of ``range(start, stop, step)``, as far as
+    known."""
     if type(start) is type(stop) is type(step) is int:
         values = range(start, stop, step)
         return (min(values[0], values[-1]), max(values[0], values[-1])) if values else (start, start)
@@ -78,7 +79,7 @@ def between(ranges: Bounds) -> Iterator[None]:
 
 
 def count(bounds: tuple[Dim, Dim, Dim]) -> Dim | None:
-    """How many values ``range(*bounds)`` gives; None if there is no formula that is proved."""
+    """Return the number of values of ``range(*bounds)``; None if there is no formula that is proved."""
     start, stop, step = bounds
     if type(start) is type(stop) is type(step) is int:
         return len(range(start, stop, step))
@@ -150,7 +151,7 @@ def _always(e: Any, bounds: Bounds | None) -> bool:
 
 
 def smallest(e: Any, bounds: Bounds | None = None) -> Dim:
-    """``e`` where the bounded variables make it smallest, as far as that is known."""
+    """Return ``e`` with the bounded variables replaced by what makes it smallest, as far as that is known."""
     bounds = _RANGES.get() if bounds is None else bounds
     for name in reversed(list(bounds or ())):
         e = _eliminate(simplify(e), name, *(bounds or {})[name])

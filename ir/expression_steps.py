@@ -1,4 +1,4 @@
-"""An expression as a list of steps: what the interpreter prepares once and then runs many times."""
+"""Expressions as lists of steps in evaluation order, which the interpreter prepares once for many runs."""
 
 from __future__ import annotations
 

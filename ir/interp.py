@@ -86,7 +86,7 @@ def run(
 
 
 class Interpreter:
-    """What is worth preparing once for a region that runs many times.  Safe to share by threads."""
+    """A region prepared for many runs.  Safe to share by threads."""
 
     def __init__(self, region: Region) -> None:
         self.region = region
@@ -156,7 +156,7 @@ class _Machine:
         self._env[name] = given
 
     def _array(self, name: str) -> NDArray:
-        """The memory of an array, which is made when it is first asked for."""
+        """The memory of an array, allocated at its first use."""
         found = self._env.get(name)
         if found is None:
             array = self._prepared.arrays[name]
@@ -284,7 +284,7 @@ class _Machine:
         self._view(stmt.target)[...] = ufunc.accumulate(value, stmt.scan, value.dtype)
 
     def _fold_nothing(self, stmt: Compute, axes: tuple[int, ...]) -> None:
-        """A fold over no values: the target holds the start value, or what it held."""
+        """A reduction over no values: the target holds the initial value, or keeps its own."""
         if stmt.init is None:
             return
         one = tuple(1 if k in axes else n for k, n in enumerate(stmt.target.shape))
@@ -374,7 +374,7 @@ def _is_int(window: Window) -> bool:
 
 
 def _last_uses(region: Region) -> list[list[str]]:
-    """For every statement the temporaries that no later one needs."""
+    """For every statement the temporaries that no later one uses."""
     root = families(region)
     kept = {root[a.name] for a in region.arrays if a.role != "temp"}
     last: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The region IR on one screen: an ordered list of statements over named, mutable arrays.
+"""The nodes of the region IR: an ordered list of statements over named, mutable arrays.
 
 A statement names the exact window of every array that it reads and writes; dependences follow from
 windows and are never stored.  Expressions are interned: equal expressions are one object, so that
@@ -158,8 +158,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Computes over one common domain, run as one loop nest, point by point, in order.  The result is
-    the same as running them one after the other; ``passes.siblings`` decides when that is so."""
+    """Loop fusion to the innermost loop: statements over one domain run as one loop nest, point by point, in
+    order. The results are those of running them one after the other; the pass ``siblings`` decides when."""
 
     body: tuple[Compute, ...]
     loc: Any = field(default=None, compare=False)
@@ -167,10 +167,10 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Statements whose domains begin with the same ``axes`` axes, run row by row: all of them, in order, for
-    each point of those axes.  The result is the same as running them one after the other, because each row
-    only needs itself, and what all rows are folded into nobody else touches; ``row_fusion`` decides when
-    that is so."""
+    """Loop fusion of the outer ``axes`` loops, which all domains share: for each point of them all statements
+    run, in order.  The results are those of running them one after the other, because each row depends on
+    itself only, and results of reductions over rows are not used inside; the pass ``row_fusion`` decides
+    when."""
 
     body: tuple[Compute | Nest, ...]
     axes: int
@@ -179,13 +179,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Statements over the same rows, all of which begin with the axis along which they go, run band by band
-    instead of one after the other, so that a band is still in the cache when the next statement needs it.
+    """Time tiling: statements whose first axes are the same rows run band by band instead of one after the
+    other, so that a band is still in the cache when the next statement needs it.
 
     Rows are cut into tiles of ``tile`` rows, each of them into bands of ``height``.  In every band all
     statements run, each some rows behind those before it; first in all tiles at once, without the rows at
-    the sides that need another tile's, and then in what remains between the tiles.  The result is the same
-    as running them one after the other; `analysis.skew` says how far behind, `time_tiling` when it pays."""
+    the sides that need another tile's, and then in what remains between the tiles.  The results are those of
+    running them one after the other; ``analysis.skew`` has the distances, the pass ``time_tiling`` decides
+    when."""
 
     body: tuple[Compute | Nest, ...]
     height: int
@@ -197,9 +198,9 @@ class Bands:
 class Loop:
     """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body.
 
-    ``parallel``: no iteration needs anything of another one (``ir.independent``), so that they may run in any
-    order and at the same time.  Temporaries that are written anew in every iteration before they are read,
-    and are used in the loop only, are each iteration's own: who runs iterations at the same time gives each
+    ``parallel``: no dependence is carried by the loop (``analysis.independence``), so that iterations may run
+    in any order and at the same time.  Temporaries that are written in every iteration before they are read,
+    and used in the loop only, are private to iterations: a target that runs these at the same time gives each
     memory."""
 
     var: str

@@ -101,7 +101,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _array_power(x: Any, y: Any) -> Any:
-    """Powers as NumPy's loop makes them with an exponent for each of its elements."""
+    """Powers as NumPy's loop computes them with an exponent for each of its elements."""
     x, y = np.broadcast_arrays(x, y)
     if x.size != 1:
         return np.power(x, np.array(y, order="C"))
@@ -109,7 +109,7 @@ def _array_power(x: Any, y: Any) -> Any:
 
 
 def _by_python(function: Callable[..., float]) -> Callable[..., Any]:
-    """What Python's function gives for each element; no number where it raises an error."""
+    """The result of Python's function for each element; NaN where it raises an error."""
 
     def one(*args: float) -> float:
         try:

@@ -133,7 +133,7 @@ class _Parser(Scanner):
 
     # ---- statements ---------------------------------------------------------------------------------
     def body(self) -> tuple[Stmt, ...]:
-        """Statements up to and over the closing brace."""
+        """Read statements up to and including the closing brace."""
         found: list[Stmt] = []
         self.lines()
         while not self.take("}"):
@@ -236,7 +236,7 @@ class _Parser(Scanner):
         return value, init
 
     def find(self, *words: str) -> int | None:
-        """The place of the first of ``words`` in the rest of this line, outside of brackets."""
+        """The position of the first of ``words`` in the rest of this line, outside of brackets."""
         depth = 0
         for at in range(self.at, len(self.tokens)):
             kind, text, _ = self.tokens[at]
@@ -250,7 +250,7 @@ class _Parser(Scanner):
         return None
 
     def domain(self, at: int | None) -> None:
-        """Read ``for i<N, j<M`` at the place; without it the domain is one point."""
+        """Read ``for i<N, j<M`` here; without it the domain is one point."""
         self.axes = {}
         shape: list[Dim] = []
         if at is None:

@@ -1,4 +1,4 @@
-"""Statements that touch other arrays, or other places of them, and names for new arrays."""
+"""Renaming of arrays and windows in statements, and names for new arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .nodes import (
 
 
 def numbered(like: str, taken: Container[str]) -> str:
-    """A name like that of an array, with a number, that no other has."""
+    """Return a numbered name, like that of an array, that is not taken."""
     k = 1
     while f"{like}_{k}" in taken:
         k += 1
@@ -72,7 +72,7 @@ def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
 
 
 def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
-    """A computation where variables have other values."""
+    """Return a computation for other values of variables."""
     assert isinstance(stmt, Compute)
 
     def fn(node: Expr) -> Expr:

@@ -74,7 +74,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def axis_names(region: Region, count: int) -> list[str]:
-    """Names for the axes of a domain that nothing in the region has."""
+    """Names of a domain's axes that are not used in the region."""
     taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | _loop_variables(region.body)
     names: list[str] = []
     candidates = [*"ijklmn", *(f"i{k}" for k in range(6, 6 + count + len(taken)))]
@@ -286,13 +286,13 @@ def _const(node: Const) -> str:
 
 
 def _float(value: Any) -> str:
-    """The shortest text that reads back as ``value``, with a mark that it is no integer."""
+    """The shortest text that reads back as ``value`` and is no integer."""
     text = str(value)
     return text if any(c in text for c in ".ena") else text + ".0"
 
 
 def _literal(value: Any) -> str:
-    """The value of an attribute: what Python literals can say, and dimensions."""
+    """The text of an attribute's value: Python literals, and dimensions."""
     if isinstance(value, tuple):
         return f"({', '.join(_literal(v) for v in value)}{',' if len(value) == 1 else ''})"
     if value is None or isinstance(value, bool | int | float | str):

@@ -41,7 +41,7 @@ from .nodes import (
 from .ops import CALLS, OPS, has_loop, loop_dtype
 from .parse import DTYPES, RESERVED
 from .text import show_stmt
-from .windows import at_once, empty, injective, same, walk
+from .windows import empty, injective, same, walk, written_at_least
 
 _NATIVE = frozenset(DTYPES.values())
 _ROLES = ("in", "out", "inout", "temp")
@@ -223,7 +223,7 @@ class _Checker:
 
     @contextmanager
     def given(self, facts: list[Dim]) -> Iterator[None]:
-        """Inside, these dimensions are at least 0."""
+        """A context in which these dimensions are at least 0."""
         count = len(self.known)
         self.known += [fact for fact in map(dims.simplify, facts) if type(fact) is not int]
         yield
@@ -239,7 +239,7 @@ class _Checker:
     def compute(self, stmt: Compute) -> None:
         target = stmt.target
         self.window(target)
-        self.inside(at_once(target), self.arrays[target.array])
+        self.inside(written_at_least(target), self.arrays[target.array])
         dtype = self.arrays[target.array].dtype
         self.writable(target)
         self.expr(stmt.body, target.shape)
@@ -347,7 +347,8 @@ class _Checker:
 
     @contextmanager
     def facts(self, window: Window) -> Iterator[None]:
-        """Inside, proofs may use the guards, that the domain has points, and why the statement runs."""
+        """A context in which proofs may use the guards, a non-empty domain, and the conditions of the
+        statement."""
         if all(type(n) is int for n in (*window.shape, *self.arrays[window.array].shape)) and all(
             type(ix.offset) is int and type(ix.stride) is int for ix in window.index
         ):

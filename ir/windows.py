@@ -48,8 +48,8 @@ def _compose_index(ix: Index, amap: tuple[Index, ...]) -> Index:
     return Index(offset, stride, to.axis)
 
 
-def at_once(target: Window) -> Window:
-    """What is written, with one point along the folded axes: a fold over no values sets its target too."""
+def written_at_least(target: Window) -> Window:
+    """Return what is written in any case: a reduction over no values sets its target, too."""
     used = {ix.axis for ix in target.index}
     return replace(target, shape=tuple(n if axis in used else 1 for axis, n in enumerate(target.shape)))
 
@@ -60,8 +60,8 @@ def empty(window: Window) -> bool | None:
 
 
 def _untouched(window: Window) -> bool | None:
-    """Whether no element is touched, whatever the axes are that the index does not use: a fold over no
-    values still sets its target to the start value."""
+    """Whether no element is touched, whatever the extents of unused axes are: a reduction over no values sets
+    its target."""
     return _hollow(tuple(window.shape[ix.axis] for ix in window.index if ix.axis is not None))
 
 
@@ -85,7 +85,7 @@ def injective(window: Window) -> bool | None:
 
 
 def same(a: Window, b: Window) -> bool:
-    """Whether both are proved to touch the same element at every point of the same domain."""
+    """Whether both provably touch the same element at every point of the same domain."""
     if a == b:
         return True
     if a.array != b.array or len(a.shape) != len(b.shape) or len(a.index) != len(b.index):
@@ -202,7 +202,7 @@ def _meet_ints(low_a: int, high_a: int, step_a: int, low_b: int, high_b: int, st
     return first <= min(high_a, high_b)
 
 
-def apart(a: Window, b: Window, axes: int) -> bool:
+def disjoint_rows(a: Window, b: Window, axes: int) -> bool:
     """Whether two windows of one array provably share no element at points of their domains that differ in
     one of the first ``axes`` coordinates."""
 
@@ -233,7 +233,7 @@ def covers(outer: Window, inner: Window) -> bool | None:
 
 
 def box(window: Window) -> Box | None:
-    """The elements of a window, if they are a box of the array."""
+    """Return the elements of a window as a box of the array, if they are one."""
     ends: list[tuple[Dim, Dim]] = []
     axes = [ix.axis for ix in window.index if ix.axis is not None]
     if len(set(axes)) < len(axes):
@@ -248,8 +248,8 @@ def box(window: Window) -> Box | None:
     return tuple(ends)
 
 
-def together(a: Window, b: Window) -> Window | None:
-    """Two boxes of one array that lie side by side, as one; None if they are not known to be such."""
+def union(a: Window, b: Window) -> Window | None:
+    """Return two adjacent boxes of one array as one; None if they are not provably adjacent."""
     one, two = box(a), box(b)
     if a.array != b.array or one is None or two is None or len(one) != len(two):
         return None
@@ -271,7 +271,7 @@ def together(a: Window, b: Window) -> Window | None:
 
 
 def _unused_not_empty(window: Window) -> bool:
-    """Whether the axes that the index does not use have points (the used ones follow from the runs)."""
+    """Whether the axes that the index does not use have points; the used ones follow from the runs."""
     used = {ix.axis for ix in window.index}
     return all(k in used or prove_le(1, n) is True for k, n in enumerate(window.shape))
 

@@ -62,7 +62,7 @@ def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> Limi
     saved = sum(sizes[name] for name in again if _updated(region, name))
     if saved < FEWEST * ranks or 2 * sum(sizes.values()) > 3 * saved:
         return None
-    return value_ranges.harmless(region)
+    return value_ranges.safe_limits(region)
 
 
 def _updated(region: Region, name: str) -> bool:
@@ -101,4 +101,4 @@ def _parts(array: NDArray) -> NDArray:
 def _largest(arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Region:
     """The region that finds the largest magnitudes of arrays, cached for arrays of these dtypes and
     shapes."""
-    return value_ranges.largest([Array("", *array) for array in arrays])
+    return value_ranges.magnitude_region([Array("", *array) for array in arrays])

@@ -262,7 +262,7 @@ def make(
         if (
             not spared
             and stop is None
-            and value_ranges.worth(drawn, [one.array for one in kept], least, hints)
+            and value_ranges.worth_checking(drawn, [one.array for one in kept], least, hints)
             and (left := undo_copies.without_copies(final, kept, beside=True)) is not final
             and (look := _look(drawn, left, target, request.cache_dir))
         ):
@@ -295,16 +295,17 @@ def _look(region: Region, final: Region, target: Target, cache_dir: str | None) 
     from dcarray.lowering.plan import compile_region
     from dcarray.lowering.program import input_range_check
 
-    limits = value_ranges.harmless(region) or value_ranges.harmless(final)  # where conditions are expressions
+    # in the final region conditions are expressions
+    limits = value_ranges.safe_limits(region) or value_ranges.safe_limits(final)
     if limits is None:
         return None
-    names = value_ranges.seen(region)
+    names = value_ranges.checked_inputs(region)
     arrays = [array for array in region.arrays if array.name in names]
     plan = compile_region(
-        target.pipeline(0).run(value_ranges.largest(arrays, region.symbols)), target, cache_dir
+        target.pipeline(0).run(value_ranges.magnitude_region(arrays, region.symbols)), target, cache_dir
     )
     if len(plan.kernels) < len(plan.steps):
         return None
     given = [array.name for array in region.arrays if array.role != "temp"]
-    plain = tuple([value_ranges.plain(array) for array in arrays])
+    plain = tuple([value_ranges.is_scalar(array) for array in arrays])
     return input_range_check.Planned(plan, tuple([given.index(name) for name in names]), plain, *limits)

@@ -1,7 +1,7 @@
-"""Statements at a place that only data tell, in terms of loops: ``for k in range(n): if k == place: ...``.
+"""Statements at data-dependent indices, as loops with a condition: ``for k in range(n): if k == place: ...``.
 
-So windows stay affine, and whoever knows loops and branches knows these.  One iteration is all that happens,
-and whoever runs the loop may take that one alone.
+So windows stay affine, and loops and branches are all that analyses need to know.  Only one iteration does
+anything, and a target may run that one alone.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .effects import writes
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
-def at_place(var: str, extent: Dim, place: Expr, body: tuple[Stmt, ...], loc: object = None) -> Loop:
-    """The statements for the ``var`` of ``range(extent)`` that equals ``place``."""
+def at_index(var: str, extent: Dim, place: Expr, body: tuple[Stmt, ...], loc: object = None) -> Loop:
+    """Return the loop that runs statements for the ``var`` in ``range(extent)`` that equals ``place``."""
     chosen = Apply("equal", (Size(symbol(var, None), _I8), place), _BOOL)
     return Loop(var, (0, extent, 1), (Branch(chosen, body, loc=loc),), loc=loc)
 
 
-def place_of(loop: Loop) -> Expr | None:
-    """The value of its variable for which alone a loop does anything; None if there is no such value."""
+def selected_index(loop: Loop) -> Expr | None:
+    """Return the only value of its variable for which a loop does anything; None if it is no such loop."""
     if len(loop.body) != 1 or not isinstance(branch := loop.body[0], Branch) or branch.orelse:
         return None
     cond = branch.cond
@@ -41,7 +41,7 @@ def place_of(loop: Loop) -> Expr | None:
 
 
 def _moves(expr: Expr, var: str) -> bool:
-    """Does a value depend on a loop's variable?"""
+    """Whether a value depends on a loop's variable."""
     dims = [node.dim for node in walk(expr) if isinstance(node, Size)]
     for node in loads(expr):
         dims += [d for ix in node.window.index for d in (ix.offset, ix.stride)]

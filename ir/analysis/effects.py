@@ -1,4 +1,4 @@
-"""What statements read and write, and what orders them.  Derived on demand, never stored."""
+"""Effects of statements: the windows they read and write, and the dependences that follow; never stored."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.ir.windows import apart, covers, injective, loads, overlap, same
+from dcarray.ir.windows import covers, disjoint_rows, injective, loads, overlap, same
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something is not allowed: words for the user, and the windows that stand in the way."""
+    """Why something is not allowed: words for the user, and the windows that conflict."""
 
     text: str
     windows: tuple[Window, ...] = ()
@@ -40,7 +40,7 @@ class Reason:
 
 # ---- one statement ----------------------------------------------------------------------------------
 def anywhere(array: str) -> Window:
-    """A window without an index: some elements of ``array``, it is not known which."""
+    """A window without an index: unknown elements of ``array``."""
     return Window(array, (), ())
 
 
@@ -53,8 +53,8 @@ def _read_by(*exprs: Expr) -> list[Window]:
 
 
 def reads(stmt: Stmt) -> tuple[Window, ...]:
-    """The windows that the statement may read.  Those of a gather are ``anywhere``; those that move with the
-    variable of a loop inside ``stmt`` are all that they come by, or ``anywhere``."""
+    """Return the windows that the statement may read: ``anywhere`` of a gathered array, the
+    `widened_footprint` of windows that move with a loop inside ``stmt``."""
     match stmt:
         case Compute(target, body, combine, init):
             found = _read_by(body) + (_read_by(init) if init is not None else [])
@@ -74,7 +74,7 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
 
 
 def writes(stmt: Stmt) -> tuple[Window, ...]:
-    """The windows that the statement may write; see ``definite_writes`` for what it does write."""
+    """Return the windows that the statement may write; see `definite_writes` for those that it must."""
     match stmt:
         case Compute(target):
             return (target,)
@@ -91,7 +91,7 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
 
 
 def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
-    """The windows of which every element is written whenever the statement runs."""
+    """Return the windows of which every element is written whenever the statement runs."""
     match stmt:
         case Compute(target, _, combine, init):
             return (target if combine is None or init is None else _unfolded(target),)
@@ -120,7 +120,7 @@ def _unfolded(target: Window) -> Window:
 
 
 def touched(stmt: Stmt) -> frozenset[str]:
-    """The names of the arrays that the statement may read or write."""
+    """Return the names of the arrays that the statement may read or write."""
     return frozenset(w.array for w in (*reads(stmt), *writes(stmt)))
 
 
@@ -160,7 +160,7 @@ def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) ->
 
 
 def _between(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
-    """A box that holds all that a window comes by in a loop."""
+    """The box around a window in all iterations of a loop."""
     ends = {var: loop_range(*bounds)}
     shape: list[Dim] = []
     index: list[Index] = []
@@ -198,21 +198,22 @@ def families(region: Region) -> dict[str, str]:
 
 
 def sharing(region: Region) -> frozenset[str]:
-    """The arrays that share their memory with others."""
+    """Return the arrays that share their memory with others."""
     root = families(region)
     shared = {root[array.name] for array in region.arrays if array.base is not None}
     return frozenset(array.name for array in region.arrays if root[array.name] in shared)
 
 
 def roles(region: Region) -> dict[str, Role]:
-    """The roles of arrays; a temporary that shows memory in another shape has that of the memory."""
+    """Return the roles of arrays; a temporary that is another shape of an array has the role of that
+    array."""
     root = families(region)
     known = {array.name: array.role for array in region.arrays}
     return {name: known[root[name]] if role == "temp" else role for name, role in known.items()}
 
 
 def clash(a: Window, b: Window, region: Region) -> bool | None:
-    """Whether two windows share memory: as ``windows.overlap``, for any two arrays of a region."""
+    """Whether two windows share an element: as `windows.overlap`, for any two arrays of a region."""
     if a.array == b.array:
         return overlap(a, b)
     root = families(region)
@@ -221,7 +222,7 @@ def clash(a: Window, b: Window, region: Region) -> bool | None:
 
 # ---- nests and rows ---------------------------------------------------------------------------------
 def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
-    """Why the computes cannot run point by point, each point in order; None if that gives the same as
+    """Why the statements cannot run point by point, each point in order; None if that gives the results of
     running them one after the other."""
     for k, later in enumerate(body):
         for earlier in body[:k]:
@@ -236,46 +237,48 @@ def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
 
 
 def domain(stmt: Compute | Nest) -> tuple[Dim, ...]:
-    """The iteration domain."""
+    """Return the iteration domain."""
     return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
 
 
 def computes_of(stmt: Compute | Nest) -> tuple[Compute, ...]:
-    """A statement, or those of a nest."""
+    """Return the statement alone, or the statements of a nest."""
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 
 
 def row_targets(stmt: Compute | Nest, axes: int) -> list[Window]:
-    """What a statement that runs row by row writes, but for what all rows are folded into: nobody but that
-    fold touches it, so that it does not matter when it is complete."""
+    """Return the targets of a statement that runs row by row, without those of reductions over rows, which
+    only the reduction touches."""
     return [compute.target for compute in computes_of(stmt) if not folds_rows(compute, axes)]
 
 
 def folds_rows(compute: Compute, axes: int) -> bool:
-    """Whether a statement folds all rows, a row being a point of the first ``axes`` axes of its domain."""
+    """Whether a statement reduces over rows, a row being a point of the first ``axes`` axes of its domain."""
     moving = {ix.axis for ix in compute.target.index if ix.axis is not None}
     return compute.combine is not None and moving.isdisjoint(range(axes))
 
 
 def rows_conflict(body: tuple[Compute | Nest, ...], axes: int, region: Region) -> Reason | None:
     """Why the statements cannot run row by row, a row being a point of the first ``axes`` axes of their
-    domains; None if that gives the same as running them one after the other."""
+    domains; None if that gives the results of running them one after the other."""
     for number, later in enumerate(body):
         for target in row_targets(later, axes):
-            if not apart(target, target, axes):
+            if not disjoint_rows(target, target, axes):
                 return Reason(f"{target.array} is complete only after the last row", (target,))
         for earlier in body[:number]:
             pairs = [(v, w) for v in writes(earlier) for w in (*reads(later), *writes(later))]
             pairs += [(v, w) for v in reads(earlier) for w in writes(later)]
             for v, w in pairs:
-                if clash(v, w, region) is not False and not (v.array == w.array and apart(v, w, axes)):
+                if clash(v, w, region) is not False and not (
+                    v.array == w.array and disjoint_rows(v, w, axes)
+                ):
                     return Reason(f"a row needs {w.array} of other rows", (v, w))
     return None
 
 
 # ---- the order of statements ------------------------------------------------------------------------
 def depends(a: Stmt, b: Stmt, region: Region) -> Reason | None:
-    """Why ``b``, which stands after ``a``, must stay there; None if the two may change places."""
+    """Why ``b``, which follows ``a``, must stay there; None if the two may be exchanged."""
     return conflict((reads(a), writes(a)), (reads(b), writes(b)), region)
 
 
@@ -285,7 +288,7 @@ def conflict(
     region: Region,
 ) -> Reason | None:
     """Why two pieces of work, given the windows that each reads and writes, have to stay in order; None if
-    they may change places."""
+    they may be exchanged."""
     root = families(region)
     kinds = (
         ("reads what the earlier statement writes", earlier[1], later[0]),
@@ -357,8 +360,7 @@ def _overwrites_input(name: str, region: Region) -> bool:
 
 
 def live_after(region: Region, position: int, name: str) -> bool:
-    """Whether what the array holds after top-level statement ``position`` may still be seen: read by
-    a later statement, or left to the caller."""
+    """Whether the array is live after top-level statement ``position``: read later, or a result."""
     root = families(region)
     kin = {array.name for array in region.arrays if root[array.name] == root[name]}
     if any(array.role in ("out", "inout") for array in region.arrays if array.name in kin):

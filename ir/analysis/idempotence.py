@@ -1,8 +1,8 @@
-"""Which arrays may be overwritten by statements that might have to run once more, without a copy.
+"""Idempotence: the arrays that a repeated run may overwrite without undo copies.
 
 Statements are idempotent in an array if they overwrite no element of it that they have read before as it was
-when they began: run again, whole, they find what they found, or write it anew.  (De Kruijf, Sankaralingam and
-Singh, "Static analysis and compiler design for idempotent processing", PLDI 2012: no "clobber"
+when they began: a repeated run reads the same values, or overwrites them first.  (De Kruijf, Sankaralingam
+and Singh, "Static analysis and compiler design for idempotent processing", PLDI 2012: no "clobber"
 antidependences.)
 """
 
@@ -35,8 +35,8 @@ def idempotent(region: Region) -> frozenset[str]:
 
 
 def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] = ()) -> bool:
-    """May the statements overwrite what they have read of the array as it was?  ``before`` has been written
-    already."""
+    """Whether the statements may overwrite elements that they read before; ``before`` is already
+    overwritten."""
     made = list(before)
     old: list[Window] = []  # what has been read as it was
     for stmt in flattened(body):
@@ -67,7 +67,8 @@ def _meet(some: list[Window], others: list[Window]) -> bool:
 
 
 def _carries(loop: Loop, whole: Window, made: list[Window]) -> bool:
-    """May an iteration overwrite what one before it has read as it was?  The loop's variable is known."""
+    """Whether an iteration may overwrite elements that an earlier one read.  The loop's variable has a
+    range."""
     found = iteration_pair(loop)
     if found is None:
         return True

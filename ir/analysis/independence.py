@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Bands, Branch, Call, Dim, Index, Loop, Nest, Region, Rows, Stmt, While, Window
-from dcarray.ir.windows import covers, identity, overlap, together
+from dcarray.ir.windows import covers, identity, overlap, union
 
 from .effects import Reason, definite_writes, families, reads, sharing, touched, widened_footprint, writes
 
@@ -103,7 +103,7 @@ def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
 def _add(made: list[Window], window: Window) -> None:
     """Append a window, joined with one that it is adjacent to."""
     for k, other in enumerate(made):
-        if (both := together(other, window)) is not None:
+        if (both := union(other, window)) is not None:
             del made[k]
             _add(made, both)
             return

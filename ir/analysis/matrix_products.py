@@ -1,4 +1,4 @@
-"""Matrix products as what they are: sums of products."""
+"""Library matrix products as statements: sums of products."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def as_sum(call: Call, dtype: np.dtype[Any], turned: bool = False) -> Compute:
 
 
 def as_terms(call: Call, dtype: np.dtype[Any], depth: int) -> Compute:
-    """A ``blas.matmul`` whose inner dimension is ``depth`` as a statement over its result that writes the sum
-    of products out, term by term; see `as_sum` for what may be one."""
+    """Return a ``blas.matmul`` whose inner dimension is ``depth`` as a statement that writes the sum of
+    products out, term by term; see `as_sum` for its restrictions."""
     folded = as_sum(call, dtype)
     shape = call.writes[0].shape
     inner = len(shape)
@@ -78,7 +78,7 @@ def as_terms(call: Call, dtype: np.dtype[Any], depth: int) -> Compute:
 
 
 def _axes(stack: tuple[Dim, ...], batch: tuple[Dim, ...], at: Callable[[int], Index]) -> tuple[Index, ...]:
-    """Where the axes of a stack of matrices lie in the batch that they are broadcast to."""
+    """The indices of a stack of matrices in the batch that they are broadcast to."""
     skipped = len(batch) - len(stack)
     return tuple(
         at(skipped + k) if dims.prove_eq(extent, batch[skipped + k]) is True else Index(0)

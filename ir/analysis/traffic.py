@@ -1,4 +1,4 @@
-"""How many bytes and operations a statement costs: the figures that fusion is about.
+"""Bytes moved and operations of statements, as fused kernels and as single NumPy calls.
 
 Two models.  ``fused``: each array is read once and written once for a statement, whatever happens in
 between stays in registers (what a generated kernel moves at least).  ``unfused``: every operation reads
@@ -95,7 +95,7 @@ def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
 
 
 class _Tally:
-    """The elements of each array that statements touch, and their operations."""
+    """Counts the elements of each array that statements touch, and their operations."""
 
     def __init__(self, region: Region) -> None:
         self.arrays = {array.name: array for array in region.arrays}
@@ -118,7 +118,7 @@ class _Tally:
             touched[window.array] = min(whole, touched.get(window.array, 0) + count)
 
     def add(self, stmt: Stmt, sizes: Sizes, times: int) -> None:
-        """A statement that runs so many times."""
+        """Count a statement that runs a number of times."""
         match stmt:
             case Loop(_, _, body):
                 inside, iterations = _iteration(stmt, sizes)
@@ -140,7 +140,7 @@ class _Tally:
                 self.plain(_computes(stmt), sizes, times)
 
     def plain(self, computes: tuple[Compute, ...], sizes: Sizes, times: int) -> None:
-        """Computes of one kernel."""
+        """Count the statements of one kernel."""
         made: set[Window] = set()  # by the computes before: still in registers
         reads = []
         for c in computes:
@@ -156,8 +156,7 @@ class _Tally:
 
 
 def _iteration(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
-    """The sizes in the middle one of a loop's iterations, for all of them, and how many iterations there
-    are."""
+    """The sizes in the middle iteration of a loop, which stands for all, and the number of iterations."""
     bounds = [bound if type(bound) is int else evaluate(bound, sizes) for bound in loop.bounds]
     iterations = range(bounds[0], bounds[1], bounds[2] or 1)
     middle = iterations[len(iterations) // 2] if iterations else iterations.start
@@ -207,7 +206,7 @@ def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
 
 
 def _steps(c: Compute, sizes: Sizes) -> int:
-    """Bytes of the single operations of an expression, without the store of its last result."""
+    """Bytes of the single operations of an expression, without the store of its result."""
     domain = [_int(d, sizes) for d in c.target.shape]
     axes: dict[Expr, frozenset[int]] = {}
     total = 0

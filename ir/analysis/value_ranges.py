@@ -1,10 +1,9 @@
-"""How large the values of a region can get, and so from which inputs it raises no floating-point exception.
+"""Interval analysis of magnitudes: from which inputs a region raises no floating-point exception.
 
 A value is bounded by its magnitude, from above and from below, and by its sign; of a complex one the parts
-are, from above.  Iterations of a loop are gone through one after the other, so that what grows in each of
-them has a bound after all of them; what may raise an exception for small values, too, like a division, needs
-a bound
-from below.
+are, from above.  Iterations of a loop are interpreted one after the other, so that what grows in each of
+them has a bound after all of them; operations that raise an exception for small values, like a division, need
+a bound from below.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _ABOVE = {"greater": True, "greater_equal": True, "less": False, "less_equal": F
 
 
 class _Unknown(Exception):
-    """There is no bound."""
+    """Raised where there is no bound."""
 
 
 class Limits(NamedTuple):
@@ -76,24 +75,24 @@ class Limits(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """A value has at most and at least such a magnitude; ``sure``: and is not below zero."""
+    """Bounds of a value's magnitude from above and below; ``sure``: it is not negative, too."""
 
     most: float
     least: float = 0.0
     sure: bool = False
 
     def joined(self, other: _Bound) -> _Bound:
-        """What holds of one value or another."""
+        """The bounds of a value that is one or the other."""
         most, least = max(self.most, other.most), min(self.least, other.least)
         return _Bound(most, least, self.sure and other.sure)
 
 
-def harmless(region: Region) -> Limits | None:
-    """The inputs from which nothing raises exceptions but underflow; None if none are known."""
-    numbers = any(array.role == "in" and plain(array) for array in region.arrays)
+def safe_limits(region: Region) -> Limits | None:
+    """Return limits of the inputs within which only underflow is raised; None if none are known."""
+    numbers = any(array.role == "in" and is_scalar(array) for array in region.arrays)
     if _passes(region.body) > _NODES:
         return None
-    run = _Run(region)
+    run = _Bounds(region)
     for least in (False, True) if numbers else (False,):
         for most in _BOUNDS:
             limits = Limits(most, 1 / most if least else 0.0)
@@ -107,7 +106,7 @@ def harmless(region: Region) -> Limits | None:
 
 
 def _passes(body: Iterable[Stmt]) -> float:
-    """How often expressions are looked at where loops are gone through."""
+    """The number of times that expressions are evaluated, iterations of loops counted."""
     passes = 0.0
     for stmt in body:
         match stmt:
@@ -120,9 +119,9 @@ def _passes(body: Iterable[Stmt]) -> float:
     return passes
 
 
-def worth(region: Region, names: Collection[str], least: int, hints: Mapping[str, int]) -> bool:
-    """Is to look at the inputs less than to keep copies of some arrays, of so many bytes at least, where the
-    symbols have about these values?"""
+def worth_checking(region: Region, names: Collection[str], least: int, hints: Mapping[str, int]) -> bool:
+    """Whether it costs less to check the inputs than to keep undo copies of arrays, of at least ``least``
+    bytes, for these hints of the symbols."""
     given = [array for array in region.arrays if array.role in ("in", "inout")]
     if any(not dims.free_symbols(extent) <= hints.keys() for array in given for extent in array.shape):
         return False
@@ -131,19 +130,19 @@ def worth(region: Region, names: Collection[str], least: int, hints: Mapping[str
     return saved >= least and sum(sizes.values()) <= 3 * saved
 
 
-def seen(region: Region) -> tuple[str, ...]:
-    """The inputs that limits are about."""
+def checked_inputs(region: Region) -> tuple[str, ...]:
+    """Return the inputs that limits apply to."""
     return tuple([a.name for a in region.arrays if a.role in ("in", "inout") and a.dtype.kind in "fc"])
 
 
-def plain(array: Array) -> bool:
-    """Is it no array, but a number, of which the sign counts?"""
+def is_scalar(array: Array) -> bool:
+    """Whether it is a number, not an array, so that its sign is checked, too."""
     return not array.shape and array.dtype.kind == "f"
 
 
-def largest(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) -> Region:
-    """The largest magnitude of the elements of each of some arrays, or of their parts; of what is none, the
-    number itself."""
+def magnitude_region(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) -> Region:
+    """Return the region that finds the largest magnitude of the elements of each array, or of their parts; of
+    a scalar the number itself."""
     given = [replace(_parts(a), name=f"x{k}", role="in", base=None) for k, a in enumerate(arrays)]
     double = np.dtype(np.float64)
     found = [Array(f"most{k}", double, (), "out") for k in range(len(given))]
@@ -151,7 +150,7 @@ def largest(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) -> Region
 
 
 def _parts(array: Array) -> Array:
-    """The real numbers that an array's memory holds."""
+    """The real numbers of an array's memory."""
     if array.dtype.kind != "c":
         return array
     size = array.dtype.itemsize // 2
@@ -174,8 +173,8 @@ def _largest_of(arrays: Iterable[Array]) -> Iterator[Compute]:
             yield Compute(target, value)
 
 
-class _Run:
-    """The bounds of arrays while statements run."""
+class _Bounds:
+    """The bounds of arrays while statements are interpreted."""
 
     def __init__(self, region: Region) -> None:
         self.arrays = {array.name: array for array in region.arrays}
@@ -184,7 +183,7 @@ class _Run:
         self._whole: dict[Window, bool] = {}
 
     def begin(self, limits: Limits) -> None:
-        """From inputs within limits."""
+        """Set the bounds of inputs within limits."""
         if self.left < 0 or any(array.base is not None for array in self.arrays.values()):
             raise _Unknown
         self.bounds.clear()
@@ -192,14 +191,14 @@ class _Run:
             if array.role in ("in", "inout"):
                 if array.dtype.kind not in "fc":
                     bound = _any(array.dtype)
-                elif not plain(array) or not limits.least or array.role == "inout":
+                elif not is_scalar(array) or not limits.least or array.role == "inout":
                     bound = _Bound(limits.most)
                 else:
                     bound = _Bound(limits.most, limits.least, True)
                 self.bounds[array.name] = _fits(bound, array.dtype)
 
     def all(self, body: Iterable[Stmt]) -> None:
-        """Statements, one after the other."""
+        """Interpret statements in order."""
         for stmt in body:
             match stmt:
                 case Compute():
@@ -255,7 +254,7 @@ class _Run:
         return found
 
     def _of(self, expr: Expr) -> _Bound:
-        """The bounds of a value."""
+        """The bounds of an expression."""
         self.left -= 1
         if self.left < 0:
             raise _Unknown
@@ -279,7 +278,7 @@ class _Run:
         raise _Unknown
 
     def _complex(self, op: str, args: tuple[Expr, ...], dtype: np.dtype[Any]) -> _Bound:
-        """The bounds of the parts of a complex value, or of a real one that is made of one."""
+        """The bounds of the parts of a complex value, or of a real part."""
         kinds = [arg.dtype.kind for arg in args]
         parts = [self._of(arg).most for arg in args]
         if op == "where" and kinds[1:] == ["c", "c"]:
@@ -332,7 +331,7 @@ class _Run:
         raise _Unknown
 
     def _chosen(self, args: tuple[Expr, ...], yes: _Bound, no: _Bound) -> _Bound:
-        """The bounds of a choice; one of the two may be chosen for being above something."""
+        """The bounds of a choice; the condition may bound one of the two from below."""
         condition = args[0]
         if isinstance(condition, Apply) and condition.op in _ABOVE:
             above = _ABOVE[condition.op]
@@ -358,8 +357,8 @@ def _largest(dtype: np.dtype[Any]) -> float:
 
 
 def _fits(bound: _Bound, dtype: np.dtype[Any]) -> _Bound:
-    """The bounds, if every value within them is one of the dtype; none from below that might not be a normal
-    number."""
+    """The bounds, if every value within them is representable in the dtype; no lower bound if the value might
+    be subnormal."""
     if dtype.kind == "b" or (dtype.kind in "iu" and bound.most <= _largest(dtype)):
         return bound
     if dtype.char not in "fdFD":

@@ -50,13 +50,14 @@ def loads_of(expr: Expr) -> tuple[Load | Gather, ...]:
 
 
 def checks(stmt: Compute | Nest) -> bool:
-    """Does the statement check values, and say so where they do not fit, whoever reads them?"""
+    """Whether the statement checks its values at run time, and so has an effect even if nothing reads
+    them."""
     parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
     return any(isinstance(n, Apply) and n.op == "checked" for part in parts for n in windows.walk(part.body))
 
 
 def size_bound(expr: Expr) -> int:
-    """At least the number of nodes; see `made_of`."""
+    """An upper bound of the number of nodes; see `made_of`."""
     found = _sizes.get(expr)
     if found is None:
         found = _sizes[expr] = len(windows.walk(expr))
@@ -64,14 +65,14 @@ def size_bound(expr: Expr) -> int:
 
 
 def made_of(expr: Expr, loads: tuple[Load | Gather, ...], size: int) -> None:
-    """Say what is known of an expression that was just made, which saves a walk through it."""
+    """Record the loads and size of an expression that was just made, which saves a traversal."""
     if isinstance(expr, Apply) and expr not in _loads:
         _loads[expr] = loads
         _sizes[expr] = size
 
 
 def summary(expr: Expr) -> Summary:
-    """Count an expression."""
+    """Return the size and cost of an expression."""
     found = _summaries.get(expr)
     if found is None:
         nodes = windows.walk(expr)

@@ -51,7 +51,7 @@ class Use:
 
 
 class Facts:
-    """What holds for a region as a whole: which arrays share memory and which must survive."""
+    """Facts about a whole region: which arrays share memory and which must survive."""
 
     __slots__ = ("arrays", "blocks", "kept", "roots", "shared", "variables")
 
@@ -100,7 +100,7 @@ class Facts:
 
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    """The bodies of a statement that has some."""
+    """The bodies of a statement; none if it has none."""
     if isinstance(stmt, Loop | While):
         return (stmt.body,)
     if isinstance(stmt, Branch):
@@ -109,7 +109,7 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
-    """What a statement reads, and how."""
+    """The windows that a statement reads, each with the kind of access."""
     if isinstance(stmt, Compute):
         found: list[tuple[Window, Kind]] = []
         for node in loads_of(stmt.body):
@@ -136,7 +136,7 @@ def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
 
 
 def writes_of(stmt: Stmt) -> tuple[Window, ...]:
-    """What a statement writes."""
+    """The windows that a statement writes."""
     if isinstance(stmt, Compute):
         return (stmt.target,)
     if isinstance(stmt, Call):
@@ -214,8 +214,8 @@ class Block:
 
     # ---- what becomes of a written window -------------------------------------------------------------
     def uses(self, pos: int, target: Window) -> tuple[list[Use], Reason | None]:
-        """Every read of what the statement at ``pos`` writes to ``target``; with a reason if that is
-        not all: the values must stay in memory because somebody else may want them."""
+        """Every read of the values that the statement at ``pos`` writes to ``target``; with a reason if there
+        may be others, so that the values must be stored."""
         facts = self.facts
         lives = facts.roots[target.array] in facts.kept
         shadows: list[Window] = []
@@ -239,7 +239,7 @@ class Block:
         return found, self._kept(pos, target)
 
     def _unserved(self, target: Window, window: Window, kind: Kind, shadows: list[Window]) -> Reason | None:
-        """Why a read is not surely of what was written to ``target``, all of it."""
+        """Why a read may also be of elements that were not written to ``target``."""
         if kind == "inside":
             return Reason(f"{target.array} is read in another body or nest", (window,))
         if window.array != target.array:
@@ -253,22 +253,22 @@ class Block:
         return None
 
     def _definite(self, pos: int) -> bool:
-        """Whether what the statement writes is written whenever the block runs."""
+        """Whether the statement writes its windows whenever the block runs."""
         return isinstance(self.stmts[pos], Compute | Call | Nest | Rows | Bands)
 
     def _apart(self, a: Window, b: Window) -> bool:
-        """Whether the windows share no memory, in whatever iterations they are taken."""
+        """Whether the windows share no memory in any two iterations."""
         if self.facts.overlap(a, b) is not False:
             return False
         return not self.nested or a.array != b.array or (self._steady(a) and self._steady(b))
 
     def _steady(self, window: Window) -> bool:
-        """Whether the window does not move with a loop."""
+        """Whether the window is the same in all iterations of a loop."""
         parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
         return not any(dims.free_symbols(part) & self.facts.variables for part in parts)
 
     def _kept(self, pos: int, target: Window) -> Reason | None:
-        """Why what is written must be stored even if no later statement of the block reads it."""
+        """Why the values must be stored even if no later statement of the block reads them."""
         root = self.facts.roots[target.array]
         if root in self.facts.kept:
             return Reason(f"{target.array} is a result that must be stored", (target,))
@@ -307,9 +307,9 @@ class Block:
 def each_block(
     region: Region, fn: Callable[[Block], bool], when: Callable[[Stmt], bool] | None = None
 ) -> Region:
-    """Apply ``fn`` to every body, the inner ones first; ``fn`` says whether it changed the block.
+    """Apply ``fn`` to every body, the inner ones first; ``fn`` returns whether it changed the block.
 
-    With ``when``, nothing is looked at unless some statement answers to it."""
+    With ``when``, only to bodies with a statement for which it holds."""
     if when is not None and not _any(region.body, when):
         return region
     body = _descend(region.body, Facts(region), fn, count())

@@ -17,7 +17,7 @@ def _is_one(dim: Dim) -> bool:
 
 
 def _quotient(value: Dim, divisor: Dim) -> Dim | None:
-    """``value / divisor`` when it is surely whole."""
+    """``value / divisor`` if that is provably an integer."""
     if isinstance(divisor, int):
         if divisor == 1:
             return value
@@ -33,11 +33,10 @@ def _quotient(value: Dim, divisor: Dim) -> Dim | None:
 
 
 def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
-    """Give each domain axis of ``outer`` in terms of ``inner``'s, so that both name the same element.
+    """Return each domain axis of ``outer`` in terms of ``inner``'s, such that both name the same element.
 
-    Both are windows of one array.  The answer may lead outside of ``outer``'s domain: see `serve`.
-    None if there is no single such map, or it cannot be shown.
-    """
+    Both are windows of one array.  The result may lead outside of ``outer``'s domain: see `serve`.
+    None if there is no single such map, or it cannot be shown."""
     found: list[Index | None] = [None] * len(outer.shape)
     for have, want in zip(outer.index, inner.index, strict=True):
         fixed = want.axis is None or _is_zero(want.stride) or _is_one(inner.shape[want.axis])
@@ -63,7 +62,7 @@ def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
 
 
 def within(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) -> bool:
-    """Whether the map surely leads from the whole of ``domain`` into ``bounds``."""
+    """Whether the map provably leads from the whole of ``domain`` into ``bounds``."""
     if any(_is_zero(extent) for extent in domain):
         return True
     for index, bound in zip(amap, bounds, strict=True):
@@ -83,7 +82,7 @@ def within(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) 
 
 
 def serve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
-    """Like `solve`, but only if ``outer`` surely names every element that ``inner`` names."""
+    """Return `solve`'s map if ``outer`` provably names every element that ``inner`` names."""
     if outer.array != inner.array or len(outer.index) != len(inner.index):
         return None
     amap = solve(outer, inner)
@@ -93,7 +92,7 @@ def serve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
 
 
 def fills(target: Window, inner: Window) -> bool:
-    """Whether a statement that writes ``target``, perhaps a fold, surely writes all of ``inner``."""
+    """Whether a statement that writes ``target``, perhaps a reduction, provably writes all of ``inner``."""
     used = sorted({ix.axis for ix in target.index if ix.axis is not None})
     if len(used) < len(target.shape):
         place = {axis: k for k, axis in enumerate(used)}
@@ -105,7 +104,7 @@ def fills(target: Window, inner: Window) -> bool:
 
 
 def far_apart(a: Window, b: Window) -> bool:
-    """Whether two windows of one array are disjoint as plain numbers show: a quick first look."""
+    """Whether two windows of one array are disjoint by constants alone: a quick test."""
     for x, y in zip(a.index, b.index, strict=False):
         first, second = _span(x, a), _span(y, b)
         if first is None or second is None:
@@ -116,7 +115,7 @@ def far_apart(a: Window, b: Window) -> bool:
 
 
 def _span(ix: Index, window: Window) -> tuple[int, int] | None:
-    """The smallest and largest position along an array axis, if they are plain numbers."""
+    """The smallest and largest position along an array axis, if they are constants."""
     first = ix.offset
     if type(first) is not int:
         return None

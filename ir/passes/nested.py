@@ -23,7 +23,8 @@ NESTED = Pass("nested", lambda region, log: region)
 
 
 def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) -> Region:
-    """The body of a statement of ``region`` as a region; ``loop`` is that statement if it is one."""
+    """Return the body of a statement of ``region`` as a region; ``loop`` is that statement if it is a
+    loop."""
     temps = privatisable(body, region)
     arrays = tuple(
         array if array.role == "in" or array.name in temps else replace(array, role="inout")
@@ -37,7 +38,7 @@ def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) 
 
 
 def in_bodies(region: Region, log: Log, run: Run) -> Region:
-    """The region with what ``run`` makes of every body, given to it as a region."""
+    """Return the region with every body replaced by the result of ``run``, which gets it as a region."""
     for position, stmt in enumerate(region.body):
         new, region = _statement(stmt, region, log, run)
         if new is not stmt:
@@ -47,7 +48,7 @@ def in_bodies(region: Region, log: Log, run: Run) -> Region:
 
 
 def _statement(stmt: Stmt, region: Region, log: Log, run: Run) -> tuple[Stmt, Region]:
-    """The statement with other bodies, and the region (with the statement as it was) with other arrays."""
+    """The statement with new bodies, and the region, with the statement as it was, with new arrays."""
     if isinstance(stmt, Loop):
         with dims.ranging(stmt.var, stmt.bounds):
             body, region = _body(stmt.body, region, log, run, stmt)

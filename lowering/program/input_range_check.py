@@ -32,7 +32,7 @@ class Planned(NamedTuple):
     Attributes
     ----------
     plan : Plan
-        Of `dcarray.ir.analysis.value_ranges.largest`, of kernels alone.
+        Of `dcarray.ir.analysis.value_ranges.magnitude_region`, of kernels alone.
     at : tuple of int
         Which of the addresses that the run is given it looks at.
     plain : tuple of bool

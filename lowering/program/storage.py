@@ -63,7 +63,7 @@ def _in_rows(body: Sequence[Stmt], old: str, new: str, axes: int) -> bool:
     nobody needs more of that than its own row."""
     (target,) = (window for window in writes(body[-1]) if window.array == new)
     used = (window for stmt in body for window in (*reads(stmt), *writes(stmt)) if window.array == old)
-    return all(windows.apart(replace(window, array=new), target, axes) for window in used)
+    return all(windows.disjoint_rows(replace(window, array=new), target, axes) for window in used)
 
 
 def _pair(

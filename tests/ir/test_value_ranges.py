@@ -92,7 +92,7 @@ def test_what_is_complex_and_harmless_raises_nothing(
         COMPLEX.format(iterations=iterations, first=first, second=second, third=f"{part}({third})")
     )
     verify(region)
-    limits = value_ranges.harmless(region)
+    limits = value_ranges.safe_limits(region)
     if limits is None:
         return
     rng = np.random.default_rng(seed)
@@ -117,17 +117,17 @@ def test_what_is_complex_and_harmless_raises_nothing(
 )
 def test_bounds_of_complex_values(first: str, least: float) -> None:
     region = parse(COMPLEX.format(iterations=1, first=first, second="t[i,j]", third="absolute(t[i,j])"))
-    assert value_ranges.harmless(region) == ((least, 0.0) if least else None)
+    assert value_ranges.safe_limits(region) == ((least, 0.0) if least else None)
 
 
 def test_the_largest_part() -> None:
     region = parse(
         "region() {\n inout a: c64[3, 4];  in z: c128[];  in x: f64[]\n a[i,j] = a[i,j] for i<3, j<4\n}"
     )
-    given = [array for array in region.arrays if array.name in value_ranges.seen(region)]
+    given = [array for array in region.arrays if array.name in value_ranges.checked_inputs(region)]
     a = np.array([[1, 2j, 3 - 7j, 1], [0, 0, 1, 1], [2, 2, 2, 6 + 1j]], np.complex64)
     found = {f"most{k}": np.zeros(()) for k in range(3)}
-    for made in (value_ranges.largest(given), CPU.run(value_ranges.largest(given))):
+    for made in (value_ranges.magnitude_region(given), CPU.run(value_ranges.magnitude_region(given))):
         parts = {"x0": a.view(np.float32).reshape(3, 4, 2), "x1": np.array([0.5, -9.0]), "x2": np.array(-3.0)}
         interp.run(made, {**parts, **found}, {})
         assert [float(found[f"most{k}"]) for k in range(3)] == [7.0, 9.0, -3.0]
@@ -142,7 +142,7 @@ def test_what_is_harmless_raises_nothing(
 ) -> None:
     region = parse(GROWING.format(iterations=iterations, first=first, second=second, third=third))
     verify(region)
-    limits = value_ranges.harmless(region)
+    limits = value_ranges.safe_limits(region)
     if limits is None:
         return
     bound = limits.most
@@ -178,7 +178,7 @@ def test_what_is_harmless_raises_nothing(
 )
 def test_bounds(first: str, least: float) -> None:
     region = parse(GROWING.format(iterations=1, first=first, second="t[i,j]", third="t[i,j]"))
-    assert value_ranges.harmless(region) == ((least, 0.0) if least else None)
+    assert value_ranges.safe_limits(region) == ((least, 0.0) if least else None)
 
 
 @pytest.mark.parametrize(("iterations", "known"), [(100, True), (900, True), (1100, False)])
@@ -188,12 +188,12 @@ def test_growth_over_iterations(iterations: int, known: bool) -> None:
             iterations=iterations, first="add(a[i,j], b[i,j])", second="b[i,j]", third="multiply(2.0, a[i,j])"
         )
     )
-    assert (value_ranges.harmless(region) is not None) is known
+    assert (value_ranges.safe_limits(region) is not None) is known
 
 
 def test_a_number_that_has_to_be_positive() -> None:
     region = parse(GROWING.format(iterations=1, first="divide(a[i,j], c[])", second="t[i,j]", third="t[i,j]"))
-    assert value_ranges.harmless(region) == (2.0**256, 2.0**-256)
+    assert value_ranges.safe_limits(region) == (2.0**256, 2.0**-256)
 
 
 def test_what_has_no_bound() -> None:
@@ -204,16 +204,16 @@ def test_what_has_no_bound() -> None:
         "region() {\n inout a: f16[4]\n a[i] = add(a[i], a[i]) for i<4\n}",
         "region() {\n inout a: f64[4];  inout z: f64[4] base a\n a[i] = add(z[i], a[i]) for i<4\n}",
     ):
-        assert value_ranges.harmless(parse(text)) is None
+        assert value_ranges.safe_limits(parse(text)) is None
 
 
 def test_sums_of_many() -> None:
     text = (
         "region() {\n in a: f64[1000];  inout s: f64[]\n s[] add= multiply(a[i], a[i]) init 0.0 for i<1000\n}"
     )
-    assert value_ranges.harmless(parse(text)) == (2.0**256, 0.0)
+    assert value_ranges.safe_limits(parse(text)) == (2.0**256, 0.0)
     single = text.replace("f64", "f32").replace("init 0.0", "init 0.0:f32")
-    assert value_ranges.harmless(parse(single)) == (2.0**32, 0.0)
+    assert value_ranges.safe_limits(parse(single)) == (2.0**32, 0.0)
 
 
 def test_copies_can_be_left_out() -> None:

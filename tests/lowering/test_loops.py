@@ -14,7 +14,7 @@ from kernel_machine import Machine
 from loop_regions import Loops
 
 from dcarray.ir import dims, interp, nodes
-from dcarray.ir.analysis.data_dependent import at_place, place_of
+from dcarray.ir.analysis.data_dependent import at_index, selected_index
 from dcarray.ir.analysis.independence import all_statements
 from dcarray.ir.ops import const
 from dcarray.ir.text import parse
@@ -124,7 +124,7 @@ def test_statements_at_a_place():
         loops = Loops(random.Random(seed), np.dtype("l"), symbolic=seed % 3 == 0, places=True)
         region, values = loops.region(), loops.values
         alone += sum(
-            isinstance(s, nodes.Loop) and place_of(s) is not None for s in all_statements(region.body)
+            isinstance(s, nodes.Loop) and selected_index(s) is not None for s in all_statements(region.body)
         )
         with dims.Guards(values):
             _, found = run(region, values, seed=seed)
@@ -141,11 +141,11 @@ def test_a_place_that_moves_is_none():
     more = nodes.Compute(k, nodes.Apply("add", (at, one), np.dtype("l")))
     other = nodes.Compute(nodes.Window("y", (), (nodes.Index(0),)), const(1.0, "d"))
     turning = nodes.Load(nodes.Window("z", (), (nodes.Index(var),)), np.dtype("l"))
-    assert place_of(at_place("i", size, at, (put, other))) is at
-    assert place_of(at_place("i", size, at, (put, more))) is None
-    assert place_of(at_place("i", size, turning, (put,))) is None
-    loop = at_place("i", size, at, (put,))
-    assert place_of(replace(loop, body=(*loop.body, put))) is None
+    assert selected_index(at_index("i", size, at, (put, other))) is at
+    assert selected_index(at_index("i", size, at, (put, more))) is None
+    assert selected_index(at_index("i", size, turning, (put,))) is None
+    loop = at_index("i", size, at, (put,))
+    assert selected_index(replace(loop, body=(*loop.body, put))) is None
 
 
 @settings(max_examples=15, derandomize=True, deadline=None)

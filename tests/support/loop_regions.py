@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dcarray.ir import dims, verify
-from dcarray.ir.analysis.data_dependent import at_place
+from dcarray.ir.analysis.data_dependent import at_index
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -90,7 +90,7 @@ class Loops:
             more = Apply("logical_and", (more, self.condition()), BOOL)
         return While(more, (*self.body(depth), step))
 
-    def at_place(self, depth) -> Loop:
+    def at_index(self, depth) -> Loop:
         """Statements at a place that data tell, which may be outside."""
         var, size = f"k{depth}", self.size
         place = Apply(
@@ -101,7 +101,7 @@ class Loops:
         self.around.append((dims.symbol(var, None), (0, size, 1)))
         body = self.body(depth)
         self.around.pop()
-        made = at_place(var, size, place, body)
+        made = at_index(var, size, place, body)
         return made if self.valid(made) else self.at_place(depth)
 
     def loop(self, depth) -> Loop:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from dcarray.ir.analysis.data_dependent import at_place
+from dcarray.ir.analysis.data_dependent import at_index
 from dcarray.ir.dims import loop_range, symbol
 from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Gather, Iota, Load, Window
 from dcarray.ir.ops import const
@@ -149,7 +149,7 @@ class Gathers:
             yield tuple(keys)
         made = tuple(body)
         for var, size, place in reversed(places):
-            made = (at_place(var, size, place, made, loc),)
+            made = (at_index(var, size, place, made, loc),)
         for stmt in made:
             self.memory.emit(stmt)
 

@@ -94,7 +94,7 @@ def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") 
     ):
         return Reason("it is no sum to one number of which the order does not matter")
     count = dims.count(loop.bounds)
-    room = None if count is None else dims.most(count)
+    room = None if count is None else dims.upper_bound(count)
     if count is None or room is None or loop.bounds[2] != 1:
         return Reason(f"it is not known how many iterations {loop.var} takes")
     (extent,) = stmt.target.shape

@@ -95,7 +95,7 @@ def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
     if len(folded) != 1 or len(kept) > 1 or dtype_of(stmt.body).char not in _DTYPES:
         return Reason("it is no sum to a number, or a row of them, of which the order does not matter")
     slope = dims.slope(shape[folded[0]], loop.var)
-    room = [dims.most(shape[axis]) for axis in kept]
+    room = [dims.upper_bound(shape[axis]) for axis in kept]
     if slope not in (1, -1) or any(loop.var in dims.free_symbols(shape[axis]) for axis in kept):
         return Reason("it does not get a term longer or shorter with each iteration")
     known = [n for n in room if n is not None]

@@ -82,7 +82,7 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
     if isinstance(own, Reason):
         return own
     hints = SizeHints(region)
-    room = dims.most(count)  # a temporary exists before the loops around begin
+    room = dims.upper_bound(count)  # a temporary exists before the loops around begin
     if own and room is None:
         return Reason(f"it is not known how many iterations {loop.var} takes at most")
     arrays = tuple(replace(a, shape=(room, *a.shape)) for a in region.arrays if a.name in own)

@@ -11,7 +11,7 @@ from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Compute, Nest, Region, Rows, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
-from dcarray.ir.windows import apart
+from dcarray.ir.windows import disjoint_rows
 
 from .siblings import common_position, merge_statements
 
@@ -47,7 +47,7 @@ def can_share_rows(first: Part, second: Part, axes: int, facts: Facts) -> Reason
             continue
         if v.array != w.array:
             return Reason(f"{w.array} may share memory with {v.array}", (v, w))
-        if not apart(v, w, axes):
+        if not disjoint_rows(v, w, axes):
             folded = [c.target for part in (first, second) for c in computes_of(part) if folds_rows(c, axes)]
             if v in folded or w in folded:
                 return Reason(f"{w.array} is complete only after the last row", (v, w))
@@ -61,7 +61,7 @@ def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts:
         if isinstance(part, Compute) and part.scan is not None:
             return Reason("one is a scan", (part.target,))
         for target in row_targets(part, axes):
-            if not apart(target, target, axes):
+            if not disjoint_rows(target, target, axes):
                 return Reason(f"{target.array} is complete only after the last row", (target,))
     for a in first:
         for b in second:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dcarray.ir import dims, nodes, windows
-from dcarray.ir.analysis.data_dependent import place_of
+from dcarray.ir.analysis.data_dependent import selected_index
 from dcarray.ir.analysis.effects import Reason, touched
 from dcarray.ir.analysis.independence import independent, privatisable, privatised
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
@@ -101,7 +101,7 @@ class _Maker:
     # ---- the whole ----------------------------------------------------------------------------------
     def phase(self, stmt: nodes.Loop | While | Branch) -> tuple[Phase, Dim]:
         """The phase of a statement of the region, and its extent."""
-        if isinstance(stmt, nodes.Loop) and self.cores > 1 and place_of(stmt) is None:
+        if isinstance(stmt, nodes.Loop) and self.cores > 1 and selected_index(stmt) is None:
             found = self.shared(stmt)
             if found is not None:
                 return found
@@ -184,7 +184,7 @@ class _Maker:
             case Call():
                 return self.statement(self.call(stmt))
             case nodes.Loop():
-                place = place_of(stmt)
+                place = selected_index(stmt)
                 return (self.loop(stmt),) if place is None else self.turn(stmt, place)
             case While(cond, body):
                 head, value = self.condition(cond)
