@@ -6,14 +6,14 @@ operation and the kinds of its operands.  The same call on other arrays then cos
 
 from __future__ import annotations
 
-import math
+from math import prod
 from sys import _getframe
 from typing import Any
 
 from dcarray.core.handle import Handle, large
 from dcarray.core.store import COMPILED, Store
 from dcarray.recording.session import LOCK, session
-from dcarray.tiering import policy
+from dcarray.tiering.policy import eager, eager_call
 
 from .log import Recording
 from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, target_of, user_frame
@@ -53,8 +53,8 @@ def binary(name: str, a: Any, b: Any) -> Any:
     loop, dtype, whole = known
     if spread:
         shape = whole
-    size = math.prod(shape)
-    if not size or not shape or policy.eager_call(size, (a, b)):
+    size = prod(shape)
+    if not size or not shape or eager_call(size, (a, b)):
         return None
     with LOCK:
         rec = session().ready()
@@ -112,8 +112,8 @@ def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
     if found is None or (out is not None and found[0][-1] != out._store.char):
         return None
     loop, dtype, _ = found
-    size = math.prod(shape)
-    if not size or not shape or policy.eager_call(size, (out, *inputs)):
+    size = prod(shape)
+    if not size or not shape or eager_call(size, (out, *inputs)):
         return None
     try:
         return _logged(name, loop, shape, dtype, size, inputs, out, type(first))
@@ -128,9 +128,9 @@ def outer(name: str, a: Any, b: Any) -> Any:
     one, two = a._store, b._store
     first, second = a._shape, b._shape
     found = SIGNATURES.get((name, one.char, two.char))
-    size = math.prod(first) * math.prod(second)
+    size = prod(first) * prod(second)
     shape = first + second
-    if found is None or not shape or policy.eager(size) or one.permuted or two.permuted:
+    if found is None or not shape or eager(size) or one.permuted or two.permuted:
         return None
     loop, dtype, _ = found
     spread = first + (1,) * len(second)  # as NumPy broadcasts
@@ -185,10 +185,10 @@ def assign(target: Any, value: Any) -> bool:
     if source is store and value._window() == target._window():
         return True  # as after ``x[key] += y``
     char = store.char
-    size = math.prod(shape)
+    size = prod(shape)
     if source.char != char or not char or not size:
         return False
-    if policy.eager_call(size, (target, value)):
+    if eager_call(size, (target, value)):
         return False
     with LOCK:
         rec = session().ready()
@@ -209,8 +209,8 @@ def known(
     """An operation whose loop and domain are known already, on large arrays of the domain's shape and NumPy
     scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind, or if
     there is little to do and nothing that it ``waits`` for."""
-    size = math.prod(shape)
-    if not size or (not waits and policy.eager(size)):
+    size = prod(shape)
+    if not size or (not waits and eager(size)):
         return None
     cls: Any = None
     for x in inputs:
