@@ -15,7 +15,7 @@ from dcarray.core.shard import NDArray, Shard
 from dcarray.execution.executor import complain
 from dcarray.plans import requests
 from dcarray.plans.slot import PlanSlot
-from dcarray.plans.templates import Ready
+from dcarray.plans.templates import ExecutablePlan
 from dcarray.recording.log_format import writes
 
 from .consistency import digest
@@ -41,7 +41,7 @@ class LayoutPlan:
     program: Program
     layouts: dict[str, Layout]  # by array name
     # by the identity of a rank's local region
-    compiled: dict[int, PlanSlot[Ready]] = field(default_factory=dict)
+    compiled: dict[int, PlanSlot[ExecutablePlan]] = field(default_factory=dict)
     plan_per_statement: Callable[[], Program] | None = None  # statement by statement, without fusion
     ambiguous: int = 0  # exception bits that several statements may have raised
     culprits: tuple[int, ...] = ()  # by exception bit, the statement that raises it
@@ -169,14 +169,14 @@ def region_request(region: Region, options: Options) -> requests.Located:
     return requests.Located(region, options.fastmath, options.threads, options.cache_dir, options.target)
 
 
-def compile_region(slot: PlanSlot[Ready], region: Region, options: Options) -> None:
+def compile_region(slot: PlanSlot[ExecutablePlan], region: Region, options: Options) -> None:
     """Compile a rank's local region."""
     from dcarray.execution.executor import EXECUTOR
     from dcarray.plans import provider
 
     request = region_request(region, options)
     try:
-        slot.make(lambda: Ready(provider.obtained(request, options, EXECUTOR.background), request))
+        slot.make(lambda: ExecutablePlan(provider.obtained(request, options, EXECUTOR.background), request))
     except Exception as error:  # a bug; other ranks wait for this rank's messages
         if options.debug:
             raise

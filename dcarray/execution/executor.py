@@ -17,6 +17,7 @@ from dcarray.plans import templates
 from dcarray.plans.background import PATIENCE, Background
 from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites, cost_model, eager_period, policy
+from dcarray.tiering.state import Tier
 
 from . import op_sequences, run_plan
 from .interpreter import OpByOp
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from dcarray.recording.log import Recording
 
 MAX_PLANS = 4096
-NANOSECOND = 1e-9  # what NumPy takes for an element, at least
-GLANCE = 25e-3  # seconds, until the loop is recorded once more to see whether there is a plan
-WAIT = 1.0  # the same, where that will be said
-MOST_PASSED = 64  # times that a form's operations are looked at for that
+NANOSECOND = 1e-9  # of NumPy for an element, at least
+GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
+WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
+MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
 
 
 class Executor:
@@ -37,37 +38,39 @@ class Executor:
 
     def __init__(self) -> None:
         # by the target, fastmath, and the exceptions that are not ignored
-        self._prepared: dict[tuple[str, bool, int], dict[Any, templates.Prepared]] = {}
-        self._forms: dict[tuple[str, bool, int], dict[Any, templates.Form]] = {}
-        self.background = Background(_told_something)
+        self._entries: dict[tuple[str, bool, int], dict[Any, templates.PlanEntry]] = {}
+        self._templates: dict[tuple[str, bool, int], dict[Any, templates.LogTemplate]] = {}
+        self.background = Background(_end_waiting)
 
-    def prepare(self, rec: Recording, options: config.Options) -> templates.Prepared:
-        """The entry of this log; its key has the windows' integers and who is still alive."""
+    def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
+        """The plan-cache entry of a log; its key has the windows' integers and the slots still held."""
         slots, unstored = rec.slots, rec.unstored
         live = tuple([k for k in rec.news if slots[k]() is not None and k != unstored])
         key = (tuple(rec.log), live, rec.kinds)
         kind = options.target, options.fastmath, rec.watched
-        plans = self._prepared.get(kind)
+        plans = self._entries.get(kind)
         if plans is None:
-            plans, self._forms[kind] = self._prepared.setdefault(kind, {}), {}
-        prepared = plans.get(key)
-        if prepared is not None:
+            plans, self._templates[kind] = self._entries.setdefault(kind, {}), {}
+        plan_entry = plans.get(key)
+        if plan_entry is not None:
             counters.plan_hits += 1
-            return prepared
+            return plan_entry
         skeleton, values = log_format.split(key[0])
-        known = self._forms[kind]
-        form = known.get((skeleton, live, rec.kinds))
-        if form is None:
+        known = self._templates[kind]
+        template = known.get((skeleton, live, rec.kinds))
+        if template is None:
             if len(known) >= MAX_PLANS:
                 known.clear()
-            form = known[skeleton, live, rec.kinds] = templates.Form(key[0], live, values, rec.watched)
+            template = known[skeleton, live, rec.kinds] = templates.LogTemplate(
+                key[0], live, values, rec.watched
+            )
         if len(plans) >= MAX_PLANS:
             plans.clear()
-        prepared = plans[key] = templates.Prepared(key, form, values)
-        return prepared
+        plan_entry = plans[key] = templates.PlanEntry(key, template, values)
+        return plan_entry
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
-        """Run a recording; gives back what is left to say to the user once everything is in its place."""
+        """Run a recording; returns a function that warns, once everything is in its place."""
         comm = communicator()
         if comm is None:
             return self.alone(rec, options)
@@ -98,82 +101,83 @@ class Executor:
         Exception
             Before anything is changed.
         """
-        prepared = self.prepare(rec, options)
+        plan_entry = self.prepare(rec, options)
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
-        form, tally = prepared.form, cost_model.tally
-        if prepared.little is None:
-            prepared.little = _little(rec, prepared, options.threads)
-        if prepared.little and options.eager_below:
-            if form.ran and not rec.one_off:  # it comes again, if with other sizes
-                most = prepared.little + prepared.little // 4  # arrays may grow
-                rest = op_sequences.little(rec, prepared.key[1], options, most)
+        template, tally = plan_entry.template, cost_model.tally
+        if plan_entry.eager_elements is None:
+            plan_entry.eager_elements = _eager_elements(rec, plan_entry, options.threads)
+        if plan_entry.eager_elements and options.eager_below:
+            template.eager.observe()
+            again = template.eager.tier is Tier.CANDIDATE  # if with other sizes
+            if again and not rec.one_off:
+                most = plan_entry.eager_elements + plan_entry.eager_elements // 4  # arrays may grow
+                rest = op_sequences.block_sequences(rec, plan_entry.key[1], options, most)
                 call_sites.promote([rec.sites[k] for k in rest], most)
-            form.ran = True
-            return _run_op_by_op(rec, prepared)
-        if prepared.direct:
-            _bar(rec)
-            tally.add(form.guess, options.fastmath)
-            op_sequences.ran(rec, prepared, options)
-            return run_plan.direct(rec, prepared, prepared.plan, options.threads)
-        if not form.useful:
+            return _run_op_by_op(rec, plan_entry)
+        if plan_entry.direct:
+            _block_sites(rec)
+            tally.add(template.cost, options.fastmath)
+            op_sequences.plan_ran(rec, plan_entry, options)
+            return run_plan.direct(rec, plan_entry, plan_entry.plan, options.threads)
+        if not template.useful:
             return []
-        plan = prepared.plan
+        plan = plan_entry.plan
         if plan is None and (not rec.one_off or options.jit == "eager"):
-            plan = self._plan(prepared, options)
+            plan = self._plan(plan_entry, options)
         if plan is None:
             tally.unplanned += 1
-            notes = _run_op_by_op(rec, prepared, self.background.worked)
-            if form.asked and not rec.one_off:
-                self._pass_over(rec, prepared, options)
+            notes = _run_op_by_op(rec, plan_entry, self.background.worked)
+            if template.asked and not rec.one_off:
+                self._pass_over(rec, plan_entry, options)
             return notes
-        _bar(rec)
-        tally.add(form.guess, options.fastmath)
-        arrays, addresses, fresh = run_plan.allocated(rec, form)
-        told = run_plan.execute(rec, prepared, plan, arrays, addresses, options)
+        _block_sites(rec)
+        tally.add(template.cost, options.fastmath)
+        arrays, addresses, fresh = run_plan.allocated(rec, template)
+        told = run_plan.execute(rec, plan_entry, plan, arrays, addresses, options)
         if told is None:
             tally.unplanned += 1
-            return _run_op_by_op(rec, prepared)
+            return _run_op_by_op(rec, plan_entry)
         for store, mem, address in fresh:
             if store.mem is None:
                 store.bind_new(mem, address)
         return told
 
-    def _pass_over(self, rec: Recording, prepared: templates.Prepared, options: config.Options) -> None:
+    def _pass_over(self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> None:
         """A plan has been asked for: what is recorded until it is there takes longer than NumPy, as it does
         calls in a loop, or as its loops do operations block by block."""
         begun = self.background.begun
-        seconds, form = WAIT if begun else GLANCE, prepared.form
+        seconds, template = WAIT if begun else GLANCE, plan_entry.template
         passed = eager_period.resume(seconds)
-        if not passed and form.passed < MOST_PASSED:
-            form.passed += 1
-            passed = op_sequences.meanwhile(rec, prepared.key[1], options, seconds)
+        if not passed and template.passes < MAX_PASSES:
+            template.passes += 1
+            passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
         if passed and not begun:
             self.background.worked(GLANCE)
 
     def _plan(
-        self, prepared: templates.Prepared, options: config.Options, waited: bool = False
-    ) -> templates.Ready | None:
-        """The plan of a log that has none yet, or None while the interpreter has to do."""
+        self, plan_entry: templates.PlanEntry, options: config.Options, waited: bool = False
+    ) -> templates.ExecutablePlan | None:
+        """The plan of a log that has none yet; None while the interpreter serves."""
         if options.jit == "off":
             return None
-        form = prepared.form
-        known = prepared.found()
+        template = plan_entry.template
+        known = plan_entry.found()
         if known is not None:
-            return prepared.serve(*known)
-        request = _request(prepared, options)
-        job = self._job(prepared, request, options)
+            return plan_entry.serve(*known)
+        request = _request(plan_entry, options)
+        job = self._job(plan_entry, request, options)
         if options.jit == "background":
             # it is clear before it has run; a library takes less for them, and wants all cores
-            large = form.own * NANOSECOND > PATIENCE
-            if form.sights == 1 and options.cache_dir and not options.debug:
-                look = partial(_attempt, partial(self._found, form, request), options.debug)
+            large = template.kernel_elements * NANOSECOND > PATIENCE
+            if template.recorded.observations == 1 and options.cache_dir and not options.debug:
+                look = partial(_attempt, partial(self._found, template, request), options.debug)
                 if not large:
                     self.background.submit(look)
                 else:
                     look()
-                    if form.exact.plan is not None:
-                        return prepared.serve(form.exact.plan, ())
+                    if template.exact.plan is not None:
+                        return plan_entry.serve(template.exact.plan, ())
             if job is not None:
                 if large:
                     self.background.worked(PATIENCE)
@@ -183,79 +187,84 @@ class Executor:
             _attempt(job, options.debug)
         elif not waited:
             self.background.wait()  # it may have been asked for before
-        return None if waited else self._plan(prepared, options, True)
+        return None if waited else self._plan(plan_entry, options, True)
 
     def requested(
-        self, prepared: templates.Prepared, options: config.Options
+        self, plan_entry: templates.PlanEntry, options: config.Options
     ) -> tuple[Request, tuple[int, ...]]:
         """The request that the plan of a log was made for, or would be, and the values of its symbols where
         there is a plan."""
-        known = prepared.found() if prepared.plan is None else (prepared.plan, prepared.symbols)
+        known = plan_entry.found() if plan_entry.plan is None else (plan_entry.plan, plan_entry.symbols)
         if known is not None:
             return known[0].request, known[1]
-        request = _request(prepared, options)
+        request = _request(plan_entry, options)
         related = templates.related(request.old, request.new)
         return request if related else request._replace(old=request.new), ()
 
-    def unplanned(self, rec: Recording, prepared: templates.Prepared, options: config.Options) -> str:
+    def unplanned(self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> str:
         """Why a log is run op by op though a plan can be made for it; empty if the plan runs it."""
         if options.jit == "off":
             return "NumPy runs these statements one by one, since the option jit is off"
-        if prepared.little is None:
-            prepared.little = _little(rec, prepared, options.threads)
-        if prepared.little and options.eager_below:
+        if plan_entry.eager_elements is None:
+            plan_entry.eager_elements = _eager_elements(rec, plan_entry, options.threads)
+        if plan_entry.eager_elements and options.eager_below:
             return "NumPy runs these statements one by one, since they are too little work for kernels"
-        if prepared.plan is None and not templates.related(prepared.form.sample, prepared.values):
+        if plan_entry.plan is None and not templates.related(plan_entry.template.sample, plan_entry.values):
             return "NumPy runs these statements one by one, since a plan serves other sizes of the same calls"
         return ""
 
     def _job(
-        self, prepared: templates.Prepared, request: Recorded, options: config.Options
+        self, plan_entry: templates.PlanEntry, request: Recorded, options: config.Options
     ) -> Callable[[], None] | None:
-        """What is to be compiled so that this log gets a plan; None if that is under way."""
-        form = prepared.form
-        form.sights += 1
-        if options.jit == "background" and form.sights < 2 and form.elements < policy.PLANNED_AT_ONCE:
+        """The job that makes a plan of a log; None if it is under way, or not worth it yet."""
+        template = plan_entry.template
+        template.recorded.observe()
+        small = template.elements < policy.PLANNED_AT_ONCE
+        if options.jit == "background" and template.recorded.tier is Tier.OBSERVED and small:
             return None
-        slot = form.slot(prepared.values)
+        slot = template.slot(plan_entry.values)
         if slot is None or not slot.ask():
             return None
 
         def job() -> None:
             from dcarray.plans import provider
 
-            slot.make(lambda: templates.Ready(provider.obtained(request, options, self.background), request))
+            slot.make(
+                lambda: templates.ExecutablePlan(
+                    provider.obtained(request, options, self.background), request
+                )
+            )
 
         return job
 
-    def _found(self, form: templates.Form, request: Recorded) -> None:
-        """Take the plan of a form that was seen once, if another process has left it."""
+    def _found(self, template: templates.LogTemplate, request: Recorded) -> None:
+        """Take the plan of a template that was seen once, if another process has left it."""
         from dcarray.plans import provider
 
         plan = provider.found(request)
-        if plan is not None and form.exact.plan is None:
-            form.exact.fill(templates.Ready(plan, request))
+        if plan is not None and template.exact.plan is None:
+            template.exact.fill(templates.ExecutablePlan(plan, request))
 
 
-def _request(prepared: templates.Prepared, options: config.Options) -> Recorded:
+def _request(plan_entry: templates.PlanEntry, options: config.Options) -> Recorded:
     """The request for a plan of a log that has none."""
     from dcarray.plans.requests import Recorded
 
-    form = prepared.form
+    template = plan_entry.template
     return Recorded(
-        *prepared.key, form.sample, prepared.values, tuple(form.saved),
+        *plan_entry.key, template.sample, plan_entry.values, tuple(template.saved),
         options.fastmath, options.threads, options.cache_dir, options.target,
     )  # fmt: skip
 
 
-def _told_something() -> None:
-    """A plan may be there, so that nothing is passed over any longer."""
+def _end_waiting() -> None:
+    """A plan may be there: end the eager periods and op sequences that wait for it."""
     eager_period.expire()
     op_sequences.expire()
 
 
 def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
-    """What says the notes of floating-point exceptions, and what else there is to say."""
+    """A function that tells the user of floating-point exceptions and of failures."""
     if not notes and not _unsaid:
         return _nothing
     calls, sites = rec.statements(), rec.sites
@@ -267,25 +276,28 @@ def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
     return after
 
 
-def _little(rec: Recording, prepared: templates.Prepared, threads: int) -> int:
-    """`cost_model.eager_elements` of a log; no is said at once where it was said of about these sizes."""
-    form = prepared.form
-    sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in prepared.values])
-    if sizes in form.ample:
+def _eager_elements(rec: Recording, plan_entry: templates.PlanEntry, threads: int) -> int:
+    """`cost_model.eager_elements` of a log; 0 without an estimate where that was so with about these
+    sizes."""
+    template = plan_entry.template
+    sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in plan_entry.values])
+    if sizes in template.region_sizes:
         return 0
-    steps = run_plan.steps_of(rec, prepared)
-    form.guess = cost_model.estimate(*prepared.key[:2], _calls(rec), threads, form.saved, steps, rec.views)
-    found = cost_model.eager_elements(form.guess)
+    steps = run_plan.steps_of(rec, plan_entry)
+    template.cost = cost_model.estimate(
+        *plan_entry.key[:2], _calls(rec), threads, template.saved, steps, rec.views
+    )
+    found = cost_model.eager_elements(template.cost)
     if not found:
-        if len(form.ample) >= MAX_PLANS:
-            form.ample.clear()
-        form.ample.add(sizes)
+        if len(template.region_sizes) >= MAX_PLANS:
+            template.region_sizes.clear()
+        template.region_sizes.add(sizes)
     return found
 
 
 def _calls(rec: Recording) -> int:
-    """How many calls of the user's have recorded it.  One call may have recorded several statements, but of
-    different operations: those of a loop come again."""
+    """The number of the user's calls that have recorded it.  One call may have recorded several statements,
+    but of different operations: those of a loop come again."""
     calls, here, names = 0, None, set[str]()
     for (code, instruction, *_), entry in zip(rec.sites, rec.statements(), strict=True):
         place = id(code), instruction
@@ -331,12 +343,12 @@ def _name(entry: tuple[Any, ...]) -> str:
 
 
 def _run_op_by_op(
-    rec: Recording, prepared: templates.Prepared | None, worked: Callable[[float], None] | None = None
+    rec: Recording, plan_entry: templates.PlanEntry | None, worked: Callable[[float], None] | None = None
 ) -> list[Any]:
     """Run a recording call by call; ``worked`` is told the seconds of which a plan might have saved some."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
-    run = OpByOp(rec, run_plan.steps_of(rec, prepared), witness)
+    run = OpByOp(rec, run_plan.steps_of(rec, plan_entry), witness)
     counters.interpreted += run.run()
     if worked is not None:
         worked(time.perf_counter() - start - run.elsewhere)
@@ -345,9 +357,9 @@ def _run_op_by_op(
     return witness.notes
 
 
-def _bar(rec: Recording) -> None:
-    """Where NumPy has made at once what a region's kernels read, they might have made it, too: it is recorded
-    from now on."""
+def _block_sites(rec: Recording) -> None:
+    """Block the call sites where NumPy has made at once what a region's kernels read: they might have made
+    it, too."""
     for site in rec.made:
         call_sites.demote(site, block=True)
 

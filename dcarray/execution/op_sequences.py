@@ -1,22 +1,22 @@
-"""Short recordings that come again and again, from their operators straight to their kernels.
+"""Op sequences: short recordings that come again and again, run without being recorded.
 
 To record an operation and to run a region costs some ten microseconds each, most of it because kernels on
-arrays of some megabytes push what Python works with out of the near cache.  Where the same few operators on
-whole arrays have run as one kernel several times, the C module knows them as a *chain* (`op_sequences.h`):
-the places in the user's code, the operands, the plan.  Operators at these places, on arrays of that shape and
-those dtypes on which nothing is pending, under the same options and error state, then leave no more than a
-sketch, and whoever wants its last result, and nothing else of it, has the kernel run.
+arrays of some megabytes push Python's own memory out of the near cache.  Where the same few operators on
+whole arrays have run as one kernel several times, the C module knows them as an op sequence
+(`op_sequences.h`): the call sites, the operands, the plan.  Operators at these sites, on arrays of that shape
+and those dtypes on which nothing is pending, under the same options and error state, then leave no more than
+a *deferred op sequence*, and whoever wants its last result, and nothing else of it, has the kernel run.
 
-A sketch is pending on its memory as a recording is (`store.Pending`).  In all other cases it is recorded
-after all, here, and that recording runs: where somebody still has an intermediate result, writes to an
-operand or records something with the result, and where a floating-point exception was raised.  After some
-such times the chain is not used any more.  Where several ranks run a program there are none.
+A deferred op sequence is pending on its memory as a recording is (`store.Pending`).  In all other cases it is
+recorded after all, here, and that recording runs: where an intermediate result is still held, an operand is
+written or the result is recorded with something else, and where a floating-point exception was raised.  After
+some such times the op sequence is deoptimised.  Where several ranks run a program there are none.
 
-Of what NumPy has done sooner than a kernel, operations that follow each other are chains, too (`little`), on
-arrays of any shape, or rows of them that lie one after the other, as in ``x[1:] - x[:-1]``.  NumPy's own
-loops then do the steps, a block of elements after the other; what is between two of them stays in the near
-cache, and what is summed is never stored (`blocked_sequences.h`).  They do the same with what a plan has
-been asked for, until it is there (`meanwhile`).
+Where NumPy was sooner than a kernel, operations that follow each other are op sequences, too
+(`block_sequences`), on arrays of any shape, or rows of them that lie one after the other, as in
+``x[1:] - x[:-1]``.  NumPy's own loops then do the steps, a block of elements after the other; what is between
+two of them stays in the near cache, and what is summed is never stored (`blocked_sequences.h`).  They do the
+same for a recording whose plan was asked for, until it is there (`until_planned`).
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from dcarray.tiering.state import OP_SEQUENCE, TierState
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
-    from dcarray.plans.templates import Prepared
+    from dcarray.plans.templates import PlanEntry
     from dcarray.recording.log import Recording
 
-__all__ = ["expire", "little", "meanwhile", "ran"]
+__all__ = ["block_sequences", "expire", "plan_ran", "until_planned"]
 
 MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 8, 6, 6, 8
-MOST_PLACES = 64
+MAX_SITES = 64
 FOLDS = frozenset({"add", "logical_and", "logical_or", "maximum", "minimum"})
 _NUMBERS = "dfl"  # loops whose operands may be Python's numbers here
 
@@ -59,30 +59,35 @@ Operation = tuple[Any, ...]
 (``n``) or the result of an operation (``r``), and which of them."""
 
 
-def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
-    """A plan of kernels alone has run: when it has often enough for the same place in the user's code, the
-    operators of its recording are a chain from then on, if they can be."""
+def plan_ran(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
+    """Note that a plan of kernels alone has run: when it has often enough for the same call site, the
+    operators of its recording are an op sequence from then on, if they can be."""
 
 
-def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
-    """What NumPy has done sooner than a kernel comes again: operations that follow each other are chains from
-    now on.  Gives the positions of the other statements.
+def block_sequences(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+    """Make op sequences of the operations that follow each other in a recording that NumPy has done sooner
+    and that comes again.
 
     Parameters
     ----------
     rec : Recording
     live : tuple of int
-        The slots of new arrays that somebody holds.
+        The slots of new arrays that are held.
     options : Options
     most : int
         Elements of the arrays, at most.
+
+    Returns
+    -------
+    list of int
+        The positions of the other statements.
     """
     return list(range(len(rec.sites)))
 
 
-def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
-    """A plan has been asked for: if all operations of a recording can be one chain, NumPy's loops do them
-    until something that was asked for is there, or for so long.  Is it so?"""
+def until_planned(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
+    """Let NumPy's loops do a recording's operations as one op sequence until a plan that was asked for is
+    there, or for so long; whether they can."""
     return False
 
 
@@ -91,7 +96,7 @@ def expire() -> None:
 
 
 def _are_rows(index: Index, lengths: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Does a window have rows of an array as they lie in C order, one after the other?"""
+    """Whether a window has rows of an array as they lie in C order, one after the other."""
     (_, stride, axis), *others = index
     plain = all(part == (0, 1, k) for k, part in enumerate(others, 1))
     return (stride, axis) == (1, 0) and plain and len(lengths) == len(shape) and lengths[1:] == shape[1:]
@@ -101,7 +106,7 @@ def _operations(
     maps: Sequence[Any], declared: Sequence[Any], shape: tuple[int, ...], rows: bool = False
 ) -> tuple[list[Operation], list[tuple[int, Index | None]], list[int], str] | None:
     """The operations of statements, the slots of the arrays that they read and their windows, where these may
-    be ``rows``, their numbers, and these numbers' dtypes in their loops; None if they cannot be a chain."""
+    be ``rows``, their numbers, and these numbers' dtypes in their loops; None if they are no op sequence."""
     arrays, numbers, loops = list[tuple[int, Index | None]](), list[int](), ""
     made, found = dict[int, int](), list[Operation]()
     for entry in maps:
@@ -135,9 +140,9 @@ def _operations(
     return found, arrays, numbers, loops
 
 
-def _apart(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
-    """The statements that may be chains, by position: those of which one needs what another makes and nobody
-    else has are together."""
+def _groups(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
+    """The statements that may be op sequences, by position: those that need results of each other that are
+    not held are in one group."""
     makers: dict[int, int] = {}
     group = list(range(len(statements)))
     outside = set(live)
@@ -156,17 +161,17 @@ def _apart(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
             if maker is not None and maker != k and argument[0] not in outside:
                 old, new = group[maker], group[k]
                 group = [new if one == old else one for one in group]
-    together: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for k, one in enumerate(group):
         if statements[k][0] == "map":
-            together.setdefault(one, []).append(k)
-    return list(together.values())
+            groups.setdefault(one, []).append(k)
+    return list(groups.values())
 
 
 def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
-    """A function that records what a sketch was to compute and has it run, from its shape, the stores that it
-    reads and which of their rows come first, its numbers, and the stores of its results, as far as somebody
-    has them."""
+    """A function that records a deferred op sequence and has it run, from its shape, the stores that it reads
+    and which of their rows come first, its numbers, and the stores of its results, as far as they are
+    held."""
     keeper, every = type(rec.session), rec.statements()
     state, statements = rec.sites[positions[0]][2], [every[k] for k in positions]
     marks = [rec.sites[k] for k in positions]
@@ -206,7 +211,7 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
             finally:
                 _extobj_contextvar.reset(token)
             head = made[-1]
-            made.clear()  # a temporary that nobody has is not stored
+            made.clear()  # a temporary that is not held is not stored
             recording.materialise(head, writing=True)
 
     return record
@@ -218,16 +223,16 @@ if BUILT:  # else there are none
     from dcarray._native.extension import folds as _folds
     from dcarray._native.extension import learn_sequence
 
-    def ran(rec: Recording, prepared: Prepared, options: Options) -> None:
+    def plan_ran(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
         code, instruction = rec.sites[-1][:2]
-        here, runs = (id(code), instruction), prepared.runs
+        here, runs = (id(code), instruction), plan_entry.runs
         known = runs.get(here)
         if known is None:
-            if len(runs) >= MOST_PLACES:
+            if len(runs) >= MAX_SITES:
                 runs.clear()
             known = runs[here] = TierState(OP_SEQUENCE)
         if known.observe():
-            _learn(rec, prepared, options)
+            _kernel_sequence(rec, plan_entry, options)
 
     _functions_of: dict[int, tuple[Any, ...]] = {
         extension.SUM: (np.sum,), extension.MEAN: (np.mean,), extension.LARGEST_OF: (np.max, np.amax),
@@ -243,33 +248,33 @@ if BUILT:  # else there are none
     _folds(_kinds)
     _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
 
-    def little(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+    def block_sequences(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
         rest = list(range(len(rec.sites)))
         for positions, fold in _candidates(rec, live, options):
-            if _learned(rec, positions, options, most):
+            if _block_sequence(rec, positions, options, most):
                 rest = [k for k in rest if k not in positions and k != fold]
         return rest
 
-    def meanwhile(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
+    def until_planned(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
         for positions, fold in _candidates(rec, live, options):
             if len(positions) + (fold is not None) == len(rec.sites):
                 entry = rec.statements()[positions[-1]]
                 size = math.prod(entry[3])
                 if size * np.dtype(entry[2][-1]).itemsize < POOLED:
-                    return _learned(rec, positions, options, size, seconds)
+                    return _block_sequence(rec, positions, options, size, seconds)
         return False
 
     def _candidates(
         rec: Recording, live: tuple[int, ...], options: Options
     ) -> Iterator[tuple[list[int], int | None]]:
-        """The statements that may be chains, by position, and the fold of what each gives."""
+        """The statements that may be op sequences, by position, and the fold of the result of each."""
         if communicator() is not None or simulated() is not None or rec.watched & ODD or options.debug:
             return
         statements = rec.statements()
         totals = {
             entry[7][0]: k for k, entry in enumerate(statements) if entry[0] == "fold" and _folds_all(entry)
         }
-        for positions in _apart(statements, set(live)):
+        for positions in _groups(statements, set(live)):
             maps = [statements[k] for k in positions]
             fold = totals.get(maps[-1][4])
             inner = {entry[4] for entry in maps[:-1]}
@@ -277,14 +282,14 @@ if BUILT:  # else there are none
                 yield positions, fold
 
     def _folds_all(entry: Any) -> bool:
-        """Does a statement fold all elements of a whole array?"""
+        """Whether a statement folds all elements of a whole array."""
         _, name, _, domain, axes, keepdims, _, folded = entry
         return name in FOLDS and len(axes) == len(domain) and not keepdims and folded[1:] == (None, None)
 
-    def _learned(
+    def _block_sequence(
         rec: Recording, positions: list[int], options: Options, most: int, seconds: float = 0.0
     ) -> bool:
-        """Are these statements a chain from now on, or for so many seconds?"""
+        """Make an op sequence of these statements, for good or for so many seconds; whether they are one."""
         statements, marks = rec.statements(), [rec.sites[k] for k in positions]
         maps = [statements[k] for k in positions]
         error_state = marks[0][2]
@@ -308,7 +313,7 @@ if BUILT:  # else there are none
         )
 
     def _used(found: list[Operation]) -> bool:
-        """Does each operation but the last have one after it that needs it?"""
+        """Whether each operation but the last has one after it that needs it."""
         needed = {
             which
             for _, _, *operands in found
@@ -317,9 +322,9 @@ if BUILT:  # else there are none
         }
         return needed == set(range(len(found) - 1))
 
-    def _learn(rec: Recording, prepared: Prepared, options: Options) -> None:
-        live = prepared.key[1]
-        statements, plan, error_state = rec.statements(), prepared.plan, rec.state
+    def _kernel_sequence(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
+        live = plan_entry.key[1]
+        statements, plan, error_state = rec.statements(), plan_entry.plan, rec.state
         kind, *_ = last = statements[-1]
         if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
             return
@@ -337,14 +342,18 @@ if BUILT:  # else there are none
         if numbers != list(range(len(rec.kinds))) or len(found) > MOST_STEPS:
             return
         slots = [k for k, _ in arrays]
-        if prepared.form.memory != [*slots, slot] or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS:
+        if (
+            plan_entry.template.memory != [*slots, slot]
+            or len(arrays) > MOST_ARRAYS
+            or len(loops) > MOST_NUMBERS
+        ):
             return
         size = math.prod(shape)
         if len(shape) > MOST_AXES or size * found[-1][1].itemsize >= POOLED:
             return
         letters = "".join([declared[k][1] for k in slots])
-        symbols, threads, kernels = prepared.symbols, options.threads, plan.kernels
-        moved, count, launch, guess = prepared.bytes, len(statements), plan.run, prepared.form.guess
+        symbols, threads, kernels = plan_entry.symbols, options.threads, plan.kernels
+        moved, count, launch, cost = plan_entry.bytes, len(statements), plan.run, plan_entry.template.cost
 
         def run(addresses: list[int]) -> int:
             flags: int = launch((), addresses, symbols, threads)
@@ -353,7 +362,7 @@ if BUILT:  # else there are none
             counters.plan_hits += 1
             counters.kernels += kernels
             counters.bytes += moved
-            tally.add(guess, options.fastmath)
+            tally.add(cost, options.fastmath)
             return flags
 
         what = places, tuple(found), letters, loops, shape, size, rec.watched, options, error_state

@@ -18,7 +18,7 @@ __all__ = ["Compiled"]
 
 
 class Compiled(PlanSlot[Any]):
-    """The code of one routine, once it is there.
+    """The code of one routine.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class Compiled(PlanSlot[Any]):
         self._routine = module, name, argument
 
     def launch(self, seconds: float) -> Any:
-        """What calls it, or None as long as NumPy has to serve, which takes about so long.
+        """The function that calls the routine; None as long as NumPy serves, which takes about so many
+        seconds.
 
         NumPy, which makes the result, gets the memory that is kept for ours while the code is awaited.
         """

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from dcarray.recording.log import Recording
 
 
-def direct(rec: Recording, prepared: templates.Prepared, plan: templates.Ready, threads: int) -> list[Any]:
+def direct(
+    rec: Recording, plan_entry: templates.PlanEntry, plan: templates.ExecutablePlan, threads: int
+) -> list[Any]:
     """Run a plan of kernels alone, which need no more than addresses."""
     slots = rec.slots
     addresses: list[int] = []
     fresh: list[tuple[Store, Any, int]] = []
-    for k in prepared.form.memory:
+    for k in plan_entry.template.memory:
         store = slots[k]
         if type(store) is Store:
             addresses.append(store.address)
@@ -34,33 +36,35 @@ def direct(rec: Recording, prepared: templates.Prepared, plan: templates.Ready, 
             fresh.append((store, mem, address))
     if rec.kinds:
         addresses += rec.scalar_addresses()
-    flags = plan.run((), addresses, prepared.symbols, threads)
+    flags = plan.run((), addresses, plan_entry.symbols, threads)
     counters.kernels += plan.kernels
-    counters.bytes += prepared.bytes
+    counters.bytes += plan_entry.bytes
     notes: list[Any] = []
     if flags & rec.watched:
         mems = iter([mem for _, mem, _ in fresh])
-        arrays = {k: s.mem if type(s := slots[k]) is Store else next(mems) for k in prepared.form.memory}
-        notes = _blamed(rec, prepared, plan, arrays, {}, flags & rec.watched)
+        arrays = {
+            k: s.mem if type(s := slots[k]) is Store else next(mems) for k in plan_entry.template.memory
+        }
+        notes = _blamed(rec, plan_entry, plan, arrays, {}, flags & rec.watched)
     for store, mem, address in fresh:
         store.bind_new(mem, address)
     return notes
 
 
 def allocated(
-    rec: Recording, form: templates.Form
+    rec: Recording, template: templates.LogTemplate
 ) -> tuple[dict[int, Any], list[int], list[tuple[Any, ...]]]:
     """The memory that a run works on by slot, its addresses, and which of it is new."""
     slots = rec.slots
     arrays: dict[int, Any] = {}
     addresses: list[int] = []
     fresh: list[tuple[Any, ...]] = []
-    for k in form.memory:
+    for k in template.memory:
         store = slots[k]
-        if (head := form.reshapes.get(k)) is not None:
+        if (head := template.reshapes.get(k)) is not None:
             store = rec.lost(k)
             mem = arrays[head].view(store.dtype).reshape(store.shape)
-            address = addresses[form.memory.index(head)]
+            address = addresses[template.memory.index(head)]
         elif type(store) is not Store:
             store = store() or rec.lost(k)
             mem, address = allocate(store.shape, store.dtype, store.size)
@@ -74,8 +78,8 @@ def allocated(
 
 def execute(
     rec: Recording,
-    prepared: templates.Prepared,
-    plan: templates.Ready,
+    plan_entry: templates.PlanEntry,
+    plan: templates.ExecutablePlan,
     arrays: dict[int, Any],
     addresses: list[int],
     options: config.Options,
@@ -90,12 +94,12 @@ def execute(
     if plan.needs_arrays:
         every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
     mask, aside = rec.watched, plan.aside
-    if plan.look is not None and not mask & MINDFUL and plan.look(given, prepared.symbols, options.threads):
+    if plan.look is not None and not mask & MINDFUL and plan.look(given, plan_entry.symbols, options.threads):
         mask, aside = 0, ()
     kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *aside))})
-    doubt = prepared.form.doubt & mask if plan.stops else 0
+    doubt = plan_entry.template.doubt & mask if plan.stops else 0
     try:
-        flags = plan.run(every, given, prepared.symbols, options.threads, doubt)
+        flags = plan.run(every, given, plan_entry.symbols, options.threads, doubt)
     except Exception:
         for k in plan.keeps:
             arrays[k][...] = kept[k]
@@ -104,10 +108,10 @@ def execute(
         return None
     counters.kernels += plan.kernels
     counters.interpreted += plan.interpreted
-    counters.bytes += prepared.bytes
+    counters.bytes += plan_entry.bytes
     if not flags & mask:
         return []
-    return _blamed(rec, prepared, plan, arrays | {k: kept[k] for k in aside}, saved, flags & mask)
+    return _blamed(rec, plan_entry, plan, arrays | {k: kept[k] for k in aside}, saved, flags & mask)
 
 
 def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
@@ -128,47 +132,47 @@ def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
 
 def _blamed(
     rec: Recording,
-    prepared: templates.Prepared,
-    plan: templates.Ready,
+    plan_entry: templates.PlanEntry,
+    plan: templates.ExecutablePlan,
     arrays: dict[int, Any],
     saved: dict[int, Any],
     flags: int,
 ) -> list[Any]:
     """The notes on who raised floating-point exceptions that are not ignored, and whether they were real;
     ``arrays`` and ``saved`` have what was overwritten, as it was, the latter where the plan says."""
-    form = prepared.form
-    if not flags & form.doubt:
+    template = plan_entry.template
+    if not flags & template.doubt:
         return [
             note
-            for culprit in sorted({one for one in form.culprits if one >= 0})
+            for culprit in sorted({one for one in template.culprits if one >= 0})
             for note in fp_state.blame(
                 culprit,
                 rec.sites[culprit][2],
-                flags & sum(1 << k for k, one in enumerate(form.culprits) if one == culprit),
+                flags & sum(1 << k for k, one in enumerate(template.culprits) if one == culprit),
             )
         ]
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     try:
-        again = arrays | _copies({k: a for k, a in arrays.items() if k not in form.inputs})
+        again = arrays | _copies({k: a for k, a in arrays.items() if k not in template.inputs})
         for k, where in plan.kept:
-            place = where(*prepared.symbols)
+            place = where(*plan_entry.symbols)
             again[k][place] = saved[k][place]
-        run = OpByOp(rec, steps_of(rec, prepared), witness, again)
+        run = OpByOp(rec, steps_of(rec, plan_entry), witness, again)
         run.run()
     except Exception:  # all is computed; what is not known is who raised it
         return _suspect(rec, flags)
     return _suspect(rec, flags) if run.left else witness.notes
 
 
-def steps_of(rec: Recording, prepared: templates.Prepared | None) -> tuple[Step, ...]:
-    """What there is to do call by call; it is the same for all logs of a form."""
-    if prepared is None:
+def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[Step, ...]:
+    """What there is to do call by call; it is the same for all logs of a template."""
+    if plan_entry is None:
         live = [k for k in rec.news if rec.store_at(k) is not None]
         return live_steps(rec.declarations(), rec.statements(), live)
-    form = prepared.form
-    if form.steps is None:
-        form.steps = live_steps(rec.declarations(), rec.statements(), prepared.key[1])
-    known: tuple[Step, ...] = form.steps
+    template = plan_entry.template
+    if template.steps is None:
+        template.steps = live_steps(rec.declarations(), rec.statements(), plan_entry.key[1])
+    known: tuple[Step, ...] = template.steps
     return known
 
 

@@ -89,8 +89,8 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     """The view of a recording; none where nothing of it would run."""
     options = current()
-    prepared = EXECUTOR.prepare(rec, options)
-    if not prepared.useful:
+    plan_entry = EXECUTOR.prepare(rec, options)
+    if not plan_entry.useful:
         return []
     lines = {k: _where(*line_of(place)) for k, place in enumerate(rec.sites)}
     names = {name: str(a[()]) for name, a in rec.scalar_arrays().items()}
@@ -103,8 +103,8 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
             names[f"a{slot}"] = name
     program = _program(rec)
     if program is None:
-        request, symbols = EXECUTOR.requested(prepared, options)
-        remark = EXECUTOR.unplanned(rec, prepared, options)
+        request, symbols = EXECUTOR.requested(plan_entry, options)
+        remark = EXECUTOR.unplanned(rec, plan_entry, options)
         return [view_request(request, lines, names, symbols, remark=remark)]
     from dcarray.comm.planning.program.steps import Local
     from dcarray.distributed.plan_cache import region_request
@@ -114,7 +114,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
         for number, step in enumerate(program.steps)
         if isinstance(step, Local)
     ]
-    return [view_program(prepared.region, program, lines, names), *parts]
+    return [view_program(plan_entry.region, program, lines, names), *parts]
 
 
 def _program(rec: Recording) -> Any:
@@ -222,7 +222,7 @@ class Collection:
         _watch(self._seen)
 
     def _seen(self, rec: Recording) -> None:
-        form = id(EXECUTOR.prepare(rec, current()).form)
+        form = id(EXECUTOR.prepare(rec, current()).template)
         if form not in self._forms:
             self._forms.add(form)
             if len(self._forms) <= self.MOST:

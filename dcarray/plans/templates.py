@@ -1,9 +1,9 @@
-"""Forms: logs that differ in their integers alone, and the plans that serve many of them.
+"""Log templates: logs that differ in their integers alone, and the plans that serve many of them.
 
-The first log of a form is planned with its integers.  When the form comes back with others, those that
-changed become symbols - integers that changed by the same amount share one - and the region is planned
+The first log of a template is planned with its integers.  When the template comes back with others, those
+that changed become symbols - integers that changed by the same amount share one - and the region is planned
 again with these symbols, deciding what cannot be proved by the values at hand and recording it as guards.
-A plan so made serves every log whose integers fit its pattern and its guards.
+Such a symbolic plan serves every log whose integers fit its pattern and its guards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dcarray.core import fp_attribution
 from dcarray.core.fp_state import ODD
 from dcarray.recording.log_format import Log, effects
 from dcarray.tiering import cost_model
-from dcarray.tiering.state import TierState
+from dcarray.tiering.state import CALL_SITE, RECORDING, TierState
 
 from .slot import PlanSlot, PlanState
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from .requests import Request
 
-MAX_GENERAL = 8
+MAX_SYMBOLIC = 8
 MAX_SYMBOLS = 24
 
 
-class Ready:
-    """A plan, with what every run of it wants to know."""
+class ExecutablePlan:
+    """A plan that is loaded, with the facts that every run of it needs."""
 
     __slots__ = (
         "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "look", "needs_arrays",
@@ -57,21 +57,21 @@ class Ready:
         self._bytes = plan.bytes
 
     def bytes(self, symbols: tuple[int, ...]) -> int:
-        """What the kernels read and write in a run with these sizes."""
+        """The bytes that the kernels read and write in a run with these sizes."""
         return int(self._bytes(*symbols))
 
 
 def related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    """Whether the integers of two logs differ as by a few sizes or a loop's counter.
+    """Whether the integers of two logs differ by a few sizes or a loop's counter only.
 
-    Where they differ in many ways, as between two places of a program that look alike, planning with a symbol
+    Where they differ in many ways, as between two parts of a program that look alike, planning with a symbol
     for each takes minutes, and the plan serves hardly any other log.
     """
     return len({b - a for a, b in zip(old, new, strict=True) if a != b}) <= MAX_SYMBOLS
 
 
 class Pattern(NamedTuple):
-    """How the integers of a log follow from those of the positions that lead: each by its leader's position
+    """How the integers of a log follow from those at the leading positions: for each its leader's position
     and the difference to it, or -1 and its value."""
 
     leaders: tuple[int, ...]
@@ -91,13 +91,13 @@ def pattern(old: tuple[int, ...], new: tuple[int, ...]) -> Pattern:
     return Pattern(tuple(leaders.values()), tuple(terms))
 
 
-class General(PlanSlot[Ready]):
-    """A plan over symbols, and which integers it serves.
+class SymbolicPlan(PlanSlot[ExecutablePlan]):
+    """A plan over symbols, and the integers that it serves.
 
     Parameters
     ----------
     old, new
-        The integers of two logs of the form.
+        The integers of two logs of the template.
     """
 
     def __init__(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
@@ -106,7 +106,7 @@ class General(PlanSlot[Ready]):
         self.fits = _matcher(found.terms, found.leaders)
 
     def serves(self, symbols: tuple[int, ...]) -> bool:
-        """Is there a plan that holds for these values of the symbols?"""
+        """Whether there is a plan whose guards hold for these values of the symbols."""
         plan = self.plan
         return plan is not None and (plan.guard is None or bool(plan.guard(*symbols)))
 
@@ -130,26 +130,26 @@ def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]]
     return scope["fits"]  # type: ignore[no-any-return]
 
 
-class Form:
-    """What all logs of a form have in common: which slots take part, and how."""
+class LogTemplate:
+    """The facts that all logs of a template share: their slots, and what is done with each."""
 
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...], mask: int) -> None:
         self.sample = values
-        self.sights = 0
-        self.steps: Any = None  # what there is to do call by call, once that was asked for
-        self.ran = False  # has NumPy run it since that is done sooner?
-        self.ample: set[tuple[int, ...]] = set()  # about which integers it is too much for that
-        self.guess = cost_model.Estimate(0)  # what one of them takes
-        self.passed = 0  # how often it was tried to do without a recording until there is a plan
-        self.exact = PlanSlot[Ready]()  # with the sample's integers
-        self.general: list[General] = []
+        self.recorded = TierState(RECORDING)  # while it had no plan
+        self.steps: Any = None  # those of the op-by-op interpreter, once they were asked for
+        self.eager = TierState(CALL_SITE)  # while NumPy ran it, since that is sooner
+        self.region_sizes: set[tuple[int, ...]] = set()  # about which it is too much for NumPy
+        self.cost = cost_model.Estimate(0)  # of one log
+        self.passes = 0  # attempts to do without recording until there is a plan
+        self.exact = PlanSlot[ExecutablePlan]()  # with the sample's integers
+        self.symbolic: list[SymbolicPlan] = []
         declared = [entry for entry in log if entry[0] in ("old", "new")]
         self.elements = sum(math.prod(entry[2]) for entry in declared)
         heads = [entry[-1] for entry in declared]
         statements = [entry for entry in log if entry[0] not in ("old", "new")]
         written, read = effects([entry for entry in statements if entry[0] != "call"])
         # of those, the elements that are not a library's alone
-        self.own = sum(math.prod(declared[k][2]) for k in written | read)
+        self.kernel_elements = sum(math.prod(declared[k][2]) for k in written | read)
         written, read = effects(statements)
         alive = set(live)
         changed = {heads[k] for k in written}
@@ -185,32 +185,43 @@ class Form:
     @property
     def asked(self) -> bool:
         """Whether any plan has been asked for."""
-        return bool(self.general) or self.exact.state is not PlanState.UNASKED
+        return bool(self.symbolic) or self.exact.state is not PlanState.UNASKED
 
-    def slot(self, values: tuple[int, ...]) -> PlanSlot[Ready] | None:
+    def slot(self, values: tuple[int, ...]) -> PlanSlot[ExecutablePlan] | None:
         """The slot of a plan for a log with these integers; None if they differ too much from the sample."""
         if values == self.sample:
             return self.exact
-        for general in self.general:
-            if general.plan is None and general.fits(values) is not None:
-                return general
+        for symbolic in self.symbolic:
+            if symbolic.plan is None and symbolic.fits(values) is not None:
+                return symbolic
         if not related(self.sample, values):
             return None
-        general = General(self.sample, values)
-        self.general = [*self.general[1 - MAX_GENERAL :], general]
-        return general
+        symbolic = SymbolicPlan(self.sample, values)
+        self.symbolic = [*self.symbolic[1 - MAX_SYMBOLIC :], symbolic]
+        return symbolic
 
 
-class Prepared:
-    """What is known of one log: its form, and the plan that serves it once there is one."""
+class PlanEntry:
+    """One log of the plan cache: its template, and the plan that serves it once there is one."""
 
-    __slots__ = ("_region", "bytes", "direct", "form", "key", "little", "plan", "runs", "symbols", "values")
+    __slots__ = (
+        "_region",
+        "bytes",
+        "direct",
+        "eager_elements",
+        "key",
+        "plan",
+        "runs",
+        "symbols",
+        "template",
+        "values",
+    )
 
-    def __init__(self, key: tuple[Log, tuple[int, ...], str], form: Form, values: Any) -> None:
+    def __init__(self, key: tuple[Log, tuple[int, ...], str], template: LogTemplate, values: Any) -> None:
         self.key = key
-        self.form = form
+        self.template = template
         self.values = values
-        self.little: int | None = None  # what `alone.cheaper` says of it, once that was asked
+        self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
         self.plan: Any = None
         self.direct = False
         self.runs: dict[tuple[int, int], TierState] = {}  # of its plan as a kernel, by the last call site
@@ -218,28 +229,28 @@ class Prepared:
         self.bytes = 0
         self._region: Region | None = None
 
-    def found(self) -> tuple[Ready, tuple[int, ...]] | None:
-        """A plan that serves the log, and the values of its symbols; None if the form has none yet."""
-        form = self.form
-        if form.exact.plan is not None and self.values == form.sample:
-            return form.exact.plan, ()
-        for general in form.general:
-            symbols = general.fits(self.values)
-            if general.plan is not None and symbols is not None and general.serves(symbols):
-                return general.plan, symbols
+    def found(self) -> tuple[ExecutablePlan, tuple[int, ...]] | None:
+        """A plan that serves the log, and the values of its symbols; None if the template has none yet."""
+        template = self.template
+        if template.exact.plan is not None and self.values == template.sample:
+            return template.exact.plan, ()
+        for symbolic in template.symbolic:
+            symbols = symbolic.fits(self.values)
+            if symbolic.plan is not None and symbols is not None and symbolic.serves(symbols):
+                return symbolic.plan, symbols
         return None
 
-    def serve(self, plan: Ready, symbols: tuple[int, ...]) -> Ready:
+    def serve(self, plan: ExecutablePlan, symbols: tuple[int, ...]) -> ExecutablePlan:
         """From now on this plan runs the log."""
         self.symbols = symbols
         self.bytes = plan.bytes(symbols)
         self.plan = plan
-        self.direct = self.form.direct and not plan.needs_arrays
+        self.direct = self.template.direct and not plan.needs_arrays
         return plan
 
     @property
     def useful(self) -> bool:
-        return self.form.useful
+        return self.template.useful
 
     @property
     def region(self) -> Region:

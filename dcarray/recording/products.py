@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.tiering.blas_sharing import COMPANY, read_once, shared
+from dcarray.tiering.blas_sharing import SMALL_PRODUCTS, read_once, shared
 
 from .operands import Eager, Missing, commit, kind_of, operand, run_eagerly, shape_of
 from .recorder import NOT_RECORDED, class_of, leave_small, result_of
@@ -41,7 +41,7 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
             result, slot, _ = result_of(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()), called.__name__)
             return result if shape else result._evaluated()[()]
-    with COMPANY.of(sa, sb) as here:
+    with SMALL_PRODUCTS.context(sa, sb) as here:
         return run_eagerly(lacking, cls, called, (a, b), out, forget=here is not None, always=len(shape) < 2)
 
 

@@ -1,11 +1,10 @@
-"""Products that NumPy makes, in the company of threads of ours.
+"""Matrix products of NumPy, and the spinning OpenBLAS threads that they leave beside the pool's threads.
 
-OpenBLAS's threads spin for some 25 ms after a product, waiting for the next, and leave ours half of a
-core. So a slight product, which one thread does in some 100 us, stays on the thread that makes it while
-kernels run in between: the first few after each. That is counted and not timed, since one thread adds
-up in another order than several, and a program is to find the same last bits each time; for the same
-reason nothing of this is done where several ranks make the same product.
-"""
+OpenBLAS's threads spin for some 25 ms after a product, waiting for the next, and leave the pool's threads
+half of a core.  So a small product, which one thread does in some 100 us, stays on the calling thread while
+kernels run in between: the first few after each.  That is counted and not timed, since one thread adds up in
+another order than several, and a program is to give the same last bits each time; for the same reason nothing
+of this is done where several ranks make the same product."""
 
 from __future__ import annotations
 
@@ -19,52 +18,51 @@ from dcarray.core.counters import counters
 from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import skinny_products
 
-__all__ = ["COMPANY", "WIDE", "Company", "read_once", "shared"]
+__all__ = ["SMALL_PRODUCTS", "WIDE", "SmallProducts", "read_once", "shared"]
 
 WIDE = 1 << 22
 """Elements of a matrix that hardly any cache holds."""
 
 _SHARED = 1 << 15
-"""Multiplications of a product below which OpenBLAS shares nothing out, whatever its kind."""
-_SLIGHT, _NEAR = 1 << 22, 1 << 18
-"""Multiplications, and elements of both operands, up to which a product is slight."""
-_FEW = 8
-"""Slight products after the last kernel that stay on one thread."""
+"""Multiplications of a product below which OpenBLAS uses one thread, whatever its kind."""
+_SMALL, _SMALL_OPERANDS = 1 << 22, 1 << 18
+"""Multiplications, and elements of both operands, up to which a product is small."""
+_AFTER_KERNEL = 8
+"""Small products after the last kernel that stay on one thread."""
 
 
 def shared(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Is a product that of a vector with so large a matrix that it is worth to look for others to share the
-    pass?"""
+    """Whether a product is of a vector with so large a matrix that others may share the pass over it."""
     return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= WIDE
 
 
 def read_once(a: Sequence[int], b: Sequence[int], char: str) -> bool:
-    """Is a product that of a large matrix with few rows, which a plan makes sooner than BLAS?"""
+    """Whether a product is of a large matrix with few rows, which a plan makes sooner than BLAS."""
     if len(a) < 2 or len(b) != 2 or char not in skinny_products.DTYPES:
         return False
     return skinny_products.is_skinny(math.prod(a[:-1]), b[1], b[0], np.dtype(char).itemsize)
 
 
-class Company:
-    """Which products are made beside threads of ours."""
+class SmallProducts:
+    """The small products after kernels, which stay on one thread."""
 
     def __init__(self) -> None:
-        self._kernels = 0  # that had run when the last slight product was made
+        self._kernels = 0  # launches before the last small product
         self._left = 0
 
-    def of(self, a: Sequence[int], b: Sequence[int]) -> AbstractContextManager[object]:
+    def context(self, a: Sequence[int], b: Sequence[int]) -> AbstractContextManager[object]:
         """The context for a product of arrays of these shapes: `openblas.SingleThreaded`, which is not None
-        inside, or nothing."""
+        inside, if it stays on one thread, else none."""
         size = math.prod(a)
         multiplications = size * b[-1] if len(b) > 1 else size
         if (
-            not _SHARED < multiplications <= _SLIGHT
-            or size + math.prod(b) > _NEAR
+            not _SHARED < multiplications <= _SMALL
+            or size + math.prod(b) > _SMALL_OPERANDS
             or communicator() is not None
         ):
             return nullcontext()
         if counters.kernels != self._kernels:
-            self._kernels, self._left = counters.kernels, _FEW
+            self._kernels, self._left = counters.kernels, _AFTER_KERNEL
         elif self._left:
             self._left -= 1
         if self._left:
@@ -76,5 +74,5 @@ class Company:
         return nullcontext()
 
 
-COMPANY = Company()
-"""That of this process."""
+SMALL_PRODUCTS = SmallProducts()
+"""Those of this process."""

@@ -25,8 +25,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
-    "BLOCKED_HITS", "CALL_SITE", "LOOP", "LOOP_SITE", "OP_SEQUENCE", "SELECTION", "STRIKES", "VARIANT",
-    "Backoff", "Limits", "Tier", "TierState",
+    "BLOCKED_HITS", "CALL_SITE", "LOOP", "LOOP_SITE", "OP_SEQUENCE", "RECORDING", "SELECTION", "STRIKES",
+    "VARIANT", "Backoff", "Limits", "Tier", "TierState",
 ]  # fmt: skip
 
 
@@ -50,6 +50,8 @@ STRIKES = 3
 BLOCKED_HITS = 8
 """Promotions of a blocked call site that are refused; the next one is for good."""
 
+RECORDING = Limits(2, STRIKES)
+"""Recordings that are planned, or that NumPy does sooner, when they come again."""
 CALL_SITE = Limits(2, STRIKES)
 OP_SEQUENCE = Limits(3, STRIKES)
 VARIANT = Limits(5, STRIKES)

@@ -16,60 +16,64 @@ from dcarray.tiering import blas_sharing
 
 pytestmark = pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")
 
-SLIGHT = (8, 2000), (2000, 60)
+SMALL = (8, 2000), (2000, 60)
 
 
 @pytest.fixture
-def company(monkeypatch: pytest.MonkeyPatch) -> Iterator[blas_sharing.Company]:
+def small_products(monkeypatch: pytest.MonkeyPatch) -> Iterator[blas_sharing.SmallProducts]:
     """One that has seen no kernels since the last product, beside threads of ours."""
     monkeypatch.setattr(threads, "_pools", {1: 0, 2: 4096})
-    made = blas_sharing.Company()
+    made = blas_sharing.SmallProducts()
     made._kernels = counters.kernels
-    monkeypatch.setattr(products, "COMPANY", made)
+    monkeypatch.setattr(products, "SMALL_PRODUCTS", made)
     yield made
 
 
-def alone(company: blas_sharing.Company, *shapes: tuple[int, ...]) -> bool:
-    with company.of(*shapes) as here:
+def alone(small_products: blas_sharing.SmallProducts, *shapes: tuple[int, ...]) -> bool:
+    with small_products.context(*shapes) as here:
         return here is not None
 
 
-def test_the_first_few_after_a_kernel(company: blas_sharing.Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not alone(company, *SLIGHT)
+def test_the_first_few_after_a_kernel(
+    small_products: blas_sharing.SmallProducts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not alone(small_products, *SMALL)
     for _ in range(2):
         counters.kernels += 1
-        found = [alone(company, *SLIGHT) for _ in range(blas_sharing._FEW + 2)]
-        assert found == [True] * blas_sharing._FEW + [False] * 2
+        found = [alone(small_products, *SMALL) for _ in range(blas_sharing._AFTER_KERNEL + 2)]
+        assert found == [True] * blas_sharing._AFTER_KERNEL + [False] * 2
     counters.kernels += 1
     monkeypatch.setattr(threads, "_pools", {1: 0})
-    assert not alone(company, *SLIGHT)
+    assert not alone(small_products, *SMALL)
 
 
-def test_neither_large_ones_nor_those_that_nobody_shares_out(company: blas_sharing.Company) -> None:
+def test_neither_large_ones_nor_those_that_nobody_shares_out(
+    small_products: blas_sharing.SmallProducts,
+) -> None:
     counters.kernels += 1
     for shapes in (((8, 2000), (2000, 300)), ((1000,), (1000,)), ((3, 4), (4, 5)), ((1000, 1000), (1000,))):
-        assert not alone(company, *shapes)
-    assert alone(company, *SLIGHT)
-    assert alone(company, (300, 300), (300,))
+        assert not alone(small_products, *shapes)
+    assert alone(small_products, *SMALL)
+    assert alone(small_products, (300, 300), (300,))
 
 
-def test_none_where_ranks_make_the_same(company: blas_sharing.Company) -> None:
+def test_none_where_ranks_make_the_same(small_products: blas_sharing.SmallProducts) -> None:
     def on_a_rank() -> bool:
         counters.kernels += 1
-        return alone(company, *SLIGHT)
+        return alone(small_products, *SMALL)
 
     assert dc.comm.run(2, on_a_rank) == [False, False]
 
 
 def test_the_product_is_that_of_one_thread_and_nothing_is_learned_of_it(
-    company: blas_sharing.Company, monkeypatch: pytest.MonkeyPatch
+    small_products: blas_sharing.SmallProducts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, learned = [], []
     enter = openblas.SingleThreaded.__enter__
     monkeypatch.setattr(openblas.SingleThreaded, "__enter__", lambda self: made.append(1) or enter(self))
     monkeypatch.setattr("dcarray.recording.operands.learn", lambda inputs, always: learned.append(inputs))
     rng = np.random.default_rng(1)
-    a, b = (rng.random(shape) for shape in SLIGHT)
+    a, b = (rng.random(shape) for shape in SMALL)
     large = rng.random((2000, 300))
     with openblas.SingleThreaded():
         want = a @ b

@@ -79,9 +79,9 @@ def broken(*args, **kwargs):
 
 PLACES = [
     (Pipeline, "run"), (build, "build"), (plan, "compile_region"), (scheduler, "schedule"), (interp, "run"),
-    (log_format, "split"), (templates.Form, "__init__"), (templates.General, "__init__"),
+    (log_format, "split"), (templates.LogTemplate, "__init__"), (templates.SymbolicPlan, "__init__"),
     (templates, "_matcher"),
-    (templates.Ready, "bytes"), (executor.Executor, "prepare"), (templates.Prepared, "serve"),
+    (templates.ExecutablePlan, "bytes"), (executor.Executor, "prepare"), (templates.PlanEntry, "serve"),
     (build._Builder, "_map"), (build._Builder, "_call"), (run_plan, "allocate"),
 ]  # fmt: skip
 
