@@ -1,4 +1,5 @@
-"""The face's tests and random programs on several ranks, real and simulated, with every array in blocks."""
+"""Tests of the NumPy interface and random programs on several ranks, real and simulated, with every array in
+blocks."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_alone() -> None:
 @pytest.mark.parametrize("ranks", [2, 3, 6])
 @pytest.mark.parametrize("turn", [0, 1, 2])
 def test_what_a_lost_rank_had_is_run_again(ranks: int, turn: int) -> None:
-    """The last rank is lost in one of its tiles; what it has done before is gone with it."""
+    """The last rank is lost in one of its tiles, and with it the results of its earlier tiles."""
     runs: list[tuple[int, int]] = []
 
     def tile(k: int) -> int:

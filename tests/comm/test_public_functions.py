@@ -1,4 +1,4 @@
-"""The public interface on simulated ranks; `test_mpi` has the same programs under MPI."""
+"""The public functions of ``dcarray.comm`` on simulated ranks; `test_mpi` has the same programs under MPI."""
 
 from __future__ import annotations
 

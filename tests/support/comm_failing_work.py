@@ -23,7 +23,7 @@ TEXT = """region() {
 
 
 def check() -> None:
-    """What other ranks had sent is not what comes next, and is not written to memory that was left."""
+    """Messages of a failed run are not taken for later ones, nor written to freed memory."""
     group, region = world(), parse(TEXT)
     layout = Layout.blocks((40, 40), choose_grid((40, 40), group.size), 1)
     program = overlap_communication(

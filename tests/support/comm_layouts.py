@@ -1,4 +1,4 @@
-"""Layouts of all kinds for tests of what is between ranks, and what they mean element by element."""
+"""Random layouts of all kinds, and their meaning element by element."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def elements(runs: Iterable[Run]) -> list[int]:
 
 
 @st.composite
-def _cuts(draw: st.DrawFn, extent: int, parts: int) -> tuple[int, ...]:
+def _block_sizes(draw: st.DrawFn, extent: int, parts: int) -> tuple[int, ...]:
     """Block sizes, empty ones among them."""
     cuts = sorted(draw(st.lists(st.integers(0, extent), min_size=parts - 1, max_size=parts - 1)))
     return tuple(int(n) for n in np.diff([0, *cuts, extent]))
@@ -27,20 +27,20 @@ def _cuts(draw: st.DrawFn, extent: int, parts: int) -> tuple[int, ...]:
 
 @st.composite
 def axes(draw: st.DrawFn, extent: int | None = None) -> Axis:
-    """One axis, dealt out in any way."""
+    """One axis with a random distribution."""
     n = draw(st.integers(0, 40)) if extent is None else extent
     parts = draw(st.integers(1, 7))
     kind = draw(st.sampled_from(["even", "sizes", "cyclic"]))
     if kind == "cyclic":
         return CyclicAxis(n, parts, draw(st.integers(1, 6)))
-    return BlockAxis(n, parts, draw(_cuts(n, parts)) if kind == "sizes" else None)
+    return BlockAxis(n, parts, draw(_block_sizes(n, parts)) if kind == "sizes" else None)
 
 
 @st.composite
 def layouts(
     draw: st.DrawFn, shape: tuple[int, ...] | None = None, ranks: int | None = None, most: int = 12
 ) -> Layout:
-    """A layout of up to three axes over a grid of any shape, with halos where there can be some."""
+    """A layout of up to three axes over a grid of any shape, with halos where possible."""
     if shape is None:
         shape = tuple(draw(st.lists(st.integers(0, 9), max_size=3)))
     ranks = ranks or draw(st.integers(1, most))
@@ -55,7 +55,7 @@ def layouts(
             specs.append(Cyclic(free.pop(), draw(st.integers(1, 4))))
         else:
             axis = free.pop()
-            specs.append(Block(axis, draw(_cuts(n, grid.shape[axis])) if kind == "sizes" else None))
+            specs.append(Block(axis, draw(_block_sizes(n, grid.shape[axis])) if kind == "sizes" else None))
     bare = Layout(shape, grid, specs)
     halo = []
     for spec, part in zip(specs, bare.parts, strict=True):
@@ -75,7 +75,7 @@ def _factors(draw: st.DrawFn, ranks: int) -> list[int]:
 
 
 def scatter(whole: Array, layout: Layout, rank: int, empty: int = -1) -> Array:
-    """A rank's memory of an array, element by element, with a mark in the halo."""
+    """A rank's memory of an array, filled element by element, with a marker value in the halo."""
     memory = np.full(layout.local_shape(rank), empty, whole.dtype)
     for index in np.ndindex(*whole.shape):
         if rank in layout.owners(index):

@@ -1,4 +1,4 @@
-"""Programs of ranks that do not fit together: on simulated ranks and, as ``python -m``, under ``mpiexec``."""
+"""Programs of ranks that do not match: on simulated ranks and, as ``python -m``, under ``mpiexec``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def moved() -> Program:
 
 
 def changed(program: Program, change: Callable[[ArrayExchange], ArrayExchange]) -> Program:
-    """With another first exchange that sends something."""
+    """The program with another first exchange that sends something."""
     steps = list(program.steps)
     for k, step in enumerate(steps):
         if isinstance(step, Exchanges) and any(item.plan.sends for item in step.items):
@@ -52,7 +52,7 @@ def larger(item: ArrayExchange) -> ArrayExchange:
 
 
 def overlapped(program: Program) -> Program:
-    """With exchanges that are begun and ended as steps of their own."""
+    """The program with exchanges that begin and end in steps of their own."""
     steps: list[Step] = []
     for step in program.steps:
         steps += [Begin(step), Finish(step)] if isinstance(step, Exchanges) else [step]
@@ -60,13 +60,13 @@ def overlapped(program: Program) -> Program:
 
 
 def shorter(program: Program) -> Program:
-    """Without its last step in which it receives, and what comes after it."""
+    """The program without its last step in which it receives, and all later ones."""
     last = max(k for k, step in enumerate(program.steps) if step.counts().messages_received)
     return replace(program, steps=program.steps[:last])
 
 
-def told(program: Program) -> str:
-    """What is wrong, after which all ranks go on together."""
+def check_error(program: Program) -> str:
+    """The error of the check, after which all ranks go on together."""
     world = comm.world()
     found = ""
     try:
@@ -78,18 +78,20 @@ def told(program: Program) -> str:
 
 
 def main() -> None:
-    """What fits, and what does not since rank 1 has planned differently."""
+    """Check programs that match, and programs of which that of rank 1 differs."""
     world, program = comm.world(), moved()
     first = next(rank for rank in range(world.size) if comm.Allreduce(np.array(_sends(program, rank))))
-    fits = told(program)
+    fits = check_error(program)
     assert not fits, fits
-    assert not told(overlapped(program))
-    assert "are sent and" in told(overlapped(changed(program, larger) if world.rank == first else program))
+    assert not check_error(overlapped(program))
+    assert "are sent and" in check_error(
+        overlapped(changed(program, larger) if world.rank == first else program)
+    )
     for change in (unsent, larger):
-        found = told(changed(program, change) if world.rank == first else program)
+        found = check_error(changed(program, change) if world.rank == first else program)
         assert f"the programs of {world.size} ranks do not fit together" in found
         assert f"from rank {first} to rank" in found
-    found = told(shorter(program) if world.rank == first else program)
+    found = check_error(shorter(program) if world.rank == first else program)
     assert f"to rank {first}, tag 32767: " in found and "not received" in found, found
 
 

@@ -1,4 +1,4 @@
-"""What planning a region takes, counted: calls of functions, and messages that are listed."""
+"""The effort of planning a region: numbers of function calls and of listed messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dcarray.ir.nodes import Region
 
 
 def forget() -> None:
-    """Forget what was planned before."""
+    """Clear the caches of earlier plans."""
     for name, module in list(sys.modules.items()):
         if name.startswith("dcarray.comm"):
             for value in vars(module).values():
@@ -23,14 +23,14 @@ def forget() -> None:
 
 
 def planned(region: Region, layouts: Mapping[str, Layout | None], ranks: int, rank: int) -> tuple[int, int]:
-    """How many functions are called for a plan that was never made, and how many messages it lists."""
+    """The numbers of calls and listed messages of a plan made with empty caches."""
     forget()
     _, calls, listed = counted(lambda: plan(region, layouts, ranks, rank))
     return calls, listed
 
 
 def counted(what: Callable[[], Any]) -> tuple[Any, int, int]:
-    """What comes of something, how many functions it calls, and how many messages it lists."""
+    """The result of a function, with the numbers of calls and of listed messages."""
     calls = listed = 0
     transfer: Any = Transfer.__init__.__code__
 

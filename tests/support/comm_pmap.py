@@ -38,7 +38,7 @@ def told(text: type[Exception], function: Callable[[], Any]) -> Any:
 
 @program
 def in_order() -> None:
-    """Results are in the order of tiles, on all ranks, whoever has run them."""
+    """Results are in the order of tiles, on all ranks, whichever rank has run them."""
     for schedule in ("dynamic", "static"):
         for tiles in (0, 1, 5, 40):
             ran: list[int] = []
@@ -51,7 +51,7 @@ def in_order() -> None:
 
 @program
 def shared_out() -> None:
-    """With a dynamic schedule, the ranks that are not held up run what is left."""
+    """With a dynamic schedule, ranks that are not delayed run the remaining tiles."""
     ranks = comm.world()
 
     def slow(tile: int) -> int:
@@ -74,7 +74,7 @@ def ranges() -> None:
 
 
 class Held:
-    """Reads its array when it is made anew."""
+    """An object that reads its array when it is unpickled."""
 
     def __init__(self, x: np.ndarray[Any, Any]) -> None:
         self.x, self.total = x, float(x.sum())
@@ -114,7 +114,7 @@ def nested() -> None:
 
 @program
 def recorded() -> None:
-    """What a tile records it runs alone, however large; what was recorded before, all ranks run."""
+    """Recordings of a tile run on its rank alone, however large; earlier ones run on all ranks."""
     with dc.options(distribute_above=0, eager_below=0):
         x = dc.asarray(np.arange(24.0)) + 1
 
@@ -146,7 +146,7 @@ def one_root() -> None:
 
 @program
 def failing() -> None:
-    """A tile that fails is told on all ranks, with its traceback."""
+    """A tile that fails raises on all ranks, with its traceback."""
     for schedule in ("dynamic", "static"):
         error = told(comm.TileError, lambda schedule=schedule: dc.pmap(divided, range(4), schedule=schedule))
         assert "tile 3, 3, failed on rank" in str(error)
@@ -172,7 +172,7 @@ def unpicklable() -> None:
 
 @program
 def retried() -> None:
-    """A tile that raises something marked is run again, and not for ever."""
+    """A tile that raises one of `retry` is run again, but not for ever."""
     tries: Counter[int] = Counter()
 
     def flaky(tile: int, fails: int) -> int:
@@ -192,7 +192,7 @@ def retried() -> None:
 
 @program
 def progress() -> None:
-    """The first rank is told how far all are."""
+    """The first rank reports the progress of all ranks."""
     seen: list[tuple[int, int]] = []
     dc.pmap(abs, range(20), progress=lambda done, tiles: seen.append((done, tiles)))
     if comm.world().rank == 0:

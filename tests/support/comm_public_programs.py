@@ -1,6 +1,6 @@
-"""What a number of ranks do together and check: for simulated ranks and, as ``python -m``, under ``mpiexec``.
+"""Programs of a number of ranks with checks: for simulated ranks and, as ``python -m``, under ``mpiexec``.
 
-Each program takes no arguments and raises on some rank when something is not as it should be.
+Each program takes no arguments and raises on some rank when a check fails.
 """
 
 from __future__ import annotations

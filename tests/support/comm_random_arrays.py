@@ -1,4 +1,4 @@
-"""Random programs on distributed arrays, step by step beside NumPy."""
+"""Random programs on distributed arrays, compared with NumPy step by step."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Program:
 
     # ---- steps -----------------------------------------------------------------------------------
     def _window(self, like: Pair, shape: tuple[int, ...] | None = None) -> Pair:
-        """A slice, of a wanted shape if there is one and the array is large enough."""
+        """A random slice, of a wanted shape if the array is large enough."""
         key: list[Any] = []
         for k, n in enumerate(like[1].shape):
             if shape is not None and k < len(shape) and len(shape) == like[1].ndim and shape[k] <= n:
@@ -66,7 +66,7 @@ class Program:
         return (like[0][tuple(key)], found) if found.ndim else like
 
     def _operand(self, shape: tuple[int, ...]) -> Pair:
-        """Something that can be combined with an array of a shape."""
+        """A random operand that can be combined with an array of a shape."""
         if self.rng.random() < 0.2:
             value = self.rng.choice([2, 0.5, True, np.float32(3)])
             return value, value  # type: ignore[return-value]
@@ -80,7 +80,7 @@ class Program:
         return self._window(self.rng.choice(fits), shape)
 
     def _broadcast(self, shape: tuple[int, ...]) -> Pair:
-        """One place of an axis, used at all of another array's; a scalar where there is none."""
+        """One index of an axis, broadcast along another array's axis; a scalar where there is none."""
         fits = [p for p in self.pairs if p[1].ndim == len(shape) > 1 and all(
             n >= m for n, m in zip(p[1].shape, shape, strict=True))]  # fmt: skip
         if not fits or not all(shape):
@@ -127,7 +127,7 @@ class Program:
             self._odd(one)
 
     def _stencil(self, one: Pair, other: Pair, width: int) -> None:
-        """Sums of neighbours, there and back, so that halos are read again."""
+        """Sums of neighbours, back and forth, so that halos are read again."""
         if one[1].shape != other[1].shape or min(one[1].shape) <= 2 * width:
             return
         inner = tuple(slice(width, n - width) for n in one[1].shape)
@@ -146,7 +146,7 @@ class Program:
             one, other = other, one
 
     def _odd(self, one: Pair) -> None:
-        """What has no distributed form, and looks at values."""
+        """An operation without distributed form, which reads values."""
         kind = self.rng.choice(["sort", "mask", "sum", "element", "local", "cumsum"])
         if kind == "sort":
             self._add((np.sort(one[0], axis=0), np.sort(one[1], axis=0)))
@@ -181,7 +181,7 @@ class Program:
 
 
 def run(seed: int, steps: int = 12) -> None:
-    """One program; NumPy's warnings are not compared."""
+    """Run one program; NumPy's warnings are not compared."""
     with np.errstate(all="ignore"):
         program = Program(seed)
         for _ in range(steps):

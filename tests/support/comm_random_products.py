@@ -1,4 +1,4 @@
-"""Products of two arrays that lie anyhow."""
+"""Random products of two arrays in random layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random regions over many ranks, run by their programs and compared with the interpreter on whole arrays."""
+"""Random regions over many ranks: their programs run and compared with the interpreter on whole arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dcarray.ir.verify import verify
 
 
 def whole_of(blocks: list[np.ndarray], layout: Layout | None, rank: int) -> np.ndarray:
-    """An array put together from all ranks' memory; without a layout, that of one rank."""
+    """An array assembled from all ranks' memory; without a layout, that of one rank."""
     if layout is None:
         return blocks[rank]
     made = np.empty(layout.shape, blocks[0].dtype)
@@ -34,7 +34,7 @@ def whole_of(blocks: list[np.ndarray], layout: Layout | None, rank: int) -> np.n
 def check_placed(
     case: Case, ranks: int, layouts: dict[str, Layout | None], preserved: Collection[str] = ()
 ) -> None:
-    """With its communication a region is valid, has a text, and means what it did."""
+    """A placed region is valid, can be printed and parsed, and has the same meaning as before."""
     for name in arrays_to_gather(case.region, layouts):
         layouts[name] = None
     placed = place_region(case.region, layouts, ranks, preserved=preserved)
@@ -47,7 +47,7 @@ def check_placed(
 
 
 def check(case: Case, ranks: int, layouts: dict[str, Layout | None], plan: Any = plan) -> None:
-    """Run a region twice, so that what the first run says of layouts and halos has to hold in the second."""
+    """Run a region twice, so that the layouts and halos after the first run are those of the second."""
     for name in arrays_to_gather(case.region, layouts):
         layouts[name] = None
     wants, memory = [], case.memory()

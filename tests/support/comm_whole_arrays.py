@@ -1,4 +1,4 @@
-"""What NumPy does to whole arrays, done by many ranks in random layouts, simulated or real.
+"""Checks of NumPy's functions on distributed arrays in random layouts, on simulated or real ranks.
 
 Each check takes random numbers that are the same on all ranks, and compares with NumPy on the whole array.
 """
@@ -42,7 +42,7 @@ def check(function: Callable[[random.Random], None]) -> Callable[[random.Random]
 
 # ---- arrays in random layouts ------------------------------------------------------------------------
 def any_layout(rng: random.Random, shape: tuple[int, ...], ranks: int) -> Layout:
-    """Whole axes, even and uneven blocks, some dealt out in turn, halos, and copies."""
+    """A random layout: whole axes, even and uneven blocks, cyclic axes, halos, and copies."""
     grid, left = [], ranks
     for _ in range(rng.randint(0, 2)):
         grid.append(rng.choice([d for d in range(1, left + 1) if left % d == 0]))
@@ -80,7 +80,7 @@ DTYPES = ["f8", "f8", "f4", "f2", "i8", "i4", "i1", "?", "c16"]
 
 
 def values(rng: random.Random, shape: tuple[int, ...], dtypes: list[str] = DTYPES) -> Array:
-    """Small numbers with many equal ones, NaNs among them now and then."""
+    """Small numbers with many equal ones, sometimes with NaNs."""
     dtype = rng.choice(dtypes)
     found = np.random.default_rng(rng.randrange(1 << 30)).integers(-4, 5, shape).astype(dtype)
     if found.dtype.kind in "fc" and found.size and rng.random() < 0.3:
@@ -95,7 +95,7 @@ def piece(rng: random.Random, whole: Array) -> DistArray:
 
 
 def same(ours: Callable[[], Any], theirs: Callable[[], Any], close: float = 0) -> None:
-    """Do both give the same array, or raise the same error?"""
+    """Whether both functions return the same array, or raise the same error."""
     try:
         want = np.asarray(theirs())
     except (ValueError, TypeError, IndexError) as error:
@@ -154,7 +154,7 @@ def shapes(rng: random.Random) -> None:
 
 # ---- windows -----------------------------------------------------------------------------------------
 def any_slice(rng: random.Random, n: int, length: int | None = None) -> slice:
-    """A slice of any step, of a length if one is wanted."""
+    """A random slice of any step, of a given length if one is wanted."""
     step = rng.choice([1, 1, 1, 2, 3, -1, -1, -2])
     if length is None:
         begin, end = sorted((rng.randint(0, n), rng.randint(0, n)))

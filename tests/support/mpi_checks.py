@@ -1,4 +1,4 @@
-"""What holds under MPI only, one check for each name: ``mpiexec -n P python -m mpi_checks NAME``."""
+"""Checks that hold under MPI only, by name: ``mpiexec -n P python -m mpi_checks NAME``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ranks = comm.world()
 
 
 def cached() -> None:
-    """Types are made once for each shape and stride, and windows that changed places share them."""
+    """MPI types are made once for each shape and stride, and shared by windows at other addresses."""
     layout = comm.Layout.chosen((20, 20), ranks.size, halo=2)
     halo = comm.HaloExchange(layout, periodic=True)
     pair = np.zeros((2, *layout.local_shape(ranks.rank)))
@@ -36,7 +36,7 @@ def cached() -> None:
 
 
 def changing() -> None:
-    """A line whose windows keep changing is told so, once; forgotten types are made again."""
+    """A line whose windows keep changing gets one warning; dropped types are made again."""
     right, left = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
     a, b = np.ones((1000, 4)), np.zeros((1000, 4))
     with warnings.catch_warnings(record=True) as caught:
@@ -54,7 +54,7 @@ def changing() -> None:
 
 
 def unpacked() -> None:
-    """Strided windows are sent and received where they lie: no memory is taken for them here."""
+    """Strided windows are sent and received where they lie: no memory is allocated for them."""
     a, b = np.ones((2048, 4096)), np.zeros((2048, 4096))
     right, left = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
     tracemalloc.start()
@@ -69,8 +69,8 @@ def unpacked() -> None:
 
 
 def repeated() -> None:
-    """Exchanges between the same places, prepared when these are met again: rows, scattered columns, two
-    arrays at once, and other memory in between."""
+    """Exchanges between the same addresses, prepared at the second time: rows, scattered columns, two arrays
+    at once, and other memory in between."""
     for grid in ((ranks.size, 1), (1, ranks.size)):
         layout = comm.Layout.blocks((12, 16), comm.ProcessGrid(grid), halo=1)
         plan = halo_exchange(layout, ranks.rank, ((1, 1), (1, 1)))
@@ -99,7 +99,7 @@ def repeated() -> None:
 
 
 def shared() -> None:
-    """Bits that ranks bring to a step."""
+    """Bits that ranks combine in a step."""
     for k in range(100):
         bits = (1 << (ranks.rank + k % 3)) | (1 << (123 - ranks.rank))
         every = ranks.share(("bits", k), bits)
@@ -115,7 +115,7 @@ def raising() -> None:
 
 
 def killed() -> None:
-    """So does the end of a process."""
+    """The death of a process ends all."""
     if ranks.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     ranks.barrier()

@@ -1,4 +1,4 @@
-"""Programs whose ranks fail or part: ``mpiexec -n 3 python -m mpi_failures NAME``."""
+"""Programs whose ranks fail or diverge: ``mpiexec -n 3 python -m mpi_failures NAME``."""
 
 from __future__ import annotations
 
@@ -40,31 +40,31 @@ def shapes() -> None:
 
 
 def steps() -> None:
-    """Steps for which nobody waits; the program has ended when that is seen."""
+    """Different steps without a wait; the program has ended when they are compared."""
     for k in range(200):
         ranks.step(("run", k if me == 0 or k < 190 else -k))
 
 
 def sharing() -> None:
-    """Different steps that bring something along."""
+    """Different steps that combine bits."""
     for k in range(20):
         ranks.share(("run", k if me == 0 or k < 10 else -k), 1)
 
 
 def one_step_more() -> None:
-    """A last step for which nobody waits, on one rank only."""
+    """A last step without a wait, on one rank only."""
     for k in range(10 + (me == 1)):
         ranks.step(("run", k))
 
 
 def once_more() -> None:
-    """A loop with one turn more on one rank."""
+    """A loop with one more iteration on one rank."""
     for _ in range(5 + (me == 1)):
         comm.Allreduce(1.0)
 
 
 def leaving() -> None:
-    """A rank that ends before the others are through."""
+    """A rank that ends before the others are done."""
     if me == 1:
         return
     comm.Allreduce(1.0)
@@ -105,7 +105,7 @@ def recording() -> None:
 
 
 def functions() -> None:
-    """Different functions of arrays in blocks, of which nothing is recorded."""
+    """Different functions of arrays in blocks that record nothing."""
     x = distribute(np.arange(600.0))
     dc.evaluate()
     np.unique(x) if me == 1 else np.sort(x)
@@ -121,7 +121,7 @@ def places() -> None:
 
 
 def going_on() -> None:
-    """Ranks that have parted and go on: nothing works, and no message is received into memory of others."""
+    """Ranks that have diverged and go on: nothing works, and no message is received into memory of others."""
     x, y = distribute(np.arange(4096.0).reshape(64, 64)), distribute(np.arange(4096.0))
     dc.evaluate()
     with suppress(comm.CommError):
@@ -144,7 +144,7 @@ def going_on() -> None:
 
 
 def gathering() -> None:
-    """A block that one rank wants to have whole."""
+    """A block that one rank alone gathers."""
     x = distribute(np.arange(600.0))
     if me == 1:
         np.asarray(x)
@@ -152,12 +152,12 @@ def gathering() -> None:
 
 
 def threads() -> None:
-    """Two threads that come to arrays in blocks in an order that is not the same everywhere."""
+    """Two threads that use arrays in blocks in an order that differs between ranks."""
     _in_threads(("one", "two") if me == 1 else ("two", "one"))
 
 
 def thread_beside() -> None:
-    """A thread that works on them before the main thread does, on one rank only."""
+    """A thread that uses them before the main thread does, on one rank only."""
     if me == 1:
         _in_threads(["one"])
     _stretch()
@@ -224,7 +224,7 @@ def groups() -> None:
 
 # ---- failures ----------------------------------------------------------------------------------------
 def raising() -> None:
-    """An exception on one rank, while one waits for a message and one for all."""
+    """An exception on one rank, while one waits for a message and one in a collective operation."""
     if me == 1:
         raise ZeroDivisionError("on purpose")
     if me == 0:
@@ -279,7 +279,7 @@ def exiting() -> None:
 
 
 def exiting_early() -> None:
-    """`sys.exit()` on ranks that have nothing more to do."""
+    """`sys.exit()` on ranks that have nothing left to do."""
     comm.Allreduce(1.0)
     if me:
         sys.exit()
@@ -288,7 +288,7 @@ def exiting_early() -> None:
 
 
 def exit_caught() -> None:
-    """An exit that is caught is none."""
+    """A caught `SystemExit` has no effect."""
     try:
         sys.exit(3)
     except SystemExit:
@@ -307,7 +307,7 @@ def interrupted() -> None:
 
 
 def gone() -> None:
-    """A process that leaves without a word, while the others wait."""
+    """A process that dies silently, while the others wait."""
     if me == 1:
         os._exit(5)
     ranks.barrier()
@@ -340,7 +340,7 @@ def distributed() -> None:
 
 
 def waiting_for_long() -> None:
-    """Nothing is wrong: ranks wait for one that computes, longer than anybody is patient."""
+    """Ranks that wait for one that computes, longer than the deadlock detection takes."""
     if me == 1:
         time.sleep(2.5)
     if me == 2:

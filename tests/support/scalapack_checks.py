@@ -1,4 +1,4 @@
-"""What processes under MPI do with ScaLAPACK, where it is installed: ``python -m scalapack_checks``."""
+"""Checks of ScaLAPACK by processes under MPI, where it is installed: ``python -m scalapack_checks``."""
 
 from __future__ import annotations
 

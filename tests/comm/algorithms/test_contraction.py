@@ -1,4 +1,4 @@
-"""Products of distributed arrays against NumPy's, on simulated ranks, and what travels for them."""
+"""Distributed products on simulated ranks: results against NumPy, and the messages sent for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Arra
 
 
 def run(subscripts: str, a: Layout, b: Layout, wanted: Layout | None, first: Array, second: Array) -> Any:
-    """The product on simulated ranks: where it lies, what each rank has of it, and what each has counted."""
+    """A product on simulated ranks: its layout, the block of each rank, and the counts of each."""
     of = parse(subscripts, a.shape, b.shape)
     dtype = np.matmul.resolve_dtypes((first.dtype, second.dtype, None))[2]
     between = sum_dtype(first.dtype, second.dtype)
@@ -71,7 +71,7 @@ def test_products_are_numpys(case: tuple[Any, ...], seed: int) -> None:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.data())
 def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
-    """Those of the whole axis, cut, are what the panels' own layouts say."""
+    """The messages of the whole axis, cut at panels, are those of the panels' own layouts."""
     ranks, shape = (
         data.draw(st.integers(1, 12)),
         data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3)),
@@ -111,7 +111,7 @@ def test_panels(ranks: int, in_turn: bool, lead: int) -> None:
 @pytest.mark.parametrize("in_turn", [False, True])
 @pytest.mark.parametrize("turned", [False, True])
 def test_panels_of_the_result(ranks: int, in_turn: bool, turned: bool) -> None:
-    """What one factor alone travels for is not added up: parts of the result are whole products."""
+    """Where one factor alone is sent, nothing is summed: parts of the result are complete products."""
     m, n, k = 250, 201, 6
     grid = ProcessGrid((ranks,))
     a = Layout((m, k), grid, [Block(0), Whole()])
@@ -202,7 +202,7 @@ def test_stacks_cut_along_the_stack_do_not_travel() -> None:
 
 
 def test_chains_of_products_are_not_gathered() -> None:
-    """(A @ B) @ (C @ D) as in 3mm: every product lies in blocks where the next one wants them."""
+    """(A @ B) @ (C @ D) as in 3mm: every product has a layout that suits the next one."""
     grid = ProcessGrid((3, 3))
     n = 360
     whole = Layout.blocks((n, n), grid)

@@ -1,4 +1,4 @@
-"""Systems of equations and Cholesky factors over many ranks, against NumPy's."""
+"""Systems of equations and Cholesky factors of distributed matrices, against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ways to deal out a product cost, against what their layouts say."""
+"""Costs of distributed products, axis by axis, against the costs of their layouts."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_what_parts_of_axes_have_in_common(data: st.DataObject) -> None:
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.data())
 def test_halos_of_strided_reads(data: st.DataObject) -> None:
-    """The widths that hold for all ranks, from a few of them."""
+    """Halo widths computed from a few ranks hold for all."""
     points, parts = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 9))
     offset, stride = data.draw(st.integers(0, 5)), data.draw(st.sampled_from([-3, -2, -1, 1, 2, 3]))
     begin = offset if stride > 0 else offset - stride * (points - 1)

@@ -1,4 +1,4 @@
-"""``blas.matmul`` as steps of a program, and products and transposes of pieces, against NumPy."""
+"""``blas.matmul`` as steps of a program, and products and transposes of distributed arrays, against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NumPy does to whole arrays, on simulated ranks; `test_mpi` has the same checks under MPI."""
+"""Distributed forms of NumPy's functions on simulated ranks; `test_mpi` has the same checks under MPI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Halo exchange against the whole array, padded."""
+"""Halo exchange against the padded whole array."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def expected(
     corners: bool,
     rim: float = math.inf,
 ) -> Array:
-    """A rank's memory after the exchange: each place of the halo looked up in the whole array."""
+    """A rank's memory after the exchange: each element of the halo read from the whole array."""
     memory = scatter(whole, layout, rank, EMPTY)
     own = layout.owned(rank)
     if any(s.start == s.stop for s in own):
@@ -61,7 +61,7 @@ def expected(
 
 
 def blocks_only(layout: Layout) -> bool:
-    """Are the elements of every rank an interval along each axis?"""
+    """Whether the elements of every rank are an interval along each axis."""
     return all(len(runs) <= 1 for rank in range(layout.grid.size) for runs in layout.runs(rank))
 
 

@@ -1,4 +1,4 @@
-"""Windows of one array moved to windows of another: right, verified, and never sent for nothing."""
+"""Copies between windows of distributed arrays: results, matching plans, and no needless messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dcarray.ir.numpy_views import geometry, view
 
 @st.composite
 def windows(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[tuple[int, ...], list[Index]]:
-    """An array in which points of some shape lie, and where: strided, turned round, in other axes' order."""
+    """An array with a window of some shape: strided, reversed, with axes in another order."""
     order = draw(st.permutations(range(len(shape))))
     extents, index = [], []
     for axis in order:
@@ -81,7 +81,7 @@ def test_moves(drawn) -> None:
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(st.data())
 def test_window_axes(data) -> None:
-    """Parts of an axis that follows another one are what the formula of the window says."""
+    """The parts of an aligned axis are those of its formula."""
     extent, parts, n = (data.draw(st.integers(1, 9)) for _ in range(3))
     sizes = None
     if data.draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""Plans that do not fit together are told so."""
+"""Plans of ranks that do not match are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From one layout to another: right, verified across ranks, and planned by formula."""
+"""Redistributions: results, plans that match across ranks, and planning by formula."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ N = 100_000
 
 
 def _cases(p: int) -> dict[str, tuple[Layout, Layout]]:
-    """Redistributions of which every rank exchanges something with few others, over a grid of p x p."""
+    """Redistributions over a grid of p x p in which every rank exchanges elements with few others."""
     grid = ProcessGrid((p, p))
     rows = Layout((N, N), grid, [Block(0), Block(1)])
     sizes = [N // p + (1 if part % 2 else -1) for part in range(p)]

@@ -1,4 +1,4 @@
-"""Process grids, and which one is chosen."""
+"""Process grids and their choice."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_what_is_not_in_a_layout() -> None:
 
 
 def test_sizes_of_blocks_may_be_any_sequence() -> None:
-    """They come as tuples: layouts are looked up by them."""
+    """Sizes are converted to tuples: layouts are dictionary keys."""
     want = Block(0, (3, 0, 2))
     for sizes in ([3, 0, 2], np.array([3, 0, 2]), iter([3, 0, 2])):
         assert Block(0, sizes) == want and hash(Block(0, (3, 0, 2))) == hash(want)  # type: ignore[arg-type]

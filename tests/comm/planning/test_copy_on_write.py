@@ -1,4 +1,4 @@
-"""Arrays that a run leaves as they were: the same results and messages, and unchanged memory."""
+"""Copy on write of preserved arrays: the same results and messages, and unchanged memory."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from dcarray.ir.nodes import Region
 from dcarray.ir.text import parse
 
 
-def alone(region: Region) -> list[str]:
-    """The existing arrays that have one geometry."""
+def unaliased_arrays(region: Region) -> list[str]:
+    """The existing arrays that share no memory."""
     root = families(region)
     many = [root[a.name] for a in region.arrays]
     return [a.name for a in region.arrays if a.role == "inout" and many.count(root[a.name]) == 1]
@@ -39,8 +39,8 @@ def test_random_regions(drawn: Any) -> None:
     region = drawn[0].region
 
     def spared(*args: Any, **kwargs: Any) -> Any:
-        made = plan(*args, **kwargs, preserved=alone(region))
-        for name in alone(region):
+        made = plan(*args, **kwargs, preserved=unaliased_arrays(region))
+        for name in unaliased_arrays(region):
             assert not any(made.given[name] in s.writes for s in made.steps if isinstance(s, (Local, Frame)))
         return made
 
@@ -59,7 +59,7 @@ SHARED = """region() {
 
 
 def test_what_shares_memory_waits_for_what_is_written() -> None:
-    """Under whichever name: the view is brought nowhere before that."""
+    """An alias is not redistributed before a write under another name."""
     region = parse(SHARED)
     memory = {
         "a": np.arange(16, dtype=np.int32).reshape(4, 4) - 7,
@@ -87,12 +87,12 @@ def test_what_shares_memory_waits_for_what_is_written() -> None:
 @settings(max_examples=15, derandomize=True, deadline=None)
 @given(laid_out())
 def test_placed_regions_are_regions(drawn: Any) -> None:
-    check_placed(*drawn, preserved=alone(drawn[0].region))
+    check_placed(*drawn, preserved=unaliased_arrays(drawn[0].region))
 
 
 def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None, turns: int) -> list[Any]:
-    """Run a region some times on simulated ranks; what was given has to be there after each run, and the
-    counts are those of runs that write to it."""
+    """Run a region several times on simulated ranks; preserved arrays must be unchanged after each run, and
+    the counts are those of runs that write in place."""
     layout = Layout.chosen(shape, ranks)
     rng = np.random.default_rng(ranks)
     whole = {a.name: rng.integers(0, 9, shape).astype(float) for a in region.arrays}
@@ -104,7 +104,7 @@ def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None,
     def live() -> list[comm.Counts]:
         world = comm.world()
         both: list[list[comm.Counts]] = []
-        for names in ((), alone(region)):
+        for names in ((), unaliased_arrays(region)):
             lays: dict[str, Any] = dict.fromkeys(whole, layout)
             mine = {name: scatter(array, layout, world.rank, -1) for name, array in whole.items()}
             valid: dict[str, Any] = {}

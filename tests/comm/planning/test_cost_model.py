@@ -1,4 +1,4 @@
-"""The model of time: collective operations and phases by hand, and lines fitted to points on them."""
+"""The cost model: collective operations and phases computed by hand, and lines fitted to points on them."""
 
 from __future__ import annotations
 

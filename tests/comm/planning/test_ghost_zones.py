@@ -1,4 +1,4 @@
-"""Statements computed beyond a rank's own elements: the same values and fewer messages."""
+"""Ghost-zone expansion: the same values and fewer messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dcarray.ir.parse import parse
 
 
 def run(region: Region, shape: tuple[int, ...], ranks: int, costs: Costs | None) -> list[comm.Counts]:
-    """Run a region on simulated ranks, compare it with the interpreter on one, and give all counts."""
+    """The counts of all ranks for a region, whose results are compared with the interpreter on one rank."""
     layout = Layout.chosen(shape, ranks)
     rng = np.random.default_rng(ranks)
     whole = {a.name: rng.random(shape) for a in region.arrays}

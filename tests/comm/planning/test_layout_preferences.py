@@ -1,4 +1,4 @@
-"""Layouts that are chosen for products."""
+"""Layouts chosen for the factors of products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Communication that is moved out of the way of statements that go over the same arrays."""
+"""Communication moved out of the way of statements over the same arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Work while messages are under way: the same values, the same messages, and as much work as can be."""
+"""Overlap of communication and computation: the same values and messages, and as much work meanwhile as
+possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs for many ranks against the interpreter on whole arrays."""
+"""Programs of random regions for many ranks against the interpreter on whole arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of all ranks, checked against each other before they run."""
+"""The check of all ranks' programs against each other before they run."""
 
 from __future__ import annotations
 

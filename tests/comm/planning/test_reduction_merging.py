@@ -1,4 +1,4 @@
-"""Sums over ranks that are only combined with each other: added up once, with the same values."""
+"""Sums over ranks that are only combined linearly: summed once, with the same values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def planned(body: str, finite: tuple[str, ...] = ("c",), b: tuple[int, int] = (2
 
 
 def reductions(body: str, finite: tuple[str, ...] = ("c",)) -> int:
-    """How often rank 0 adds something up with others."""
+    """The number of reductions over ranks of rank 0."""
     return sum(isinstance(step, Reduce) for step in planned(body, finite).steps)
 
 
@@ -95,7 +95,7 @@ def on_ranks(ranks: int, program: Any, *wholes: Any) -> tuple[Any, str]:
 
 @st.composite
 def combinations(draw: Any) -> Any:
-    """A combination of three products, as a function of these."""
+    """A linear combination of three products, as a function of them."""
     number = st.sampled_from([1.5, -2.0, 0.25, 3])
 
     def tree(names: list[int]) -> Any:

@@ -1,4 +1,4 @@
-"""Communication of placed regions: what is inserted, what the passes take out, and what then travels."""
+"""Communication of placed regions: inserted calls, those that passes remove, and the remaining messages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def stencil(text: str, n: int, m: int) -> str:
     return text.replace("N", str(n)).replace("M", str(m)).replace("P", str(n - 2)).replace("Q", str(m - 2))
 
 
-def passed(text: str, *passes: redundancy.Pass) -> tuple[str, str]:
-    """A region after some passes, and what they say."""
+def after_passes(text: str, *passes: redundancy.Pass) -> tuple[str, str]:
+    """A region after some passes, and their log."""
     log, region = Log(), parse(text)
     for one in passes:
         region = one.fn(region, log)
@@ -108,9 +108,9 @@ SUM = "  B[i+1] = add(A[i], A[i+2]) for i<6\n"
 def test_valid_halos_are_not_sent_again() -> None:
     text = HEAD + halo("A", 1, 1) + SUM + halo("A", 1, 1) + SUM + halo("A", 2, 1) + SUM + "}\n"
     want = HEAD + halo("A", 1, 1) + SUM + SUM + halo("A", 2, 1) + SUM + "}\n"
-    got, said = passed(text, redundancy.still_valid({}))
+    got, said = after_passes(text, redundancy.still_valid({}))
     assert got == want and said == "still valid: done: the halo of A is still valid: not sent again"
-    got, _ = passed(text, redundancy.still_valid({"A": ValidHalos((Halo(((2, 2),), False),))}))
+    got, _ = after_passes(text, redundancy.still_valid({"A": ValidHalos((Halo(((2, 2),), False),))}))
     assert got == HEAD + SUM + SUM + SUM + "}\n"
     changed = HEAD + halo("A", 1, 1) + SUM + "  A[0] = B[0]\n" + halo("A", 1, 1) + SUM + "}\n"
     region = parse(changed)
@@ -151,14 +151,16 @@ def test_no_more_than_a_few_halos_are_remembered() -> None:
 
 
 def test_exchanges_of_one_halo_become_one() -> None:
-    got, said = passed(HEAD + halo("A", 1, 0) + SUM + halo("A", 0, 2) + SUM + "}\n", redundancy.WIDER)
+    got, said = after_passes(HEAD + halo("A", 1, 0) + SUM + halo("A", 0, 2) + SUM + "}\n", redundancy.WIDER)
     assert got == HEAD + halo("A", 1, 2) + SUM + SUM + "}\n"
     assert said == "wider: done: the halo of A is exchanged once for several reads"
 
 
 def test_halos_of_several_arrays_travel_together() -> None:
     own = "  A[i] = negative(A[i]) for i<8\n"
-    got, said = passed(HEAD + halo("A", 1, 1) + own + halo("B", 1, 1) + SUM + "}\n", redundancy.TOGETHER)
+    got, said = after_passes(
+        HEAD + halo("A", 1, 1) + own + halo("B", 1, 1) + SUM + "}\n", redundancy.TOGETHER
+    )
     assert got == HEAD + halo("A", 1, 1) + halo("B", 1, 1) + own + SUM + "}\n"
     assert said == "together: done: B goes in the same messages"
     region = parse(HEAD + halo("A", 1, 1) + SUM + halo("B", 1, 1) + SUM + "}\n")  # B is written in between
@@ -168,7 +170,7 @@ def test_halos_of_several_arrays_travel_together() -> None:
 def test_a_gather_and_a_scatter_vanish() -> None:
     head = HEAD + "  out C: f64[8] layout 'grid(2), block(0)';  temp t: f64[8];  temp u: f64[8]\n"
     text = head + "  call comm.redistribute(A) -> t\n  call comm.redistribute(t) -> C\n}\n"
-    got, said = passed(text, redundancy.THROUGH, redundancy.UNUSED)
+    got, said = after_passes(text, redundancy.THROUGH, redundancy.UNUSED)
     short = head.replace(";  temp t: f64[8];  temp u: f64[8]", "")
     assert parse(got) == parse(short + "  call comm.redistribute(A) -> C\n}\n")
     assert said.splitlines() == [
@@ -176,7 +178,7 @@ def test_a_gather_and_a_scatter_vanish() -> None:
     ]  # fmt: skip
     uses = "  B[i] = t[7] for i<8\n", "  B[i] = u[6] for i<8\n"
     gather = "  call comm.redistribute(A) -> {}\n"
-    got, said = passed(
+    got, said = after_passes(
         head + gather.format("t") + uses[0] + gather.format("u") + uses[1] + "}\n", redundancy.AGAIN
     )
     assert parse(got) == parse(head + gather.format("t") + uses[0] + uses[1].replace("u", "t") + "}\n")
@@ -243,7 +245,7 @@ def test_several_arrays_are_one_message_for_each_neighbour() -> None:
 
 
 def test_planning_takes_no_longer_for_more_ranks() -> None:
-    """Counted in calls of functions of this package, which do not depend on the number of ranks."""
+    """The number of calls of this package's functions does not depend on the number of ranks."""
     text = """region() {
   in A: f64[7200, 7200];  inout B: f64[7200, 7200];  in x: f64[7200]
   out y: f64[7200];  out z: f64[7198, 7198]

@@ -1,4 +1,4 @@
-"""When nobody can go on, by what the ranks say of themselves."""
+"""Deadlock detection from the states that ranks report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real processes under MPI, where it is installed."""
+"""Programs of real processes under MPI, where it is installed."""
 
 from __future__ import annotations
 

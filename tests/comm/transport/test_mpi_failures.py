@@ -1,4 +1,4 @@
-"""Real processes under MPI that fail, part or end early: all end, with the reason, and nobody hangs."""
+"""Real processes under MPI that fail, diverge or end early: all end, with the reason, and none hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting until what has been written has been read."""
+"""Waiting until the output of a process has been read."""
 
 from __future__ import annotations
 

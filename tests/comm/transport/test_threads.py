@@ -1,4 +1,4 @@
-"""Simulated ranks: the same every time, strict, and never left waiting."""
+"""Simulated ranks: deterministic, strict, and never left waiting."""
 
 from __future__ import annotations
 
