@@ -300,7 +300,7 @@ def test_chains_end_where_they_are_of_no_use() -> None:
 def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     background, jobs = EXECUTOR.background, list[Callable[[], None]]()
     monkeypatch.setattr(background, "later", jobs.append)
-    monkeypatch.setattr(EXECUTOR, "_prepared", {})  # other tests may have plans, or have asked for them
+    monkeypatch.setattr(EXECUTOR, "_entries", {})  # other tests may have plans, or have asked for them
     monkeypatch.setattr(EXECUTOR, "_forms", {})
     scope: dict[str, Any] = {"np": np}
     exec(f"def f(x, y):\n    return {text}", scope)
