@@ -301,7 +301,7 @@ def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.
     background, jobs = EXECUTOR.background, list[Callable[[], None]]()
     monkeypatch.setattr(background, "later", jobs.append)
     monkeypatch.setattr(EXECUTOR, "_entries", {})  # other tests may have plans, or have asked for them
-    monkeypatch.setattr(EXECUTOR, "_forms", {})
+    monkeypatch.setattr(EXECUTOR, "_templates", {})
     scope: dict[str, Any] = {"np": np}
     exec(f"def f(x, y):\n    return {text}", scope)
     (x, y), (a, b) = wrapped(*arrays()), arrays()
