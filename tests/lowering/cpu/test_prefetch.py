@@ -1,4 +1,4 @@
-"""Loads that ask for what comes later: which, and what becomes of them in LLVM's text."""
+"""Prefetch distances of loads, and the prefetches in LLVM's text that come of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums in loops, of as many rows as the turn says: several rows at a time, and what is left over."""
+"""Sums over as many rows as the iteration says: jammed rows and their remainder."""
 
 import numpy as np
 import pytest

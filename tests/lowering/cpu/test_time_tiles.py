@@ -1,4 +1,4 @@
-"""Kernels of statements in bands: against the interpreter, without races, on any number of threads."""
+"""Time-tiled kernels: against the interpreter, without races, on any number of threads."""
 
 import ctypes
 import random

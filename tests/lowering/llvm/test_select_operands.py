@@ -1,4 +1,4 @@
-"""What a mask chooses from is computed everywhere, as NumPy does, and raises what NumPy says it raises."""
+"""Operands of selects are computed for all elements, as in NumPy, and raise NumPy's floating-point flags."""
 
 from __future__ import annotations
 

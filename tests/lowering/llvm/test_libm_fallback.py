@@ -1,4 +1,4 @@
-"""Rows of functions of doubles that leave some elements to the C library."""
+"""Vector loops of functions of doubles that leave undecided elements to the C library."""
 
 import dataclasses
 

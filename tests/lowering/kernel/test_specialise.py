@@ -1,4 +1,4 @@
-"""Kernels whose sizes are constants: the same results as with arguments."""
+"""Specialised kernels, with sizes as constants: the same results as with arguments."""
 
 from __future__ import annotations
 

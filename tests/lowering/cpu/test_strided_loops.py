@@ -1,4 +1,4 @@
-"""Loops over every n-th element: they are vectors' loops, and give what NumPy's do."""
+"""Loops over every n-th element: they are vectorised, with NumPy's results."""
 
 from __future__ import annotations
 

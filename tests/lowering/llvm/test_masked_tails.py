@@ -1,4 +1,4 @@
-"""Rows of any length, in whole vectors and one under a mask: the same bits, and nothing beside them."""
+"""Rows of any length, in whole vectors and a masked remainder: the same bits, and no store beyond the row."""
 
 from __future__ import annotations
 

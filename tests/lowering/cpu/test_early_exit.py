@@ -1,4 +1,4 @@
-"""Folds of booleans stop when they are decided, and give what NumPy gives."""
+"""Boolean reductions exit early, with NumPy's results."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Object code linked without LLVM does what it does when LLVM links it."""
+"""Object code linked without LLVM behaves as with LLVM's linker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops whose turns run at the same time, as kernels."""
+"""Kernels of loops whose iterations run in parallel."""
 
 import random
 

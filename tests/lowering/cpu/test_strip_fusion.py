@@ -1,4 +1,4 @@
-"""Loops along the same rows that go piece by piece together."""
+"""Strip-wise fusion of loops along the same rows."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ import numpy as np
 sys.path.insert(0, sys.argv[1])
 x = np.zeros(1000)
 atexit.register(lambda: (run(), print(int(x[0] == x[-1] == 2))))
-import test_llvm_threads as t
+import test_thread_pool as t
 run = t.job(x, 4)
 run()
 time.sleep(float(sys.argv[2]))
