@@ -1,6 +1,7 @@
-"""Gathering what a mask chooses: ``x[mask]`` in plain arrays, on all cores.
+"""Selection by a mask, ``x[mask]`` of plain arrays, by compiled code on all cores.
 
-A mask of the first axes chooses rows; what is moved is a row, if it is not larger than the largest element.
+A mask of the first axes selects rows, which are moved as one element if a row is not larger than the largest
+dtype.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ BLOCK = 16384
 _ALONE = 2 * BLOCK  # up to so many elements are one block
 _SIZES = 1, 2, 4, 8, 16  # bytes of a row
 _SECONDS = 2e-9  # that NumPy needs for an element
-_COUNTED = 8  # elements that are so much work as a scheduler's unit
+_COUNTED = 8  # elements that are one of the scheduler's units of work
 
 
 _ROUTINES = {size: Compiled("compress", "compress", size) for size in _SIZES}
 
 
 def gathered(a: NDArray, m: NDArray) -> NDArray:
-    """The elements of an array that a mask of its first axes chooses, in an array of their own."""
+    """``a[m]`` by a mask of the first axes, as a new array."""
     plain = a.shape[: m.ndim] == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
     size = m.size
     if not plain or policy.eager(a.size, policy.GATHER):
@@ -53,6 +54,6 @@ def _moved(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> ND
     if blocks > 1:
         np.add.accumulate(ends, out=ends)
     result = empty((int(ends[-1]), *a.shape[mask.ndim :]), a.dtype)
-    work = length * (row + 2) // 6  # what another core has moved comes from its cache when it is read next
+    work = length * (row + 2) // 6  # elements that another core has moved are read from its cache next
     launch(launch.pack(0, 1, blocks, work, masks, values, counts, address_of(result), size, length), threads)
     return result

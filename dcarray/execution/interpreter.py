@@ -1,8 +1,8 @@
-"""A recording call by call: each entry of a log in NumPy, with no region and no plan.
+"""The op-by-op interpreter: runs each statement of a log in NumPy, without a region or a plan.
 
-This is how a recording runs as long as it has no plan, at the cost of the same calls written by hand; and how
-one ends when there is no memory for all of it, or when something went wrong on the way to its plan: what can
-be computed is computed, and what cannot stays pending, with all that depends on it.
+A recording runs so as long as it has no plan, at the cost of the same calls written by hand; also when there
+is not enough memory for all of it, or when its plan has failed: statements that cannot be computed stay
+pending, with all that depend on them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ NDArray = np.ndarray[Any, Any]
 
 
 class Step(NamedTuple):
-    """A statement that somebody can see: its position, the families that it reads and writes, those among
-    them that no later one needs, and those that it is the first to write; and whether it is only there for
-    the next one, which may be done without it (`condensed`)."""
+    """A live statement: its position, the families that it reads and writes, those among them that no later
+    one needs, those that it is the first to write, and whether it only serves the next one, so that both may
+    run as one masked reduction."""
 
     position: int
     reads: frozenset[int]
@@ -47,14 +47,14 @@ class Step(NamedTuple):
 def live_steps(
     declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
 ) -> tuple[Step, ...]:
-    """What there is to do for a log.
+    """The steps of a log: its statements without dead ones.
 
     Parameters
     ----------
     declared, statements
-        Its entries.
+        The entries of the log.
     live
-        The slots of new arrays that somebody holds.
+        The slots of new arrays that are alive.
     """
     heads = [entry[-1] for entry in declared]
     needed = {entry[-1] for entry in declared if entry[0] == "old"}.union(live)
@@ -81,18 +81,18 @@ def live_steps(
 
 
 class OpByOp:
-    """One run of a recording, call by call.
+    """One op-by-op run of a recording.
 
     Parameters
     ----------
     rec : Recording
-        What to run; it has not ended.
+        The recording, which has not ended.
     steps : tuple of Step
-        What there is to do, as `live_steps` gives it for the recording's log.
+        The steps of its log, from `live_steps`.
     witness : Witness
-        Notes what the calls say of floating-point exceptions.
+        Notes the floating-point exceptions of the calls.
     memory : mapping of int to ndarray, optional
-        Run on this memory of slots, as if by somebody else, instead of on what the recording's stores have.
+        Memory by slots to run on instead of that of the recording's stores, which stay as they are.
     """
 
     def __init__(
@@ -104,35 +104,35 @@ class OpByOp:
     ) -> None:
         self._rec = rec
         self._steps = steps
-        self._apart = memory is not None
+        self._separate = memory is not None
         self._witness = witness
         self._declared = rec.declarations()
         self._statements = rec.statements()
         self._memory = dict(memory or {})
-        self._arrays: dict[int, NDArray] = {}  # what was asked for, by slot
-        self._parts: dict[int, list[int]] = {}  # which of these are reshapes of others, by family
-        self._aside: set[int] = set()  # the slots of copies
-        self.error: Exception | None = None  # why the first statement that is left could not run
-        self.elsewhere = 0.0  # seconds in libraries, of which a plan would save nothing
+        self._arrays: dict[int, NDArray] = {}  # the arrays used so far, by slot
+        self._parts: dict[int, list[int]] = {}  # the slots among these that are reshapes, by family
+        self._copied: set[int] = set()  # the slots of copies
+        self.error: Exception | None = None  # of the first statement that could not run
+        self.elsewhere = 0.0  # seconds in libraries, of which a plan saves nothing
         self.left: list[int] = []  # the positions of the statements that could not run
 
     def run(self) -> int:
-        """Run what can be run; gives the number of statements run."""
-        pending: set[int] = set()  # families that a statement which is left has still to write
-        wanted: set[int] = set()  # and that it has still to read
+        """Run all statements that can run; returns their number."""
+        pending: set[int] = set()  # families that statements which could not run have still to write
+        wanted: set[int] = set()  # and those that they have still to read
         at, perform, statements = self._witness.at, self._perform, self._statements
-        done = False  # with the one before it
+        done = False  # together with the step before it
         with self._witness.watching():
             for number, step in enumerate(self._steps):
                 k, ins, outs, dying, born, joined = step
                 if done or (joined and not self.left and self._reduce_masked(k, self._steps[number + 1])):
                     done = not done
-                    self._leave(dying, born)
+                    self._hand_over(dying, born)
                     continue
                 if not self.left or pending.isdisjoint(ins | outs):
                     try:
                         if wanted and not wanted.isdisjoint(outs):
-                            self._set_aside(wanted & outs)
+                            self._copy_pending_reads(wanted & outs)
                             wanted -= outs
                         at(k)
                         perform(statements[k], () if self.left else dying)
@@ -140,22 +140,22 @@ class OpByOp:
                         # its frames hold memory
                         self.error = self.error or error.with_traceback(None)
                     else:
-                        self._leave([head for head in dying if head not in wanted], born)
+                        self._hand_over([head for head in dying if head not in wanted], born)
                         continue
                 self.left.append(k)
                 pending |= outs
                 wanted |= ins
         return len(self._steps) - len(self.left)
 
-    def _leave(self, dying: Sequence[int], born: Sequence[int]) -> None:
-        """Hand over what a statement was the first to write, and let go what nobody needs any more."""
+    def _hand_over(self, dying: Sequence[int], born: Sequence[int]) -> None:
+        """Bind the memory of new families to their stores, and free that of dead ones."""
         for head in born:
             self._bind(head)
         for head in dying:
-            self._forget(head)
+            self._free(head)
 
     def _reduce_masked(self, k: int, then: Step) -> bool:
-        """Run a choice and the fold of it as one, if that can be."""
+        """Run a `where` and the reduction of its result as one masked reduction, if possible."""
         first, second = self._statements[k], self._statements[then.position]
         types, _ = _loop(first[2])
         self._witness.at(then.position)
@@ -165,17 +165,18 @@ class OpByOp:
             ]
             result = DTYPES[_loop(second[2])[1]]
             return masked_reduction.fold(second[1], result, self._array(second[6]), mask, x, rest[()])
-        except Exception:  # one by one they may do, or say what is wrong
+        except Exception:  # one by one they may run, or raise the right error
             return False
 
     def replay(self) -> Replay:
-        """What is left, to be recorded again."""
+        """The statements that could not run, to be recorded again."""
         left = {k: self._statements[k] for k in self.left}
-        done = self._aside.union(*[step.writes for step in self._steps if step.position not in left])
+        done = self._copied.union(*[step.writes for step in self._steps if step.position not in left])
         return Replay(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
 
-    def _set_aside(self, heads: set[int]) -> None:
-        """Copy what statements that are left have still to read of these families, which will be written."""
+    def _copy_pending_reads(self, heads: set[int]) -> None:
+        """Copy the arrays of families about to be written that statements which could not run have still to
+        read."""
         copies: dict[int, int] = {}
         for k in self.left:
             entry = self._statements[k]
@@ -185,22 +186,22 @@ class OpByOp:
                     copies[arg[0]] = slot = len(self._declared)
                     self._declared.append(("new", a.dtype.char, a.shape, slot))
                     self._memory[slot] = a
-                    self._aside.add(slot)
+                    self._copied.add(slot)
         for k in self.left:
             entry = self._statements[k]
             args = [a if type(a) is int else (copies.get(a[0], a[0]), *a[1:]) for a in reads(entry)]
             self._statements[k] = rewritten(entry, writes(entry), args)
 
-    def _forget(self, head: int) -> None:
-        """Let the memory of a family go that nobody needs any more."""
+    def _free(self, head: int) -> None:
+        """Free the memory of a dead family."""
         self._memory.pop(head, None)
         for slot in (head, *self._parts.pop(head, ())):
             self._arrays.pop(slot, None)
 
     # ---- one statement ---------------------------------------------------------------------------------
     def _perform(self, entry: tuple[Any, ...], dying: tuple[int, ...]) -> None:
-        """Run one statement; a failed allocation leaves its target as it was.  The families in ``dying`` are
-        not needed afterwards."""
+        """Run one statement; a failed allocation leaves its target unchanged.  The families in ``dying`` are
+        dead afterwards."""
         kind, op = entry[:2]
         if kind == "call":
             outs = [self._array(slot) for slot in entry[2]]
@@ -208,7 +209,7 @@ class OpByOp:
             args = [x.copy() if any(np.may_share_memory(x, out) for out in outs) else x for x in args]
             start = time.perf_counter()
             CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
-            # a plan shares passes over the matrix that a vector meets, and reads one once that few rows meet
+            # a plan saves time in matrix-vector products, and in products of a matrix with few rows
             if all(x.ndim == 2 for x in args) and not read_once(
                 args[0].shape, args[1].shape, args[0].dtype.char
             ):
@@ -240,22 +241,22 @@ class OpByOp:
         slot, index, function = entry[4], entry[5], OPS[op].reference
         plain = op != "cast" and isinstance(function, np.ufunc)
         values = [self._value(arg, shape, char, plain) for arg, char in zip(entry[6:], types, strict=True)]
-        if self._unmade(slot):
-            if op == "cast" and type(entry[6]) is int and self._zeroed(slot, index, shape, values[0]):
+        if self._is_unallocated(slot):
+            if op == "cast" and type(entry[6]) is int and self._fill_zeros(slot, index, shape, values[0]):
                 return
             if (plain or op == "where") and dying and index is None and result == self._declared[slot][1]:
                 self._take_over(slot, shape, result, entry[6:], dying)
         target = self._window(slot, index, shape)
         if plain and target.dtype.char == result:
-            function(*values, out=target, **({} if _as_said(values, types) else {"signature": entry[2]}))
+            function(*values, out=target, **({} if _have_dtypes(values, types) else {"signature": entry[2]}))
             return
-        if op == "where" and target.dtype.char == result and _chosen(target, *values):
+        if op == "where" and target.dtype.char == result and _where_in_place(target, *values):
             return
         made = values[0] if op == "cast" else function(*values)
         np.copyto(target, _real(made, target.dtype), casting="unsafe")
 
-    def _unmade(self, slot: int) -> bool:
-        """Is this a new array that has no memory yet?"""
+    def _is_unallocated(self, slot: int) -> bool:
+        """Whether a slot is a new array without memory as yet."""
         store = self._store(slot)
         return (
             slot not in self._memory
@@ -263,8 +264,8 @@ class OpByOp:
             and (store is None or store.mem is None)
         )
 
-    def _zeroed(self, slot: int, index: window.Index | None, shape: Any, value: Any) -> bool:
-        """Have all of a new array be zeros, if that is what is to be written."""
+    def _fill_zeros(self, slot: int, index: window.Index | None, shape: Any, value: Any) -> bool:
+        """Make a new array of zeros, if it is to be filled with zeros as a whole."""
         _, char, own, _ = self._declared[slot]
         if any(value.tobytes()) or shape != own or (index is not None and index != window.identity(len(own))):
             return False
@@ -272,7 +273,7 @@ class OpByOp:
         return True
 
     def _take_over(self, slot: int, shape: Any, char: str, args: Any, dying: tuple[int, ...]) -> None:
-        """Have a new array use the memory of an operand that is not needed afterwards, as NumPy does with its
+        """Give a new array the memory of an operand that is dead afterwards, as NumPy does with
         temporaries."""
         for arg in args:
             if type(arg) is int or arg[0] not in dying or arg[1] is not None:
@@ -283,8 +284,8 @@ class OpByOp:
                 return
 
     def _value(self, arg: Any, domain: tuple[int, ...], char: str, parts: bool = False) -> Any:
-        """An argument as the dtype that the loop takes; large ones, with ``parts``, as any that is safely
-        converted, as the ufunc does part by part."""
+        """An argument in the dtype of the loop; with ``parts`` a large one may have any dtype that the ufunc
+        converts safely, buffer by buffer."""
         if type(arg) is int:
             a = self._rec.views[self._rec.kinds[arg]][arg : arg + 1].reshape(())
         else:
@@ -299,7 +300,7 @@ class OpByOp:
         return a if index is None else window.view(a, a.shape if shape is None else shape, index)
 
     def _array(self, slot: int) -> NDArray:
-        """The memory of a slot, which is made when it is first asked for."""
+        """The memory of a slot, allocated on first use."""
         known = self._arrays.get(slot)
         if known is not None:
             return known
@@ -319,18 +320,18 @@ class OpByOp:
         return found
 
     def _store(self, slot: int) -> Store | None:
-        """The store of a slot, as far as somebody holds it."""
-        return None if self._apart else self._rec.store_at(slot)
+        """The store of a slot, if it is alive and the run works on the stores."""
+        return None if self._separate else self._rec.store_at(slot)
 
     def _bind(self, head: int) -> None:
-        """Hand what a statement was the first to compute to those who hold it."""
+        """Bind the memory of a new family to its store, if that is alive."""
         store = self._store(head)
         if store is not None and store.mem is None and head in self._memory:
             store.bind_new(self._memory[head], address_of(self._memory[head]))
 
 
-def _chosen(target: NDArray, condition: NDArray, value: NDArray, other: NDArray) -> bool:
-    """``target[...] = where(condition, value, other)`` without an array for the result, if that can be."""
+def _where_in_place(target: NDArray, condition: NDArray, value: NDArray, other: NDArray) -> bool:
+    """Do ``target[...] = where(condition, value, other)`` without a temporary; False if memory overlaps."""
     if np.may_share_memory(target, condition):
         return False
     if _same(target, value):
@@ -347,22 +348,22 @@ def _chosen(target: NDArray, condition: NDArray, value: NDArray, other: NDArray)
 
 
 def _same(a: NDArray, b: NDArray) -> bool:
-    """Are these the same elements of the same memory?"""
+    """Whether two arrays are the same elements of the same memory."""
     return (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype) and address_of(a) == address_of(b)
 
 
 @lru_cache(1024)
 def _loop(text: str) -> tuple[str, str]:
-    """The dtype characters of a loop's arguments, and that of its result."""
+    """The dtype characters of a loop's arguments and of its result."""
     types, result = text.split("->")
     return types, result
 
 
-def _as_said(values: Sequence[NDArray], types: str) -> bool:
-    """Do these have the dtypes that the loop takes?"""
+def _have_dtypes(values: Sequence[NDArray], types: str) -> bool:
+    """Whether values have the dtypes of a loop's arguments."""
     return all(value.dtype.char == char for value, char in zip(values, types, strict=True))
 
 
 def _real(a: Any, dtype: np.dtype[Any]) -> Any:
-    """What the conversion means, without NumPy's warning of discarded imaginary parts."""
+    """The array to convert, without NumPy's warning of discarded imaginary parts."""
     return a.real if a.dtype.kind == "c" and dtype.kind not in "cb" else a

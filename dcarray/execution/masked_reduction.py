@@ -1,6 +1,6 @@
-"""Folds of what a mask chooses, call by call: a recording's ``sum(where(mask, x, 0))`` is ``x[mask].sum()``.
+"""Masked reductions in the op-by-op interpreter: a recorded ``sum(where(mask, x, 0))`` is ``x[mask].sum()``.
 
-This needs no array of the size of ``x``, and takes the less time the fewer elements are chosen.
+This needs no array of the size of ``x``, and less time the fewer elements are selected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _FOLDS = frozenset({"add", "maximum", "minimum"})
 
 
 def fit_together(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Is the one a choice between an array and a scalar, and the other a fold of all of it, in its dtype?"""
+    """Whether one statement is a `where` of an array and a scalar, and the other a full reduction of its
+    result, in its dtype."""
     if first[:2] != ("map", "where") or second[0] != "fold" or second[1] not in _FOLDS:
         return False
     slot, index, *args = first[4:]
@@ -31,7 +32,8 @@ def fit_together(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 
 def fold(op: str, dtype: Any, out: NDArray, mask: NDArray, x: NDArray, rest: Any) -> bool:
-    """``out[...] = op.reduce(where(mask, x, rest))``, if it can be done from what the mask chooses."""
+    """Do ``out[...] = op.reduce(where(mask, x, rest))`` on the selected elements; False if ``rest``
+    counts."""
     if mask.shape != x.shape or mask.dtype != bool or not _changes_nothing(op, rest):
         return False
     ufunc: Any = OPS[op].reference
@@ -44,7 +46,7 @@ def fold(op: str, dtype: Any, out: NDArray, mask: NDArray, x: NDArray, rest: Any
 
 
 def _changes_nothing(op: str, rest: Any) -> bool:
-    """Does the value leave all that it is folded with as it is?"""
+    """Whether a value is the identity of an operation."""
     kind = rest.dtype.kind
     if op == "add":
         return not rest and (kind in "iu" or (kind == "f" and bool(np.signbit(rest))))
@@ -57,7 +59,7 @@ def _changes_nothing(op: str, rest: Any) -> bool:
 
 
 def count(op: str, value: NDArray, out: NDArray) -> bool:
-    """``out[...] = add.reduce(value)`` of bools as integers, if it is that."""
+    """Do ``out[...] = add.reduce(value)`` of bools as integers; False for any other reduction."""
     if op != "add" or value.dtype != bool or out.dtype.kind not in "iu" or out.size != 1:
         return False
     out[...] = np.asarray(np.count_nonzero(value))  # a number that is too large raises, an array wraps around

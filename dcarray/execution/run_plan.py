@@ -1,4 +1,4 @@
-"""Running a recording: its memory, the plan on it, and what that says of exceptions."""
+"""Runs of plans: allocation, execution and the attribution of floating-point exceptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def direct(
     rec: Recording, plan_entry: templates.PlanEntry, plan: templates.ExecutablePlan, threads: int
 ) -> list[Any]:
-    """Run a plan of kernels alone, which need no more than addresses."""
+    """Run a plan that consists of kernels only, which need nothing but addresses."""
     slots = rec.slots
     addresses: list[int] = []
     fresh: list[tuple[Store, Any, int]] = []
@@ -54,7 +54,7 @@ def direct(
 def allocated(
     rec: Recording, template: templates.LogTemplate
 ) -> tuple[dict[int, Any], list[int], list[tuple[Any, ...]]]:
-    """The memory that a run works on by slot, its addresses, and which of it is new."""
+    """The arrays of a run by slot, their addresses, and the new ones with their stores."""
     slots = rec.slots
     arrays: dict[int, Any] = {}
     addresses: list[int] = []
@@ -84,7 +84,7 @@ def execute(
     addresses: list[int],
     options: config.Options,
 ) -> list[Any] | None:
-    """Run a plan of any steps; None if it has stopped, with all as it was: it has to run call by call."""
+    """Run a plan of any steps; None if it has stopped with all memory unchanged: it has to run op by op."""
     given = addresses + rec.scalar_addresses()
     saved = {}
     for k, _ in plan.kept:
@@ -115,7 +115,7 @@ def execute(
 
 
 def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
-    """Copies of arrays by slot; those of one memory in several shapes are one copy in these."""
+    """Copies of arrays by slot; several shapes of one memory share one copy."""
     found: dict[int, Any] = {}
     known: dict[tuple[int, int], Any] = {}
     for k, a in arrays.items():
@@ -138,8 +138,10 @@ def _blamed(
     saved: dict[int, Any],
     flags: int,
 ) -> list[Any]:
-    """The notes on who raised floating-point exceptions that are not ignored, and whether they were real;
-    ``arrays`` and ``saved`` have what was overwritten, as it was, the latter where the plan says."""
+    """The notes of floating-point exceptions that are not ignored, with the statements that raised them.
+
+    ``arrays`` and ``saved`` have the overwritten elements as they were, the latter where the plan says.
+    """
     template = plan_entry.template
     if not flags & template.doubt:
         return [
@@ -159,13 +161,13 @@ def _blamed(
             again[k][place] = saved[k][place]
         run = OpByOp(rec, steps_of(rec, plan_entry), witness, again)
         run.run()
-    except Exception:  # all is computed; what is not known is who raised it
+    except Exception:  # the results are there; only the culprit is unknown
         return _suspect(rec, flags)
     return _suspect(rec, flags) if run.left else witness.notes
 
 
 def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[Step, ...]:
-    """What there is to do call by call; it is the same for all logs of a template."""
+    """The steps of a recording for the op-by-op interpreter, the same for all logs of one template."""
     if plan_entry is None:
         live = [k for k in rec.news if rec.store_at(k) is not None]
         return live_steps(rec.declarations(), rec.statements(), live)
@@ -177,7 +179,7 @@ def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[St
 
 
 def _suspect(rec: Recording, flags: int) -> list[Any]:
-    """The notes on the first statement that may have raised floating-point exceptions."""
+    """The notes on the first statement that can raise floating-point exceptions."""
     for k, entry in enumerate(rec.statements()):
         state = rec.sites[k][2]
         if any(fp_attribution.raises(entry)) and fp_state.modes(state) is not None:
@@ -188,7 +190,7 @@ def _suspect(rec: Recording, flags: int) -> list[Any]:
 
 
 def line_of(site: Any) -> tuple[str, int]:
-    """File and line of a statement's site."""
+    """The file and line of a call site."""
     code, instruction = site[:2]
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:

@@ -173,7 +173,7 @@ CHILD = """
     import dcarray as dc, loops_of_a_file
     from dcarray.plans import worker_process
     from dcarray.execution.executor import EXECUTOR
-    worker_process.STARVED_AFTER = 1e9  # a starved planner would leave kernels for the one that takes its place
+    worker_process.STARVED_AFTER = 1e9  # else a second planner would find kernels of the first
     f = dc.accelerate(loops_of_a_file.f)
     with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
         for k in range(12):
