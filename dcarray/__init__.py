@@ -1,14 +1,14 @@
-"""dcarray: ordinary NumPy code, recorded, fused and compiled.
+"""dcarray: NumPy calls on wrapped arrays are recorded, fused and compiled.
 
-``x = dcarray.asarray(a)`` wraps an array; NumPy's own calls on it are recorded and run together when a
-value is needed.  Every public name of NumPy is here too, giving wrapped arrays.
+``x = dcarray.asarray(a)`` wraps an array; NumPy's own functions on it are recorded, and run together when a
+value is needed.  Every public name of NumPy is here too, with wrapped arrays as results.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .api import lazy_selection as _lazy_selection  # noqa: F401  (it enters itself into the array)
+from .api import lazy_selection as _lazy_selection  # noqa: F401  (its import registers selections)
 from .api.array import evaluate, ndarray
 from .core.config import options
 from .core.counters import report

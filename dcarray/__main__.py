@@ -1,4 +1,4 @@
-"""``python -m dcarray {demo,info,run}``."""
+"""The command line: ``python -m dcarray {demo,info,run}``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a subcommand; returns the exit status."""
+    """Run a subcommand and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m dcarray", description="Ordinary NumPy code, fused.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,info,run}")
     demo = commands.add_parser("demo", help="terrain analysis with plain and with wrapped arrays")
@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("info", help="versions, device, options: the text to put into a bug report")
     commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["run"]:  # what follows is the program's
+    if argv[:1] == ["run"]:  # all further arguments are the program's
         from dcarray.inspect.runner import main as run_program
 
         return run_program(argv[1:])

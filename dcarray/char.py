@@ -1,4 +1,4 @@
-"""`numpy.char`, giving wrapped arrays."""
+"""`numpy.char` with wrapped arrays as results."""
 
 from dcarray.api.functions.namespace import delegate
 

@@ -1,4 +1,4 @@
-"""`numpy.emath`, giving wrapped arrays."""
+"""`numpy.emath` with wrapped arrays as results."""
 
 from dcarray.api.functions.namespace import delegate
 

@@ -1,4 +1,4 @@
-"""`numpy.fft`, giving wrapped arrays."""
+"""`numpy.fft` with wrapped arrays as results."""
 
 from dcarray.api.functions.namespace import delegate
 

@@ -1,4 +1,4 @@
-"""`numpy.linalg`, giving wrapped arrays."""
+"""`numpy.linalg` with wrapped arrays as results."""
 
 from dcarray.api.functions.namespace import delegate
 

@@ -1,4 +1,4 @@
-"""`numpy.strings`, giving wrapped arrays."""
+"""`numpy.strings` with wrapped arrays as results."""
 
 from dcarray.api.functions.namespace import delegate
 

@@ -1,7 +1,7 @@
-"""The namespace of the array API standard: `dcarray` with arrays where NumPy gives scalars.
+"""The namespace of the array API standard: `dcarray` with arrays where NumPy returns scalars.
 
-This is what ``x.__array_namespace__()`` returns.  Every public name of `dcarray` is here, made when first
-used, and its arrays are `dcarray.array_api.standard_array.StandardArray`.
+``x.__array_namespace__()`` returns this module.  Every public name of `dcarray` is here, made when first
+used; its arrays are of the class `dcarray.array_api.standard_array.StandardArray`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .standard_array import call
 
 
 def _standard(value: Any) -> Any:
-    """A function as the standard has it; anything else as it is."""
+    """A function with results by the standard; anything else as it is."""
     if isinstance(value, (type, ModuleType)) or not callable(value):
         return value
 
@@ -33,8 +33,8 @@ def _standard(value: Any) -> Any:
 def unique_values(x: Any, /) -> Any:
     """The distinct elements, in ascending order; see `numpy.unique_values`.
 
-    The standard leaves their order open, and NumPy's has none.  Libraries count on this one, which other
-    namespaces give, and NumPy's as the array-api-compat package has it.
+    The standard leaves the order open, and NumPy's function has none.  Libraries rely on this one, which
+    other namespaces have, and NumPy's in the array-api-compat package.
     """
     return dcarray.unique(x, equal_nan=False)
 
@@ -43,7 +43,7 @@ def _names(original: Any, known: dict[str, Any]) -> tuple[Callable[[str], Any], 
     """``__getattr__`` and ``__dir__`` of a namespace with the names of another."""
 
     def find(name: str) -> Any:
-        if name == "__path__":  # a module, even where the other is a package
+        if name == "__path__":  # this is a module, the other may be a package
             raise AttributeError(name)
         value = known[name] = _standard(getattr(original, name))
         return value

@@ -1,9 +1,9 @@
-"""Arrays as the array API standard has them: whatever is made of them is an array again.
+"""Arrays of the array API standard: all operations on them return arrays, never scalars.
 
-NumPy gives scalars where the standard has arrays without axes, and so do our arrays.  Code that asks an
-array for its namespace (`dcarray.array_api`) counts on the standard: it may hand ``x[0]`` or ``xp.sum(x)`` to
-whoever asks for a namespace again.  What that namespace makes is a `StandardArray`, whose operators,
-methods, indices and iterators give arrays, and of which NumPy's functions make such arrays again.
+NumPy returns scalars where the standard has arrays without axes, and so do wrapped arrays.  Code that asks an
+array for its namespace (`dcarray.array_api`) relies on the standard: it may pass ``x[0]`` or ``xp.sum(x)`` to
+code that asks for a namespace again.  The functions of that namespace return a `StandardArray`, whose
+operators, methods, indices and iterators give arrays, also from NumPy's functions.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dcarray.core.handle import Handle, small
 __all__ = ["StandardArray", "call"]
 
 _new = object.__new__
-_composed: Any = Handle.__dict__["_index"]  # the slot itself: reading the attribute would fill it
+_composed: Any = Handle.__dict__["_index"]  # the slot itself: the attribute would fill it
 
 
 def _as(cls: type[ndarray], x: Any) -> Any:
-    """Another handle on the array ``x``."""
+    """A handle of another class on the array ``x``."""
     y = _new(cls)
     y._small = x._small
     if x._small is None:
@@ -35,13 +35,13 @@ def _as(cls: type[ndarray], x: Any) -> Any:
         y._ndarray, y._small_view = x._ndarray, x._small_view
         try:
             y._index = _composed.__get__(x)
-        except AttributeError:  # a view whose window is still to be composed
+        except AttributeError:  # a view whose window is not composed yet
             y._origin = x._origin
     return y
 
 
 class _Call:
-    """One call on ordinary arrays, and the way back."""
+    """The conversion of arguments to ordinary wrapped arrays, and of results back, for one call."""
 
     __slots__ = ("given",)
 
@@ -49,7 +49,7 @@ class _Call:
         self.given: dict[int, tuple[Any, Any]] = {}
 
     def into(self, value: Any) -> Any:
-        """``value`` with ordinary arrays of the same memory for those of the standard."""
+        """``value`` with ordinary wrapped arrays of the same memory for standard ones."""
         kind = type(value)
         if kind is StandardArray:
             ordinary = _as(ndarray, value)
@@ -64,7 +64,7 @@ class _Call:
         return value
 
     def back(self, value: Any) -> Any:
-        """``value`` with arrays of the standard for ordinary ones and for NumPy's scalars."""
+        """``value`` with standard arrays for ordinary wrapped ones and for NumPy's scalars."""
         if type(value) is Selected:
             evaluate(value)
         kind = type(value)
@@ -81,19 +81,19 @@ class _Call:
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function of ours or of NumPy's for results as the standard has them.
+    """Call a function of this package or of NumPy, with results by the standard.
 
     Parameters
     ----------
     function : callable
     args, kwargs
-        Its arguments; arrays of the standard may stand in sequences and dictionaries, at any depth.
+        Its arguments; standard arrays may be in sequences and dictionaries, at any depth.
 
     Returns
     -------
     object
-        The result with every array of ours and every scalar of NumPy's as a `StandardArray`; an array that
-        was passed in comes back as itself.
+        The result with each wrapped array and each scalar of NumPy's as a `StandardArray`; an array that was
+        passed is returned as itself.
     """
     way = _Call()
     ordinary = [way.into(a) for a in args]
@@ -102,7 +102,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 
 class StandardArray(ndarray):
-    """An array that stays one without axes too; made by the functions of `dcarray.array_api`."""
+    """A wrapped array whose operations return arrays, also without axes; made by `dcarray.array_api`."""
 
     __slots__ = ()
     __hash__ = None
@@ -135,7 +135,7 @@ def _reflected(op: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _property(name: str) -> property:
-    known: Any = getattr(ndarray, name)  # a property, or what C has in its place, without a setter
+    known: Any = getattr(ndarray, name)  # a property, or its C counterpart, without a setter
     return property(_forwarded(operator.attrgetter(name)), getattr(known, "fset", None), doc=known.__doc__)
 
 
@@ -145,7 +145,7 @@ _OTHERS = ["lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "g
 
 
 def _made() -> dict[str, Any]:
-    """Everything of an array that may give an array."""
+    """The names of methods and properties that may return an array."""
     found: dict[str, Any] = {}
     for name in _BINARY:
         op = getattr(operator, f"__{name}__")

@@ -1,4 +1,4 @@
-"""The package's own exceptions; whatever NumPy would raise is raised as NumPy raises it."""
+"""The package's own exceptions; all others are NumPy's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["StrictError", "Untraceable"]
 
 
 class StrictError(RuntimeError):
-    """A call has no lowering of its own and ``strict`` forbids to run it through NumPy.
+    """Raised with the option ``strict`` for a call that has no compiled form, instead of running it in NumPy.
 
     Parameters
     ----------
@@ -17,7 +17,8 @@ class StrictError(RuntimeError):
     """
 
     def __init__(self, function: str, where: tuple[str, int]) -> None:
-        super().__init__(f"{function} has no lowering and strict is on ({where[0]}:{where[1]})")
+        place = f"{where[0]}:{where[1]}"
+        super().__init__(f"{function} has no compiled form, and the option strict is on ({place})")
 
 
 class Untraceable(Exception):

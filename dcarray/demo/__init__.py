@@ -1,5 +1,7 @@
-"""``python -m dcarray demo``: real terrain through matplotlib's shading and plain NumPy code, with plain
-and with wrapped arrays; agreement, time, kernels and bytes."""
+"""``python -m dcarray demo``: terrain analysis by matplotlib and NumPy code, with plain and wrapped arrays.
+
+It compares results and times, and shows the kernels and the bytes that they move.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ TOLERANCE = 1e-9
 
 @dataclass
 class Result:
-    """What was seen on one grid."""
+    """The measurements on one grid."""
 
     name: str
     grid: Any
@@ -43,7 +45,7 @@ class Result:
 
 
 def _user_code() -> Any:
-    """The analysis as a module outside this package, so that its lines count as a user's."""
+    """The analysis as a module outside this package, so that reports show its lines as the user's."""
     path = Path(__file__).with_name("terrain.py")
     module = ModuleType("terrain")
     exec(compile(path.read_text(encoding="utf-8"), path.name, "exec"), vars(module))
@@ -59,20 +61,20 @@ def _difference(ours: Any, plain: Any) -> tuple[float, bool]:
 
 
 def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int = ROUNDS) -> Result:
-    """Analyse one grid both ways.
+    """Analyse one grid with plain and with wrapped arrays.
 
     Parameters
     ----------
     terrain : module
         The analysis.
     name : str
-        What to call the grid.
+        The name of the grid.
     z : ndarray
         Heights in metres.
     dx, dy : float
         Grid spacing in metres.
     rounds : int
-        Times that each way is measured, in turns.
+        The number of measurements, plain and wrapped alternating.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
     checks = [_difference(maps[key], expected[key]) for key in expected]
     checks += [_difference(figures[key], numbers[key]) for key in numbers]
     for _ in range(3):
-        EXECUTOR.background.wait()  # the kernels that the calls so far have asked for
+        EXECUTOR.background.wait()  # wait for the kernels
         ours()
     report(reset=True)
     ours()
@@ -198,16 +200,16 @@ def _bars(axis: Any, results: list[Result]) -> None:
 
 
 def run(out: Path, factor: int = FACTOR, rounds: int = ROUNDS) -> int:
-    """The demo.
+    """Run the demo.
 
     Parameters
     ----------
     out : Path
-        Folder for the picture; made if it is missing.
+        The folder of the picture, created if there is none.
     factor : int
-        How much finer the large grid is.
+        The refinement of the large grid.
     rounds : int
-        Times that each way is measured.
+        The number of measurements.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Terrain analysis in plain NumPy: the demo's work load.
+"""Terrain analysis in plain NumPy: the workload of the demo.
 
-Nothing here knows of dcarray.  The same functions take plain and wrapped arrays.
+Nothing here imports dcarray: the same functions take plain and wrapped arrays.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def hillshade(z: Any, dx: float, dy: float) -> Any:
 
 
 def statistics(z: Any, smoothed: Any, steepness: Any) -> dict[str, float]:
-    """Numbers that describe the terrain."""
+    """Statistics of the terrain, by name."""
     rough = z - smoothed
     return {
         "mean elevation (m)": float(np.mean(z)),
@@ -74,7 +74,7 @@ def statistics(z: Any, smoothed: Any, steepness: Any) -> dict[str, float]:
 
 
 def analyse(z: Any, dx: float, dy: float) -> tuple[dict[str, Any], dict[str, float]]:
-    """Everything the demo computes: maps by name, and statistics by name."""
+    """All maps and all statistics of the demo, by name."""
     smoothed = smooth(z)
     steepness = slope(smoothed, dx, dy)
     shade = hillshade(z, dx, dy)

@@ -1,4 +1,4 @@
-"""How many bytes NumPy itself moves: an ndarray that counts what its operations read and write."""
+"""The bytes that NumPy itself moves: an ndarray whose operations count what they read and write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Metered(np.ndarray[Any, Any]):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         inner = getattr(func, "_implementation", func)
-        if hasattr(inner, "__code__"):  # written in Python: what it calls is counted
+        if hasattr(inner, "__code__"):  # written in Python: the functions that it calls are counted
             return inner(*args, **kwargs)
         args, kwargs = _plain(args), {key: _plain(value) for key, value in kwargs.items()}
         result = func(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Regions as pictures: arrays and statements as a data-flow graph, in SVG without any library."""
+"""Drawings of regions: arrays and statements as a data-flow graph, as SVG text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Node:
-    """A box: its kind gives the colour, ``head`` is small print, ``lines`` are code."""
+    """A box of the graph: ``kind`` gives its colour, ``head`` is small print, ``lines`` are code."""
 
     kind: str
     head: str
@@ -49,7 +49,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Panel:
-    """One graph with a title.  An edge's class is "" (data), "m" (through a temporary in memory) or
+    """A graph with a title.  The class of an edge is "" (data), "m" (data through a temporary in memory) or
     "o" (order only)."""
 
     title: str
@@ -59,7 +59,7 @@ class Panel:
 
 
 def size_text(count: float) -> str:
-    """Bytes with a unit."""
+    """A number of bytes with a unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             break
@@ -68,7 +68,7 @@ def size_text(count: float) -> str:
 
 
 def shape_text(shape: Sequence[Any]) -> str:
-    """``2000 x 2000``."""
+    """A shape as text, such as ``2000 x 2000``."""
     return " x ".join(map(str, shape)) if shape else "scalar"
 
 
@@ -137,9 +137,9 @@ def panel(
     where : mapping, optional
         ``Stmt.loc`` to the user's line, for the heads of the boxes.
     noun : str
-        What a box of code is called.
+        The word for a box of code.
     names : mapping, optional
-        What to call arrays (of scalars: their values).
+        Array name to the name shown for it (for a scalar: its value).
 
     Returns
     -------

@@ -74,20 +74,20 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
         if isinstance(rec, Recording) and not rec.done:
             views += _view(rec)
     elif callable(what):
-        session().flush()  # what was pending before is not the function's
-        with call_sites.suspended(), _watching(views):
+        session().flush()  # pending operations from before are not the function's
+        with call_sites.suspended(), _collecting(views):
             kept = what(*args, **kwargs)
-        views += _view(session().rec, kept)  # alive: what a result holds is no temporary
+        views += _view(session().rec, kept)  # alive: a result is no temporary
         del kept
-        session().flush()  # else statements that nobody needs would begin the next recording
+        session().flush()  # else dead statements would begin the next recording
     else:
         raise TypeError(f"explain() takes a dcarray.ndarray or a function, not {type(what).__name__}")
-    remark = "" if views else "nothing is pending: no region has to run"
+    remark = "" if views else "nothing is pending: no kernel has to run"
     return Explanation(tuple(views), llvm, asm, remark)
 
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
-    """The view of a recording; none where nothing of it would run."""
+    """The view of a recording; none if no statement of it would run."""
     options = current()
     plan_entry = EXECUTOR.prepare(rec, options)
     if not plan_entry.useful:
@@ -118,7 +118,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
 
 
 def _program(rec: Recording) -> Any:
-    """What this rank runs of a recording, if several ranks run it together."""
+    """This rank's program of a recording, if several ranks run it together."""
     comm = communicator()
     if comm is None or rec.program is not None:
         return rec.program
@@ -147,7 +147,7 @@ def _callers_arrays() -> Iterator[tuple[str, Any]]:
 
 
 def _where(file: str, line: int) -> str:
-    """``file:line``, the file as short as it can be found by."""
+    """``file:line``, with the file relative to the current folder, or its last folder and name."""
     near = os.path.relpath(file) if os.path.isabs(file) else file
     if near.startswith(os.pardir) or "site-packages" in near:
         near = os.path.join(*file.split(os.sep)[-2:])
@@ -155,7 +155,7 @@ def _where(file: str, line: int) -> str:
 
 
 @contextmanager
-def _watching(views: list[RegionView]) -> Iterator[None]:
+def _collecting(views: list[RegionView]) -> Iterator[None]:
     """Collect the view of every recording of this thread that runs inside the block."""
     here = session()
 
@@ -179,26 +179,26 @@ def _watching(views: list[RegionView]) -> Iterator[None]:
 def _view_loop(request: LoopRequest) -> RegionView:
     """The view of a compiled loop."""
     lines = {}
-    for place in _places(request.drawn().region.body):
+    for place in _source_lines(request.drawn().region.body):
         file, _, line = place.rpartition(":")
         lines[place] = _where(file, int(line))
     return view_request(request, lines)
 
 
-def _places(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """Where the statements of a loop come from."""
+def _source_lines(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """The source lines of the statements of a loop."""
     for stmt in body:
         if isinstance(stmt.loc, str):
             yield stmt.loc
         match stmt:
             case Loop(body=inner) | While(body=inner):
-                yield from _places(inner)
+                yield from _source_lines(inner)
             case Branch(_, then, orelse):
-                yield from _places((*then, *orelse))
+                yield from _source_lines((*then, *orelse))
 
 
 def _watch(seen: Callable[[Recording], None]) -> None:
-    """Have every recording seen when it has run."""
+    """Call a function with each recording that has run."""
 
     def run(rec: Recording, *rest: Any) -> Any:
         after = type(EXECUTOR).run(EXECUTOR, rec, *rest)
@@ -207,29 +207,29 @@ def _watch(seen: Callable[[Recording], None]) -> None:
         counters.plan_hits = hits
         return after
 
-    # Shadows the method on this one object, so that a flush costs nothing when nobody watches.
+    # An attribute of this one object that hides the method: without watchers a flush costs nothing more.
     vars(EXECUTOR)["run"] = run
 
 
 class Collection:
-    """The regions that run in this process from now on, in all threads, each form of region once."""
+    """The regions run in this process from now on, in all threads; one of each log template."""
 
     MOST = 300
 
     def __init__(self) -> None:
         self._views: list[RegionView] = []
-        self._forms: set[int] = set()
+        self._templates: set[int] = set()
         _watch(self._seen)
 
     def _seen(self, rec: Recording) -> None:
-        form = id(EXECUTOR.prepare(rec, current()).template)
-        if form not in self._forms:
-            self._forms.add(form)
-            if len(self._forms) <= self.MOST:
+        template = id(EXECUTOR.prepare(rec, current()).template)
+        if template not in self._templates:
+            self._templates.add(template)
+            if len(self._templates) <= self.MOST:
                 self._views += _view(rec)
 
     def explanation(self) -> Explanation:
-        """What was collected."""
-        more = len(self._forms) - self.MOST
+        """The explanation of the regions collected so far."""
+        more = len(self._templates) - self.MOST
         remark = "" if self._views else "no region was run"
         return Explanation(tuple(self._views), remark=f"{more} more are left out" if more > 0 else remark)

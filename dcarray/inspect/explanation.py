@@ -1,4 +1,4 @@
-"""An explanation: the recordings of an array or a function, the passes over them and the kernels that run."""
+"""An explanation: recordings, the passes over their regions, and the kernels that run them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ _RULE = "-" * 100
 
 @dataclass(frozen=True)
 class Explanation:
-    """What will happen when a value is needed: ``print`` it, show it in a notebook, or ``save`` it.
+    """How recordings are run: ``print`` it, show it in a notebook, or `save` it.
 
     Attributes
     ----------
     regions : tuple of RegionView
-        Usually one; a function that needed values on its way has several.
+        One for each recording; a function that needs values before its end has several.
+    with_llvm, with_asm : bool
+        Whether the text includes the LLVM text and the assembly of the kernels.
+    remark : str
+        A line above the regions, or instead of them.
     """
 
     regions: tuple[RegionView, ...]
@@ -57,7 +61,7 @@ class Explanation:
         if not self.regions:
             return self.remark
         out: list[str] = [self.remark] if self.remark else []
-        whole = 0  # which several ranks run together
+        whole = 0  # the region that several ranks run together
         for number, view in enumerate(self.regions, 1):
             title = f"region {number}: " if len(self.regions) > 1 else ""
             if view.program is not None:
@@ -69,9 +73,9 @@ class Explanation:
             if view.program is not None:
                 from dcarray.comm.planning.program.description import program_lines
 
-                told = partial(_told, view)
-                lines = ["    " + line for line in program_lines(view.program, told)]
-                out += ["over the ranks", *lines, ""]
+                show_note = partial(_note_text, view)
+                lines = ["    " + line for line in program_lines(view.program, show_note)]
+                out += ["program of this rank", *lines, ""]
             for kernel in view.kernels:
                 out += self._kernel_text(kernel)
         return "\n".join(out)
@@ -85,7 +89,7 @@ class Explanation:
         return out
 
     def svg(self) -> str:
-        """The drawing: the graph as recorded beside the graph as it runs."""
+        """Return the drawing as SVG: the data flow as recorded beside the data flow as it runs."""
         return draw([view.panels() for view in self.regions])
 
     def _repr_html_(self) -> str:
@@ -104,16 +108,17 @@ class Explanation:
         Parameters
         ----------
         path : str or path
-            The ending says how: ``.svg`` (drawing), ``.html`` (drawing and text) or ``.txt`` (text).
+            The suffix gives the format: ``.svg`` (drawing), ``.html`` (drawing and text) or ``.txt`` (text).
 
         Returns
         -------
         Path
+            The path.
 
         Raises
         ------
         ValueError
-            For another ending.
+            If the suffix is another one.
         """
         path = Path(path)
         writers: dict[str, Callable[[], str]] = {
@@ -138,11 +143,11 @@ def _recorded_text(view: RegionView) -> list[str]:
         out[-1] = f"{out[-1]:<66}  {shape:<14} {where}".rstrip()
     called = [f"{array} is {name}" for array, name in view.names.items()]
     called += [f"{symbol.name} stands for {symbol.hint}" for symbol in view.region.symbols]
-    return [*out, *([f"in what follows, {', '.join(called)}"] if called else []), ""]
+    return [*out, *([f"names: {', '.join(called)}"] if called else []), ""]
 
 
 def _passes_text(view: RegionView) -> list[str]:
-    """What every pass did with the region after it, and what was refused in the end."""
+    """Each pass that changed the region, with its notes and the result; then the refusals."""
     from dcarray.ir.text import dump
 
     out = []
@@ -151,7 +156,7 @@ def _passes_text(view: RegionView) -> list[str]:
         out += ["    " + line for line in dump(stage.region).rstrip().splitlines()]
         out.append("")
     if view.refused:
-        out += ["left as it is", *_note_lines(view, view.refused, with_pass=True), ""]
+        out += ["refused, with the reasons", *_note_lines(view, view.refused, with_pass=True), ""]
     return out
 
 
@@ -159,12 +164,12 @@ def _note_lines(view: RegionView, notes: tuple[Note, ...], with_pass: bool = Fal
     out = []
     for note in notes:
         if note.text.endswith("no data in common"):
-            continue  # true of most pairs, and nothing is lost by it
-        out.append(f"  - {f'{note.pass_name}: ' if with_pass else ''}{_told(view, note)}")
+            continue  # true of most pairs, and no loss
+        out.append(f"  - {f'{note.pass_name}: ' if with_pass else ''}{_note_text(view, note)}")
     return out
 
 
-def _told(view: RegionView, note: Note | Reason) -> str:
-    """A note, with the user's line."""
+def _note_text(view: RegionView, note: Note | Reason) -> str:
+    """The text of a note, with the user's line."""
     where = view.lines.get(note.loc, "")
     return f"{note.text}{'  (' + where + ')' if where else ''}"

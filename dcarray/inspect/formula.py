@@ -1,4 +1,4 @@
-"""Statements as a person writes them: infix, shared parts named, subscripts with their offsets."""
+"""Statements as text: infix operators, names for shared parts, subscripts with their offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dcarray.ir.nodes import (
 from dcarray.ir.ops import const_value
 from dcarray.ir.windows import walk
 
-Names = Mapping[str, str]  # what to call arrays, where it is not their name
+Names = Mapping[str, str]  # array name to the name shown for it
 
 _AXES = "ijklmn"
 _WIDTH = 88
@@ -45,7 +45,7 @@ _ATOM = 20
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """``f64`` for float64, and so on."""
+    """A short name of a dtype, such as ``f64``."""
     return f"{_SIGNED[dtype.kind]}{dtype.itemsize * 8}" if dtype.kind in _SIGNED else str(dtype)
 
 
@@ -55,7 +55,7 @@ def axis_text(axis: int) -> str:
 
 
 def window_text(window: Window, names: Names) -> str:
-    """``A[i, j+1]``."""
+    """A window as text, such as ``A[i, j+1]``."""
     return names.get(window.array, window.array) + (
         f"[{', '.join(map(_index_text, window.index))}]" if window.index else ""
     )
@@ -100,7 +100,7 @@ def _apply(node: Apply, args: list[tuple[str, int]]) -> tuple[str, int]:
 
 
 def expression_lines(root: Expr, prefix: str, names: Names) -> list[str]:
-    """Lines that name shared and long parts, then ``prefix`` followed by what is left."""
+    """Lines that name shared and long parts, then ``prefix`` followed by the remaining expression."""
     order = walk(root)
     uses: dict[Expr, int] = {}
     for node in order:

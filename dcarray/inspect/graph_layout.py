@@ -1,4 +1,4 @@
-"""A layered layout of a small data-flow graph: ranks, order within a rank, coordinates."""
+"""A layered drawing of a small data-flow graph: layers, order within a layer, coordinates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True)
 class Placed:
-    """Centres of the nodes, routes of the edges, and the extent of the whole."""
+    """Centres of the nodes, routes of the edges, and the extent of the drawing."""
 
     centre: dict[str, tuple[float, float]]
     route: dict[Edge, list[tuple[float, float]]]
@@ -22,7 +22,7 @@ class Placed:
 
 
 def _ranks(names: Sequence[str], edges: Iterable[Edge]) -> dict[str, int]:
-    """Longest path from a source; sources move down to just above what uses them first."""
+    """Layers by the longest path from a source; sources move down to just above their first use."""
     after: dict[str, list[str]] = defaultdict(list)
     before: dict[str, int] = dict.fromkeys(names, 0)
     for a, b in edges:
@@ -31,7 +31,7 @@ def _ranks(names: Sequence[str], edges: Iterable[Edge]) -> dict[str, int]:
     sources = [n for n in names if before[n] == 0]
     rank = dict.fromkeys(names, 0)
     ready, left = list(sources), dict(before)
-    for node in ready:  # grows while it is walked
+    for node in ready:  # grows during the loop
         for b in after[node]:
             rank[b] = max(rank[b], rank[node] + 1)
             left[b] -= 1
@@ -51,7 +51,7 @@ def place(sizes: Mapping[str, tuple[float, float]], edges: Sequence[Edge]) -> Pl
     sizes : mapping of str to (float, float)
         Width and height of every node.
     edges : sequence of (str, str)
-        From and to; the graph has no cycles.
+        Pairs of nodes, from and to; the graph has no cycles.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def place(sizes: Mapping[str, tuple[float, float]], edges: Sequence[Edge]) -> Pl
     chains: dict[Edge, list[str]] = {}
     up: dict[str, list[str]] = defaultdict(list)
     down: dict[str, list[str]] = defaultdict(list)
-    for number, (a, b) in enumerate(edges):  # a long edge passes each rank through a thin stand-in
+    for number, (a, b) in enumerate(edges):  # a long edge passes each layer through a thin dummy node
         chain = [a]
         for level in range(rank[a] + 1, rank[b]):
             name = f"\0{number}.{level}"
@@ -91,7 +91,7 @@ def place(sizes: Mapping[str, tuple[float, float]], edges: Sequence[Edge]) -> Pl
 
 
 def _order(rows: list[list[str]], up: Mapping[str, list[str]], down: Mapping[str, list[str]]) -> None:
-    """Few crossings: sort each rank by the mean place of its neighbours, up and down in turns."""
+    """Reduce crossings: sort each layer by the mean position of its neighbours, up and down alternately."""
     for sweep in range(12):
         beside = up if sweep % 2 == 0 else down
         for row in rows if sweep % 2 == 0 else reversed(rows):
@@ -111,7 +111,7 @@ def _abscissae(
     up: Mapping[str, list[str]],
     down: Mapping[str, list[str]],
 ) -> dict[str, float]:
-    """Pull every node towards its neighbours, without changing the order or touching."""
+    """Horizontal positions: each node is pulled towards its neighbours, keeping order and distance."""
     x: dict[str, float] = {}
     for row in rows:
         at = 0.0
@@ -130,7 +130,7 @@ def _abscissae(
 
 
 def _apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
-    """Positions nearest to the wanted ones that keep order and distance (pooling of neighbours)."""
+    """The positions nearest to the wanted ones that keep order and distance (pooling of neighbours)."""
     shift = [0.0]
     for k in range(1, len(widths)):
         shift.append(shift[-1] + (widths[k - 1] + widths[k]) / 2 + GAP_X)

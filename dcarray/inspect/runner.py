@@ -1,7 +1,7 @@
-"""``python -m dcarray run``: an unmodified script, or module, whose NumPy is dcarray.
+"""``python -m dcarray run``: run an unmodified script or module in which ``import numpy`` imports dcarray.
 
-In the user's own code ``import numpy`` gives dcarray's namespace; installed libraries and the standard
-library get NumPy.  All else is as plain ``python`` gives it.
+This holds for the user's own code; installed libraries and the standard library import NumPy.  Exit status,
+tracebacks and ``sys.argv`` are those of plain ``python``.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _HOOKS = {(_MACHINERY, "__import__"), (_MACHINERY, "__build_class__")}
 _OPAQUE = ("site-packages", "dist-packages")
 
 
-_sent: list[str] = []  # what ranks have sent, when the program has come to its end
+_sent: list[str] = []  # the traffic of the ranks, when the program has ended
 
 
 class _Refused(Exception):
-    """What cannot be run; with the exit status that python gives."""
+    """The program cannot be run; with the exit status of plain python."""
 
 
 # ---- which NumPy -------------------------------------------------------------------------------------
 class _Imports:
-    """The ``__import__`` of the process."""
+    """The ``__import__`` of the process: dcarray for NumPy in the user's files."""
 
     def __init__(self, root: str | None) -> None:
-        self.root = root  # the folder of the script, whose modules are the user's wherever it is
+        self.root = root  # the folder of the script, whose modules are the user's in any case
         self.known: dict[str, bool] = {}
         paths = sysconfig.get_paths()
         self.standard = tuple({os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib")})
@@ -81,14 +81,14 @@ class _Imports:
             file = body.__globals__.get("__file__")
             return patch_array_method(made) if isinstance(file, str) and users(file) else made
 
-        # Tracebacks and the counting of warnings pass over the import machinery by its name.
+        # Tracebacks and warnings skip frames of the import machinery by this name.
         __import__.__code__ = __import__.__code__.replace(co_filename=_MACHINERY)
         __build_class__.__code__ = __build_class__.__code__.replace(co_filename=_MACHINERY)
         builtins.__import__ = __import__
         builtins.__build_class__ = __build_class__
 
     def users(self, file: str) -> bool:
-        """Is this file the user's own?"""
+        """Whether a file is the user's own."""
         found = self.known.get(file)
         if found is None:
             found = self.known[file] = self._look(os.path.abspath(file))
@@ -114,7 +114,7 @@ def _from_spec(spec: ModuleSpec | None, missing: str) -> tuple[CodeType, dict[st
 
 
 def _script(path: str) -> tuple[CodeType, dict[str, Any], str]:
-    """Code and names of a script, a folder or an archive, and its place on ``sys.path``."""
+    """Code and globals of a script, a folder or an archive, and its entry in ``sys.path``."""
     full = os.path.abspath(path)
     finder = pkgutil.get_importer(full)
     if finder is not None:
@@ -132,7 +132,7 @@ def _script(path: str) -> tuple[CodeType, dict[str, Any], str]:
 
 
 def _module(name: str) -> tuple[CodeType, dict[str, Any]]:
-    """Code and names of a module, or of a package's ``__main__``."""
+    """Code and globals of a module, or of a package's ``__main__``."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
@@ -169,13 +169,13 @@ def _execute(target: str, is_module: bool, begin: Callable[[], None]) -> None:
     jobs.begin()
     begin()
     exec(code, vars(module))
-    evaluate()  # what was recorded to the end: its errors and warnings are the program's
+    evaluate()  # run what is pending: its errors and warnings are the program's
     _sent.append(jobs.table())
 
 
 # ---- how it ends -------------------------------------------------------------------------------------
 def _stripped(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames that plain python would not have."""
+    """A traceback without the frames of this package's runner."""
     kept = []
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -197,7 +197,7 @@ def _strip(error: BaseException | None, seen: set[int]) -> None:
 
 
 def _fail(error: BaseException) -> NoReturn:
-    """Show an error as plain python does, and end with the status that a shell sees of it."""
+    """Print an error and exit, as plain python does."""
     if not config.current().debug:
         _strip(error, set())
     sys.excepthook(type(error), error, error.__traceback__)
@@ -208,7 +208,7 @@ def _fail(error: BaseException) -> NoReturn:
 
 
 def _at_end(show_report: bool, explain: Path | None) -> None:
-    """Have the report and the regions shown after everything else, however the program ends."""
+    """Show the report and the explanation at exit, however the program ends."""
     if explain is not None:
         from .explain import Collection
 

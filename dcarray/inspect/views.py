@@ -110,7 +110,7 @@ class RegionView:
     stages : tuple of Stage
         The steps of planning between them.
     refused : tuple of Note
-        What passes left as it is, with the reasons.
+        What passes refused to do, with the reasons.
     kernels : tuple of KernelView
     lines : mapping
         ``Stmt.loc`` to the user's line.
@@ -276,7 +276,7 @@ def _kernel(
     kernel = None
     step = part.step if isinstance(part.step, str) else plan.steps[part.step]
     if isinstance(step, str):
-        kind, listing = "driver", f"no kernel: {step}; what is inside follows"
+        kind, listing = "driver", f"no single kernel: {step}; its parts follow"
     elif isinstance(step, Launch):
         kind, kernel = "kernel", step.kernel
         try:
