@@ -59,15 +59,15 @@ def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     implementation = DISTRIBUTED.get(function)
     if implementation is None or not any(map(_any_distributed, (*args, *kwargs.values()))):
         return NOT_DISTRIBUTED
-    asked = args[0] if args and isinstance(args[0], np.ufunc) else function
-    return run_distributed(implementation, args, kwargs, asked.__name__)
+    called = args[0] if args and isinstance(args[0], np.ufunc) else function
+    return run_distributed(implementation, args, kwargs, called.__name__)
 
 
 def try_call_replicated(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """As `try_call`, for arguments that every rank has whole."""
     load_implementations()
-    asked = args[0] if args and isinstance(args[0], np.ufunc) else function
-    return run_distributed(DISTRIBUTED[function], args, kwargs, asked.__name__)
+    called = args[0] if args and isinstance(args[0], np.ufunc) else function
+    return run_distributed(DISTRIBUTED[function], args, kwargs, called.__name__)
 
 
 def _any_distributed(value: Any) -> bool:

@@ -36,13 +36,13 @@ __all__ = ["limit", "within"]
 FEWEST = 8 << 20  # bytes that a rank overwrites, for a check to pay
 
 
-def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> Limits | None:
+def limit(region: Region, repeated: Collection[str], ranks: int, mask: int) -> Limits | None:
     """The limits of the inputs' magnitudes within which a run may write in place.
 
     Parameters
     ----------
     region : Region
-    again : collection of str
+    repeated : collection of str
         The overwritten arrays that a repetition needs.
     ranks : int
     mask : int
@@ -55,11 +55,11 @@ def limit(region: Region, again: Collection[str], ranks: int, mask: int) -> Limi
     """
     if mask & MINDFUL:
         return None
-    given = [array for array in region.arrays if array.role in ("in", "inout")]
-    if any(type(extent) is not int for array in given for extent in array.shape):
+    inputs = [array for array in region.arrays if array.role in ("in", "inout")]
+    if any(type(extent) is not int for array in inputs for extent in array.shape):
         return None
-    sizes = {array.name: math.prod(array.shape) * array.dtype.itemsize for array in given}
-    saved = sum(sizes[name] for name in again if _updated(region, name))
+    sizes = {array.name: math.prod(array.shape) * array.dtype.itemsize for array in inputs}
+    saved = sum(sizes[name] for name in repeated if _updated(region, name))
     if saved < FEWEST * ranks or 2 * sum(sizes.values()) > 3 * saved:
         return None
     return value_ranges.safe_limits(region)
@@ -75,18 +75,18 @@ def _updated(region: Region, name: str) -> bool:
 
 
 def within(
-    given: Mapping[str, NDArray],
+    inputs: Mapping[str, NDArray],
     limits: Limits,
     comm: Communicator,
     compute: Callable[[Region, Mapping[str, Any]], int],
 ) -> bool:
     """Whether no rank's inputs exceed the limits.  Collective."""
-    seen = [_parts(a) for a in given.values() if a.dtype.kind in "fc" and a.size]
-    found = np.zeros(len(seen))
-    arrays = {f"x{k}": a for k, a in enumerate(seen)}
+    vectors = [_parts(a) for a in inputs.values() if a.dtype.kind in "fc" and a.size]
+    found = np.zeros(len(vectors))
+    arrays = {f"x{k}": a for k, a in enumerate(vectors)}
     region = _largest(tuple([(a.dtype, a.shape) for a in arrays.values()]))
-    compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(seen))}})
-    fits = input_range_check.within(found.tolist(), [not a.ndim for a in seen], *limits)
+    compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(vectors))}})
+    fits = input_range_check.within(found.tolist(), [not a.ndim for a in vectors], *limits)
     with communicating():
         return not combine_flags(comm, 0 if fits else 1)
 

@@ -46,7 +46,7 @@ class _Uses:
 
     def __init__(self, declared: list[tuple[Any, ...]], statements: Iterable[tuple[Any, ...]]) -> None:
         heads = [entry[-1] for entry in declared]
-        several = {head for slot, head in enumerate(heads) if head != slot}
+        shared_heads = {head for slot, head in enumerate(heads) if head != slot}
         self.used: set[int] = set()
         self.writer: dict[int, int] = {}
         self.clash: int | None = None
@@ -58,7 +58,7 @@ class _Uses:
                 if self.writer.get(heads[slot], slot) != slot and self.clash is None:
                     self.clash = k
             for slot in written:
-                if heads[slot] in several and self.writer.setdefault(heads[slot], slot) != slot:
+                if heads[slot] in shared_heads and self.writer.setdefault(heads[slot], slot) != slot:
                     self.clash = k if self.clash is None else self.clash
 
 
@@ -148,13 +148,13 @@ def copy_views(
             with communicating():
                 block = local_block(memory(head), layout, comm)
             set_shard(head, Shard(layout, block, comm))
-        alone = writer is None or uses.used.isdisjoint(set(members[first]) - {writer})
+        exclusive = writer is None or uses.used.isdisjoint(set(members[first]) - {writer})
         for slot in members[first]:
             rec.log[places[slot]] = (*rec.log[places[slot]][:-1], slot)
             if slot == first:
                 continue
             view = rec.slots[slot]
-            if head.shard is None and (alone or slot == writer):
+            if head.shard is None and (exclusive or slot == writer):
                 continue  # its memory is whole on this rank, and no other slot uses it
             copy = rec.slots[slot] = Store(view.shape, view.dtype)
             copy.rec, copy.slot = rec, slot
@@ -166,7 +166,7 @@ def copy_views(
                     piece = _piece(view, comm)
             else:  # declared for a call that was not recorded
                 piece = _blank(view, comm)
-            block = piece.block if alone else piece.block.copy()
+            block = piece.block if exclusive else piece.block.copy()
             set_shard(copy, Shard(piece.layout, block, comm))
             if slot == writer:
                 pairs.append((view, copy))

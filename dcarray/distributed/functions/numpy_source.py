@@ -109,15 +109,15 @@ def _names(module: str) -> dict[str, Any]:
     """Stand-ins for the global names of one of NumPy's modules; its own functions see them too."""
     from dcarray.jit.numpy_proxy import counterpart
 
-    theirs = vars(sys.modules[module])
+    numpy_names = vars(sys.modules[module])
     names: dict[str, Any] = {}
-    for name, value in theirs.items():
-        own = type(value) is FunctionType and value.__globals__ is theirs and name not in _LITTLE
+    for name, value in numpy_names.items():
+        own = type(value) is FunctionType and value.__globals__ is numpy_names and name not in _PLAIN_TUPLES
         names[name] = _with(value, names) if own else counterpart(value)
     names["_array_converter"] = _Converter
-    if "_unsigned_subtract" in theirs:
+    if "_unsigned_subtract" in numpy_names:
         names["_unsigned_subtract"] = _unsigned_difference(
-            theirs["_unsigned_subtract"], names["_unsigned_subtract"]
+            numpy_names["_unsigned_subtract"], names["_unsigned_subtract"]
         )
     return names
 
@@ -133,7 +133,7 @@ def _unsigned_difference(original: Callable[..., Any], stand_in: Callable[..., A
     return apart
 
 
-_LITTLE = frozenset(["_as_pairs"])  # private functions of plain tuples, which stay NumPy's
+_PLAIN_TUPLES = frozenset(["_as_pairs"])  # private functions of plain tuples, which stay NumPy's
 _SETS = """
 ediff1d intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values
 """

@@ -116,7 +116,7 @@ class Arithmetic(Numbers):
             arrays = [x for x in inputs if isinstance(x, Data) and is_array(x)]
             identical = all(x.dtype.char == loop[0] and x.shape == shape for x in arrays)
             frozen = any(x.window and x.window.array in self.memory.unwriteable for x in arrays)
-            if not identical or frozen or any(x.readonly for x in arrays):  # which may have strides of 0
+            if not identical or frozen or any(x.readonly for x in arrays):  # these may have strides of 0
                 raise self.scope.fail("NumPy may take one exponent for many elements, or not")
         return "array_power"
 
@@ -251,14 +251,17 @@ class Arithmetic(Numbers):
         given = tuple([self.expr(x, _F8) for x in args])
         made: Expr = Apply(f"c_{name}", given, _F8)
         if weak:
-            bad = [Apply(test, (made,), _BOOL) for test in ("isnan", "isinf")]
+            special = [Apply(test, (made,), _BOOL) for test in ("isnan", "isinf")]
             for x in given:
-                usual = [
+                ordinary_operand = [
                     Apply("logical_not", (Apply("isnan", (x,), _BOOL),), _BOOL),
                     Apply("isfinite", (x,), _BOOL),
                 ]
-                bad = [Apply("logical_and", (b, fine), _BOOL) for b, fine in zip(bad, usual, strict=True)]
-            fits = Apply("logical_not", (Apply("logical_or", tuple(bad), _BOOL),), _BOOL)
+                special = [
+                    Apply("logical_and", (b, ordinary), _BOOL)
+                    for b, ordinary in zip(special, ordinary_operand, strict=True)
+                ]
+            fits = Apply("logical_not", (Apply("logical_or", tuple(special), _BOOL),), _BOOL)
             made = Apply("checked", (fits, made), _F8)
         return self.memory.value(made, scalar=True, weak=weak)
 

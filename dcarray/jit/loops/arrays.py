@@ -247,7 +247,7 @@ class Arrays:
         if isinstance(value, Data):
             if kind is bool:
                 return self.math.truth(value)
-            if value.shape:  # which NumPy refuses, or warns of
+            if value.shape:  # NumPy raises or warns
                 raise self.scope.fail("an array becomes a Python scalar")
             if value.weak is kind:
                 return value

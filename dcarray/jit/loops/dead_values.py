@@ -21,7 +21,7 @@ from .bindings import may_exit
 from .syntax_facts import loads, stores
 
 _BOOL = np.dtype(np.bool_)
-_MOST = 12  # operations of one value that are checked
+_MAX_OPERATIONS = 12  # operations of one value that are checked
 _QUIET = frozenset({
     "where", "checked", "negative", "positive", "absolute", "fabs", "copysign", "sign", "maximum", "minimum",
     "fmax", "fmin", "floor", "ceil", "trunc", "rint",
@@ -150,7 +150,9 @@ def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
     """The value of a scalar, with a check that none of its float operations has raised a ``watched`` flag."""
     found = [node for node in walk(value) if isinstance(node, Apply) and _may_raise(node)]
     raised = [
-        condition for node in dict.fromkeys(found[:_MOST]) for condition in _flag_conditions(node, watched)
+        condition
+        for node in dict.fromkeys(found[:_MAX_OPERATIONS])
+        for condition in _flag_conditions(node, watched)
     ]
     if not raised:
         return value
@@ -162,8 +164,8 @@ def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
 
 def _may_raise(node: Apply) -> bool:
     if node.op == "cast":
-        frm = node.args[0].dtype
-        return node.dtype.kind == frm.kind == "f" and node.dtype.itemsize < frm.itemsize
+        source = node.args[0].dtype
+        return node.dtype.kind == source.kind == "f" and node.dtype.itemsize < source.itemsize
     return node.dtype.kind == "f" and node.op not in _QUIET and all(a.dtype.kind == "f" for a in node.args)
 
 

@@ -209,8 +209,8 @@ class Joining(NumpyCalls):
         if self.scope.nonneg(count - ddof - 1) is not True:
             raise self.scope.fail("a variance of too few elements")
         mean = self.reductions.mean(a, axis, None, True)
-        apart = self.math.elementwise("subtract", (a, mean))
-        squares = self.math.elementwise("multiply", (apart, apart))
+        deviations = self.math.elementwise("subtract", (a, mean))
+        squares = self.math.elementwise("multiply", (deviations, deviations))
         total = self.reductions.reduce("add", squares, axis, None, keepdims)
         return self.reductions.divided(total, count - ddof)
 

@@ -30,8 +30,8 @@ class Liveness:
         backwards = _LiveNames(self._after, always)
         backwards.block(function.body, NONE)
         every = function.args
-        given = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
-        _BoundNames(self._before).block(function.body, frozenset(a.arg for a in given if a is not None))
+        parameters = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+        _BoundNames(self._before).block(function.body, frozenset(a.arg for a in parameters if a is not None))
 
     def live(self, loop: LoopNode) -> Names:
         """The names that the loop binds and that may be read after it."""
@@ -94,13 +94,13 @@ class _LiveNames:
                 return self._jumps[-1][1]
             case ast.Try():
                 return self._try(node, live)
-            case ast.With(items, body):  # which may end early, and quietly
+            case ast.With(items, body):  # an exception may be suppressed
                 read = loads(*(item.context_expr for item in items))
                 return read | live | self._guarded(body, live, live)
             case ast.Match(subject, cases):
                 inner = [self.block(case.body, live) | loads(case.pattern, *_guard(case)) for case in cases]
                 return loads(subject) | live.union(*inner)
-        # del: what it takes away must be there
+        # del: the names must be bound
         return live | facts(node).reads | facts(node).binds | facts(node).gone
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, live: Names) -> Names:

@@ -323,8 +323,10 @@ class LoopSite:
         loop = LoopDescription(
             source.source, source.file, source.line, tuple(names), frozenset(source.live), watched
         )
-        most = None if communicator() is None else max(1, options.distribute_above)
-        return LoopRequest(loop, options.fastmath, options.threads, options.cache_dir, options.target, most)
+        max_elements = None if communicator() is None else max(1, options.distribute_above)
+        return LoopRequest(
+            loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements
+        )
 
     def _unsupported_value(self, name: str, value: Any) -> None:
         """Note that a name has a value without a guard."""

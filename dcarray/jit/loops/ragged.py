@@ -78,7 +78,7 @@ class RaggedSlices:
         """``x[key]``, with run-time checks of the indices."""
         if len(x.shape) != 1 or x.window is None or key.dtype.kind not in "iu":
             raise self.scope.fail("an index of unknown length")
-        self.memory.assumed_unwritten.add(x.window.array)  # which is read later than the program says
+        self.memory.assumed_unwritten.add(x.window.array)  # it is read later than in the program
 
         def at(k: Expr) -> Expr:
             place = self.memory.value(key.at(k), scalar=True)

@@ -101,10 +101,10 @@ class Reductions:
         if loop is None:
             raise self.scope.fail(f"a fold by {name} of {x.dtype} does not compile")
         kind, empty = np.dtype(loop[0]), OPS[name].identity
-        rest = const(extreme(name, kind) if empty is None else empty, kind)
+        identity = const(extreme(name, kind) if empty is None else empty, kind)
         if name == "add" and kind.kind in "fc":
-            rest = const(-kind.type(0), kind)  # the identity of floating-point addition
-        body = Apply("where", (x.mask.expr, cast(x.full.expr, kind), rest), kind)
+            identity = const(-kind.type(0), kind)  # the identity of floating-point addition
+        body = Apply("where", (x.mask.expr, cast(x.full.expr, kind), identity), kind)
         found = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
         return found if empty is not None else self._of_some(found, self._count(x, axes))
 
@@ -124,11 +124,11 @@ class Reductions:
     def number(self, mask: Value, plain: bool = True) -> Data:
         """The number of True elements of an array, as a Python int if ``plain``."""
         mask = self._array(mask)
-        most = self.arrays.count(mask.shape, None)
-        if mask.dtype != _BOOL or type(most) is not int:
+        size = self.arrays.count(mask.shape, None)
+        if mask.dtype != _BOOL or type(size) is not int:
             raise self.scope.fail("a count of what is not known to be a mask")
         found = self.reduce("add", mask, None, np.dtype(np.int64))
-        return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, most)) if plain else found
+        return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, size)) if plain else found
 
     def _of_some(self, found: Data, count: Data) -> Data:
         """A reduction of ``count`` elements, with a run-time check that there is one."""
@@ -149,8 +149,8 @@ class Reductions:
     def variance_of_masked(self, x: Masked, ddof: int) -> Data:
         """The variance of a selection; with too few elements it divides by zero."""
         mean = self._mean_of_masked(x, None, None, False)
-        apart = self.math.ufunc("subtract", (x, mean))
-        total = self.reduce("add", self.math.ufunc("multiply", (apart, apart)))
+        deviations = self.math.ufunc("subtract", (x, mean))
+        total = self.reduce("add", self.math.ufunc("multiply", (deviations, deviations)))
         count = self._less(self._count(x, tuple(range(len(x.full.shape)))), ddof)
         return self.memory.value(
             Apply("divide", (total.expr, cast(count, total.dtype)), total.dtype), scalar=True

@@ -49,7 +49,7 @@ class LoopRequest(NamedTuple):
 
     Attributes
     ----------
-    most : int or None
+    max_elements : int or None
         The elements above which a statement is left to distributed execution.
     """
 
@@ -58,7 +58,7 @@ class LoopRequest(NamedTuple):
     threads: int
     cache_dir: str | None
     target: str = "cpu"
-    most: int | None = None
+    max_elements: int | None = None
 
     def drawn(self) -> Drawn:
         """The region of the loop."""
@@ -67,22 +67,22 @@ class LoopRequest(NamedTuple):
         from .trace import trace
 
         traced = trace(self.loop)
-        if self.most is not None and _largest(traced.region) > self.most:
+        if self.max_elements is not None and _largest(traced.region) > self.max_elements:
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
-        given = [a for a in traced.region.arrays if a.role != "temp"]
-        arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in given])
-        anew = frozenset() if traced.may_raise else idempotent(traced.region)
-        saved = frozenset(a.name for a in given if a.role == "inout") - anew
+        arguments = [a for a in traced.region.arrays if a.role != "temp"]
+        arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in arguments])
+        rewritten = frozenset() if traced.may_raise else idempotent(traced.region)
+        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten
         checked = _checked(traced.region)
-        told = LoopInterface(
-            arrays, traced.inputs, traced.results, tuple(sorted(anew)), traced.may_raise, checked
+        interface = LoopInterface(
+            arrays, traced.inputs, traced.results, tuple(sorted(rewritten)), traced.may_raise, checked
         )
-        return Drawn(traced.region, {}, saved, told, True, True)
+        return Drawn(traced.region, {}, saved, interface, True, True)
 
     def text(self) -> str:
         """All that the plan depends on."""
         loop = self.loop
-        options = self.fastmath, self.threads, self.target, self.most
+        options = self.fastmath, self.threads, self.target, self.max_elements
         return repr((loop.source, loop.names, sorted(loop.live), loop.watched, *options))
 
 
@@ -115,9 +115,9 @@ def _checked(region: Region) -> bool:
     from dcarray.ir.nodes import Apply, Branch, Compute, While
     from dcarray.ir.windows import walk
 
-    asked = [
+    expressions = [
         stmt.body if isinstance(stmt, Compute) else stmt.cond
         for stmt in all_statements(region.body)
         if isinstance(stmt, Branch | Compute | While)
     ]
-    return any(isinstance(node, Apply) and node.op == "checked" for node in walk(*asked))
+    return any(isinstance(node, Apply) and node.op == "checked" for node in walk(*expressions))

@@ -123,11 +123,11 @@ class _Rewriter:
         test: ast.expr = part("enabled")
         if isinstance(loop, ast.While):
             test = ast.BoolOp(ast.And(), [test, loop.test])
-        asked = ast.IfExp(test, ast.Call(part("enter"), args, []), ast.Tuple([], ast.Load()))
+        iterable = ast.IfExp(test, ast.Call(part("enter"), args, []), ast.Tuple([], ast.Load()))
         target = ast.Tuple([ast.Name(name, ast.Store()) for name in described.live], ast.Store())
         left = ast.Expr(ast.BoolOp(ast.And(), [part("enabled"), ast.Call(part("leave"), [], [])]))
-        whole = ast.For(target, asked, [ast.Break()], [loop, left], None)
-        for node in ast.walk(asked):
+        whole = ast.For(target, iterable, [ast.Break()], [loop, left], None)
+        for node in ast.walk(iterable):
             _place(node, loop)
         for node in (whole, *ast.walk(target), *whole.body, *ast.walk(left)):
             _place(node, loop)

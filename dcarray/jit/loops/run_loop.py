@@ -54,28 +54,28 @@ class LoopPlan:
     """
 
     def __init__(self, parcel: Parcel, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
-        told: LoopInterface = parcel.told
+        interface: LoopInterface = parcel.told
         self._parcel = parcel
         self._bytes = int(parcel.bytes())
         self._arrays = parcel.kernels < parcel.steps  # whether a run needs array objects besides addresses
-        self._may_raise, self._checked = told.may_raise, told.checked
+        self._may_raise, self._checked = interface.may_raise, interface.checked
         place = {name: k for k, name in enumerate(names)}
-        inputs = iter(told.inputs)
+        inputs = iter(interface.inputs)
         self._parameters: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
-        for _, role, char, shape, strides in told.arrays:
+        for _, role, char, shape, strides in interface.arrays:
             fetch = None if role == "out" else _fetch(next(inputs), place)
             self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
-        at_of = {name: k for k, (name, *_) in enumerate(told.arrays)}
+        at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
         self._windows_undone = [(at_of[name], where()) for name, where in parcel.kept]
         self._undone = [at_of[name] for name in parcel.overwritten] if self._arrays else []
         # arrays without undo copies if the input range check passes
         self._undone_unless_small = [at_of[name] for name in parcel.spared]
         # arrays without undo copies unless a floating-point error would interrupt the loop
-        self._rewritten = [at_of[name] for name in told.rewritten]
+        self._rewritten = [at_of[name] for name in interface.rewritten]
         self._writes = any(part[0] == "inout" for part in self._parameters)
         self._checks: Checks | None = None
-        found = dict(told.results)
+        found = dict(interface.results)
         self._results = [_binding(found.get(name), name, place, at_of, plain) for name in live]
         first: dict[str, int] = {}
         arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
@@ -186,37 +186,39 @@ class LoopPlan:
     def _execute(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
         """Run the plan; False if it failed, with memory restored, or left to be overwritten by the loop."""
         state = fp_state.captured()
-        minded = fp_state.watched(state)
+        counted_flags = fp_state.watched(state)
         if self._may_raise:
-            minded |= RAISING
-        elif self._checked and minded & RAISING:
-            minded |= INVALID
+            counted_flags |= RAISING
+        elif self._checked and counted_flags & RAISING:
+            counted_flags |= INVALID
         undone = self._undone
         if self._undone_unless_small:
-            look = self._parcel.look
-            if look is not None and not minded & MINDFUL and look(addresses, (), options.threads):
-                minded = 0
+            check = self._parcel.look
+            if check is not None and not counted_flags & MINDFUL and check(addresses, (), options.threads):
+                counted_flags = 0
             else:
                 undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.interrupts(state):
             undone = [*undone, *self._rewritten]
         if undone or self._windows_undone or (self._writes and not self._parcel.single):
             with Uninterrupted():
-                return self._execute_undoable(made, addresses, options, minded, undone)
+                return self._execute_undoable(made, addresses, options, counted_flags, undone)
         try:
-            flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads, minded)
+            flags = self._parcel.run(
+                made if self._arrays else (), addresses, (), options.threads, counted_flags
+            )
         except Exception:
             if options.debug:
                 raise
             return False
-        return not flags & minded
+        return not flags & counted_flags
 
     def _execute_undoable(
         self,
         made: list[NDArray],
         addresses: list[int],
         options: config.Options,
-        minded: int,
+        counted_flags: int,
         undone: Sequence[int],
     ) -> bool:
         """Run the plan with undo copies, which are restored if it fails."""
@@ -227,14 +229,16 @@ class LoopPlan:
             made.append(saved)
             addresses.append(address)
         try:
-            flags = self._parcel.run(made if self._arrays else (), addresses, (), options.threads, minded)
+            flags = self._parcel.run(
+                made if self._arrays else (), addresses, (), options.threads, counted_flags
+            )
         except Exception:
             for a, copy in copies:
                 copy.restore(a)
             if options.debug:
                 raise
             return False
-        if flags & minded:
+        if flags & counted_flags:
             for (k, where), saved in zip(self._windows_undone, made[given:], strict=True):
                 made[k][where] = saved[where]
             for a, copy in copies:

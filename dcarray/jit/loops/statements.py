@@ -185,7 +185,7 @@ class Statements(Expressions):
         if key == slice(None) or key is Ellipsis:
             target = array
         else:
-            if only_integers(key, len(array.shape)) and shape_of(value):  # which NumPy refuses, or warns of
+            if only_integers(key, len(array.shape)) and shape_of(value):  # NumPy raises or warns
                 raise self.scope.fail("an array is assigned to an element")
             target = self.arrays.element(array, key)
         self.arrays.assign(target, value, spent, strict=True)
