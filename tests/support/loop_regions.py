@@ -77,7 +77,7 @@ class Loops:
     # ---- statements -----------------------------------------------------------------------------------
     def control(self, depth) -> Stmt:
         if self.places and self.rng.random() < 0.4:
-            return self.at_place(depth)
+            return self.at_index(depth)
         kind = self.rng.random()
         if kind < 0.7:
             return self.loop(depth)
@@ -102,7 +102,7 @@ class Loops:
         body = self.body(depth)
         self.around.pop()
         made = at_index(var, size, place, body)
-        return made if self.valid(made) else self.at_place(depth)
+        return made if self.valid(made) else self.at_index(depth)
 
     def loop(self, depth) -> Loop:
         var = f"k{depth}"
