@@ -1,5 +1,5 @@
-/* Op sequences whose steps NumPy's own inner loops do, a block of elements through all steps and then the next, and what a
- * sum or the like makes of them; see op_sequences.py.
+/* Op sequences whose steps NumPy's own inner loops do, a block of elements through all steps and then the next, and
+ * what a sum or the like makes of them; see op_sequences.py.
  *
  * What is between two steps stays in the nearest cache, and what is summed is never stored.  Loops work on one element
  * at a time as far as anybody can see, so that blocks change nothing; and sums are NumPy's to the last bit, since the
@@ -231,7 +231,8 @@ scalar_of(char letter, const void *value)
     return AsResult(r);
 }
 
-/* What a sum or the like gives of all that a deferred sequence is to compute; NULL, without an exception, if it is to be computed. */
+/* What a sum or the like gives of all that a deferred sequence is to compute; NULL, without an exception, if it is to
+ * be computed. */
 static PyObject *
 folded(Deferred *s, int fold)
 {

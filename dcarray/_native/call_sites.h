@@ -1,7 +1,7 @@
 /* The table of call sites, where NumPy works on large arrays at once once they are promoted; see call_sites.py.
  *
- * A call site is a code object and an instruction in it.  The table is a cache: of three sites that fall together the one
- * that was entered first is pushed out.  Included where what it uses is declared. */
+ * A call site is a code object and an instruction in it.  The table is a cache: of three sites that fall together the
+ * one that was entered first is pushed out.  Included where what it uses is declared. */
 
 #include <time.h>
 
@@ -396,8 +396,8 @@ demote_site(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* begin_eager_period(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread, this
- * one or another, is in such a time already. */
+/* begin_eager_period(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread,
+ * this one or another, is in such a time already. */
 static PyObject *
 begin_eager_period(PyObject *module, PyObject *length)
 {

@@ -1,5 +1,5 @@
-/* How operators become the steps of an op sequence, and how op sequences are learned; see op_sequences.h.  Included where what it uses is
- * declared. */
+/* How operators become the steps of an op sequence, and how op sequences are learned; see op_sequences.h.  Included
+ * where what it uses is declared. */
 
 static Deferred *
 new_deferred(OpSequence *c)
@@ -65,7 +65,8 @@ made_clean(PyObject *x)
     return clean(x) || (computed(x) && !another_records());
 }
 
-/* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the op sequence's? */
+/* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the op sequence's?
+ */
 static PyObject *
 array_taken(Deferred *s, PyObject *x, char letter)
 {
@@ -99,8 +100,8 @@ array_taken(Deferred *s, PyObject *x, char letter)
     return store;
 }
 
-/* Is this some of the rows of a store, as they lie in C order?  Then the store, borrowed, which row is the first, and the
- * bytes before it; else NULL, without an exception. */
+/* Is this some of the rows of a store, as they lie in C order?  Then the store, borrowed, which row is the first, and
+ * the bytes before it; else NULL, without an exception. */
 static PyObject *
 rows_of(PyObject *x, Py_ssize_t *row, Py_ssize_t *skipped)
 {
@@ -303,8 +304,8 @@ deferred_array(Deferred *s, PyObject *dtype)
     return x;
 }
 
-/* What a ufunc of one operand or two gives that is the next step of an op sequence, still to be computed; NULL, without an
- * exception, if it is to be recorded. */
+/* What a ufunc of one operand or two gives that is the next step of an op sequence, still to be computed; NULL, without
+ * an exception, if it is to be recorded. */
 static PyObject *
 deferred_step(PyObject *ufunc, PyObject *a, PyObject *b)
 {
@@ -357,7 +358,8 @@ deferred_operator(PyObject *ufunc, PyObject *a, PyObject *b)
     return deferred_step(ufunc, a, b);
 }
 
-/* What a function, or method, makes of all that a deferred sequence is to compute; NULL, without an exception, if that is computed. */
+/* What a function, or method, makes of all that a deferred sequence is to compute; NULL, without an exception, if that
+ * is computed. */
 static PyObject *
 folded_by(PyObject *x, int fold)
 {
@@ -392,7 +394,8 @@ know_folds(PyObject *module, PyObject *functions)
     Py_RETURN_NONE;
 }
 
-/* Does a sequence of NumPy's loops begin at this call site that is there to stay?  Once deoptimised it is not made anew. */
+/* Does a sequence of NumPy's loops begin at this call site that is there to stay?  Once deoptimised it is not made
+ * anew. */
 static int
 blocked_from(PyObject *place)
 {
@@ -401,8 +404,9 @@ blocked_from(PyObject *place)
     return c != NULL && c->blocks && !c->until;
 }
 
-/* learn_sequence(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record[, zero[, seconds]]):
- * as in op_sequences.py; with `run` None NumPy's loops do the steps, for so long if that is not 0.  Whether it is an op sequence now. */
+/* learn_sequence(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record[, zero[,
+ * seconds]]): as in op_sequences.py; with `run` None NumPy's loops do the steps, for so long if that is not 0.  Whether
+ * it is an op sequence now. */
 static PyObject *
 learn_sequence(PyObject *module, PyObject *args)
 {

@@ -1,9 +1,9 @@
 /* Short recordings that come again and again, from their operators straight to their kernels; see op_sequences.py.
  *
- * Where one operator after the other does what a known op sequence does, on arrays of its kind, nothing is recorded: what is
- * asked for is noted in a deferred sequence.  It is pending on the memory that it reads and makes, like a recording (`Pending` in
- * store.py), so whoever wants something else than its last result has it recorded after all.  Included where what it
- * uses is declared. */
+ * Where one operator after the other does what a known op sequence does, on arrays of its kind, nothing is recorded:
+ * what is asked for is noted in a deferred sequence.  It is pending on the memory that it reads and makes, like a
+ * recording (`Pending` in store.py), so whoever wants something else than its last result has it recorded after all.
+ * Included where what it uses is declared. */
 
 #include <float.h>
 #include <math.h>
@@ -49,7 +49,8 @@ typedef struct Deferred {
     struct Deferred *before, *after; /* of all that are pending */
 } Deferred;
 
-/* What is pending on memory that a deferred sequence reads; the deferred sequence holds that memory, so it must not be held by it. */
+/* What is pending on memory that a deferred sequence reads; the deferred sequence holds that memory, so it must not be
+ * held by it. */
 typedef struct PendingRead {
     PyObject_HEAD
     Deferred *owner; /* NULL when it is done, or nobody wants it any more */
@@ -164,8 +165,8 @@ result_of(Deferred *s, int k)
 #include "blocked_sequences.h"
 
 /* ---- running ----------------------------------------------------------------------------------- */
-/* Run a deferred sequence by its kernel, if its last result alone is wanted: 1; 0 if that is not so or something is in its way, -1
- * with an exception. */
+/* Run a deferred sequence by its kernel, if its last result alone is wanted: 1; 0 if that is not so or something is in
+ * its way, -1 with an exception. */
 static int
 deferred_run(Deferred *s)
 {
@@ -272,8 +273,8 @@ deferred_record(Deferred *s)
     return done == NULL ? -1 : 0;
 }
 
-/* Have a deferred sequence run, or recorded if that is not the way; `writing`: for one who goes on to record, or writes what it
- * reads. */
+/* Have a deferred sequence run, or recorded if that is not the way; `writing`: for one who goes on to record, or writes
+ * what it reads. */
 static int
 deferred_settle(Deferred *s, int writing)
 {
@@ -356,7 +357,8 @@ static PyTypeObject PendingReadType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = 
                                 .tp_getset = pending_attributes,
                                 .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
 
-/* The deferred sequence that the last operation made a large array for, if it is still pending and its result, or NULL; borrowed. */
+/* The deferred sequence that the last operation made a large array for, if it is still pending and its result, or NULL;
+ * borrowed. */
 static inline Deferred *
 deferred_of(PyObject *x)
 {
@@ -364,8 +366,8 @@ deferred_of(PyObject *x)
     return dirty != NULL && Py_TYPE(dirty) == &DeferredType ? (Deferred *)dirty : NULL;
 }
 
-/* Have what op sequences of NumPy's loops are to do with the memory of a large array, to make it or reading it, done: is
- * nothing pending on it then?  No exception is left. */
+/* Have what op sequences of NumPy's loops are to do with the memory of a large array, to make it or reading it, done:
+ * is nothing pending on it then?  No exception is left. */
 static int
 computed(PyObject *x)
 {

@@ -71,8 +71,8 @@ at_rest(PyObject *array)
     return idle(AT(head, Used)) && idle(AT(head, Dirty)) && (AT(head, Shard) == NULL || AT(head, Shard) == Py_None);
 }
 
-/* Add what an argument is to the key of a call: 0 if it is nothing that the function as it is written is known to serve as well, perhaps
- * with an exception. */
+/* Add what an argument is to the key of a call: 0 if it is nothing that the function as it is written is known to serve
+ * as well, perhaps with an exception. */
 static int
 add_argument(uint64_t *key, PyObject *x, int deep)
 {
@@ -116,8 +116,8 @@ add_argument(uint64_t *key, PyObject *x, int deep)
     return scalar(x);
 }
 
-/* call_signature(args, kwargs): a number that tells calls of an accelerated function apart by their arguments' types, dtypes and,
- * roughly, sizes; None if it may not be left to NumPy. */
+/* call_signature(args, kwargs): a number that tells calls of an accelerated function apart by their arguments' types,
+ * dtypes and, roughly, sizes; None if it may not be left to NumPy. */
 static PyObject *
 call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
 {

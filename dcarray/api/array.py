@@ -19,7 +19,7 @@ from dcarray.core.store import FAMILIES, Store, compiles
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path, recorder
 from dcarray.recording.log import Recording
-from dcarray.recording.operands import DTYPES, learn
+from dcarray.recording.operands import DTYPES, promote_call_site
 from dcarray.recording.session import session
 from dcarray.tiering import policy
 
@@ -198,7 +198,7 @@ class ndarray(Methods):
                 return protocols.rewrap(ndarray, r)
         elif method == "__call__" and len(kwargs) == 1 and type(out := kwargs.get("out")) is tuple:
             usual = type(out[0]) is ndarray and UFUNCS.get(ufunc.__name__) is ufunc
-            if usual and fast_path.again(ufunc.__name__, inputs, out[0]) is not None:
+            if usual and fast_path.elementwise(ufunc.__name__, inputs, out[0]) is not None:
                 return out[0]
         elif method == "outer" and not kwargs and UFUNCS.get(ufunc.__name__) is ufunc:
             result = fast_path.outer(ufunc.__name__, *inputs)
@@ -217,7 +217,7 @@ class ndarray(Methods):
                 return wrap(func(a))
             a = self._ndarray if a is None and self._idle() else None
             if a is not None and a.size > 0 and policy.eager(a.size, policy.PASS) and self._store.char:
-                learn((self,))
+                promote_call_site((self,))
                 return func(a)  # one pass with an immediate result: recording it gains nothing
         return DISPATCH(func, args, kwargs)
 

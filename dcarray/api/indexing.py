@@ -137,7 +137,7 @@ def _take(x: Handle, key: Any) -> Any:
     a = x._evaluated()
     if masked_assignment.is_mask(x, key):
         return gather(x, a, key)
-    operands.learn((x,))
+    operands.promote_call_site((x,))
     result = a[key]
     operands.missing("getitem", (x,))
     if type(result) is np.ndarray and result.base is None and result.flags.c_contiguous and x._store.char:
@@ -174,7 +174,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
         key = plain_key(key)
         if not window.is_basic(key):
             operands.missing("setitem", (x,))
-            operands.learn((x, value))
+            operands.promote_call_site((x, value))
             value = operands.evaluated(value)
             x._writable()[key] = value
             return

@@ -14,7 +14,7 @@ from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
 from dcarray.recording import fast_path, masked_ufuncs, multi_output, products, recorder, reductions, scans
-from dcarray.recording.operands import SCALARS, evaluated, learn, missing, shape_of, wrap_result
+from dcarray.recording.operands import SCALARS, evaluated, missing, promote_call_site, shape_of, wrap_result
 
 from .indexing import plain_key
 
@@ -65,7 +65,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
             return fast
     if _opaque(x) or _opaque(other):  # NumPy's operators support more of such dtypes than its ufuncs
         missing(name, (x, other))
-        learn((x, other), always=True)
+        promote_call_site((x, other), always=True)
         return rewrap(type(x), op(evaluated(x), evaluated(other)))
     if name == "matmul":
         return np.matmul(x, other)
@@ -96,7 +96,7 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
         fast = _fast_power(x, other, out=x)
         if fast is not None:
             return fast
-    if fast_path.again(name, (x, other), x) is not None:
+    if fast_path.elementwise(name, (x, other), x) is not None:
         return x
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
         return NotImplemented
@@ -316,7 +316,7 @@ def _run_in_numpy(
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
     missing(label, inputs)
     if method == "reduceat":
-        learn(inputs, always=True)
+        promote_call_site(inputs, always=True)
     options = {k: evaluated(v) for k, v in kwargs.items() if k != "out"}
     outs = kwargs.get("out")
     if outs:

@@ -13,7 +13,7 @@ from dcarray.recording.session import LOCK, session
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import Eager, Missing, commit, kind_of, learn, operand, shape_of
+from .operands import Eager, Missing, commit, kind_of, operand, promote_call_site, shape_of
 
 __all__ = ["argreduce"]
 
@@ -40,7 +40,7 @@ def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     if x._small is not None or not shape:
         return None
     if _faster_eagerly(x, shape, axis):
-        learn((x,), always=True)
+        promote_call_site((x,), always=True)
         return None
     axes = tuple(range(len(shape))) if axis is None else (axis,)
     with LOCK:

@@ -82,17 +82,17 @@ def binary(name: str, a: Any, b: Any) -> Any:
 
 
 def unary(name: str, a: Any) -> Any:
-    """An operation of one large array, the short way; None if `elementwise` has to find out about it."""
+    """An operation of one large array; None if the recorder has to."""
     store = a._store
     found = SIGNATURES.get((name, store.char))
     if found is None or store.permuted or not a._shape:
         return None
-    return known(name, found[0], a._shape, (a,), waits=not a._idle())
+    return record_known(name, found[0], a._shape, (a,), waits=not a._idle())
 
 
-def again(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
+def elementwise(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
     """An operation on large arrays of one shape and scalars, into one of them, another such array, or a new
-    one; None if `elementwise` has to find out about it."""
+    one; None if `recorder.elementwise` has to record it."""
     first = out if out is not None else next((x for x in inputs if isinstance(x, Handle)), None)
     if not isinstance(first, Handle) or first._small is not None or (out is not None and out._readonly):
         return None
@@ -155,8 +155,9 @@ def _array(rec: Recording, x: Any) -> Any:
     return (store.slot, x._index, None)
 
 
-def learn(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
-    """Remember what `elementwise` found out about an operation, if operands' kinds tell it."""
+def remember(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ...]) -> None:
+    """Cache the loop that `recorder.elementwise` found for an operation, if the operands' kinds determine
+    it."""
     if name[:8] == "logical_" and not all(isinstance(x, Handle) for x in inputs):
         return  # it depends on the value of a number
     if name == "power" and type(inputs[1]) not in (int, float):
@@ -198,7 +199,7 @@ def assign(target: Any, value: Any) -> bool:
     return True
 
 
-def known(
+def record_known(
     name: str,
     loop: str,
     shape: tuple[int, ...],

@@ -40,7 +40,7 @@ class Mask:
 
     def __init__(self, mask: Any) -> None:
         # a copy: the mask may be changed afterwards
-        found = fast_path.known("cast", "?->?", mask._shape, (mask,))
+        found = fast_path.record_known("cast", "?->?", mask._shape, (mask,))
         self.values = recorder.cast(mask, _BOOL) if found is None else found
         rec = getattr(self.values, "_store", None) and self.values._store.rec
         self._rec = ref(rec) if isinstance(rec, Recording) and not rec.done else None
@@ -132,7 +132,7 @@ def chosen(mask: Mask, x: Any, other: Any) -> Any:
     """``x`` with the scalar ``other``, which is of its dtype, where the mask is false."""
     char = x._store.char if x._small is None else ""
     found = (
-        fast_path.known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other))
+        fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other))
         if char
         else None
     )
@@ -239,7 +239,7 @@ def assign(x: Any, key: Any, value: Any) -> bool:
 def _into(x: Any, key: Any, value: Any) -> bool:
     char = x._store.char
     if isinstance(key, Handle) and isinstance(value, (Handle, np.generic)) and value.dtype == x.dtype:
-        found = fast_path.known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
+        found = fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
         if found is not None:
             return True
     return recorder.choose(x, key, value)

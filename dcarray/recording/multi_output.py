@@ -11,7 +11,7 @@ from dcarray.core.ufunc_loops import resolve
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import Eager, kind_of, learn, shape_of
+from .operands import Eager, kind_of, promote_call_site, shape_of
 
 __all__ = ["pair"]
 
@@ -38,7 +38,7 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         recorder.leave_small(shape, inputs, None, 1 if slow else policy.PASS)
     except Eager:
         if shape:
-            learn(inputs)
+            promote_call_site(inputs)
         return NotImplemented
     except (TypeError, ValueError):
         return NotImplemented

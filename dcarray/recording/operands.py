@@ -68,7 +68,7 @@ def run_eagerly(
     if lacking:
         missing(function.__name__, inputs)
     elif not forget:
-        learn(inputs, always)
+        promote_call_site(inputs, always)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out
     result = function(*(evaluated(x) for x in inputs), **kwargs)
@@ -110,11 +110,10 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     return found
 
 
-def learn(inputs: Iterable[Any], always: bool = False) -> None:
-    """Note that what the user asks for here is done by NumPy at once: it will be again, on operands of which
-    none is pending or larger, if they are not too large, or if NumPy does it ``always``
-    (`dcarray.tiering.call_sites`)."""
-    if eager_period.active():  # which says nothing of the place
+def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
+    """Promote the user's call site, where NumPy does a call at once: it does so again, on operands of which
+    none is pending or larger, if they are not too large, or if NumPy does it ``always``."""
+    if eager_period.active():  # which says nothing of the call site
         return
     values = list(inputs)
     large = [x for x in values if isinstance(x, Handle) and x._small is None]

@@ -33,9 +33,9 @@ from .operands import (
     commit,
     evaluated,
     kind_of,
-    learn,
     missing,
     operand,
+    promote_call_site,
     run_eagerly,
     shape_of,
     slight,
@@ -77,7 +77,7 @@ def elementwise(
     """
     name = ALIASES.get(name, name)
     usual = dtype is None and casting == "same_kind" and warned_as is None
-    if usual and (found := fast_path.again(name, inputs, out)) is not None:
+    if usual and (found := fast_path.elementwise(name, inputs, out)) is not None:
         return found
     cls = class_of(*inputs, out)
     with LOCK:
@@ -96,7 +96,7 @@ def elementwise(
             result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
             commit(rec, ("map", op, loop, shape, slot, index, *args), warned_as or LOOPS_OF.get(op))
             if whole:
-                fast_path.learn(name, inputs, loop, shape)
+                fast_path.remember(name, inputs, loop, shape)
             return out if out is not None else result if shape else result._evaluated()[()]
     # NumPy does it, or raises its own error.
     if name == "where":
@@ -233,7 +233,7 @@ def reduce(
                 raise Missing
             found = short_circuit.decided(name, x) if every and dtype is None and not keepdims else None
             if found is not None:
-                learn((x,), always=x._store.char == "?")  # of which NumPy reads the rest as fast
+                promote_call_site((x,), always=x._store.char == "?")  # of which NumPy reads the rest as fast
                 return found
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:

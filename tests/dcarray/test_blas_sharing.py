@@ -71,7 +71,9 @@ def test_the_product_is_that_of_one_thread_and_nothing_is_learned_of_it(
     made, learned = [], []
     enter = openblas.SingleThreaded.__enter__
     monkeypatch.setattr(openblas.SingleThreaded, "__enter__", lambda self: made.append(1) or enter(self))
-    monkeypatch.setattr("dcarray.recording.operands.learn", lambda inputs, always: learned.append(inputs))
+    monkeypatch.setattr(
+        "dcarray.recording.operands.promote_call_site", lambda inputs, always: learned.append(inputs)
+    )
     rng = np.random.default_rng(1)
     a, b = (rng.random(shape) for shape in SMALL)
     large = rng.random((2000, 300))

@@ -13,7 +13,7 @@ from dcarray.core.backend import is_distributed
 from dcarray.core.config import current
 from dcarray.core.handle import large
 from dcarray.core.strides import columns_first, contiguous, in_c_order, strides_of
-from dcarray.recording.operands import learn
+from dcarray.recording.operands import promote_call_site
 from dcarray.recording.recorder import empty
 
 from .registry import Unserved
@@ -112,7 +112,7 @@ def eager_arrays(*arrays: Any) -> list[Any] | None:
     """The plain arrays, if nothing is pending on any of them and eager calls may use them; else None."""
     if not current().eager_below or not all(x._idle() for x in arrays if type(x) is ndarray):
         return None
-    learn(arrays, always=True)
+    promote_call_site(arrays, always=True)
     return [plain(x) for x in arrays]
 
 

@@ -17,7 +17,7 @@ from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED, owner
 from dcarray.lowering.runtime.memory import POOLED
-from dcarray.recording.operands import learn
+from dcarray.recording.operands import promote_call_site
 from dcarray.recording.session import session
 from dcarray.tiering import eager_period
 
@@ -228,7 +228,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
     served = served_by_numpy(function)
     if served:
         # for larger ones memory is kept during the call
-        learn([x for _, x in way.given.values()], always=not tried and way.bytes < POOLED)
+        promote_call_site([x for _, x in way.given.values()], always=not tried and way.bytes < POOLED)
     if current().strict and not served:
         if tried:
             function(*plain, **named)  # NumPy raises the error of a bad call

@@ -11,8 +11,8 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.api.dispatch import DISPATCH
 from dcarray.core.processes import communicator
-from dcarray.recording.fast_path import again as short
-from dcarray.recording.operands import learn
+from dcarray.recording.fast_path import elementwise as short
+from dcarray.recording.operands import promote_call_site
 from dcarray.tiering import policy
 
 from . import fallback
@@ -72,7 +72,7 @@ def leave(arrays: Sequence[ndarray]) -> None:
     """
     little = all([x._idle() and policy.eager(math.prod(x._shape), policy.SEVERAL) for x in arrays])
     if communicator() is None and arrays and little:
-        learn(arrays, always=True)
+        promote_call_site(arrays, always=True)
         raise Sooner
 
 
@@ -131,7 +131,7 @@ def implements(
                     return fallback.call(known, args, kwargs)
                 little = _little(args, kwargs) if composed else None
                 if little is not None:
-                    learn(little)
+                    promote_call_site(little)
                     return fallback.direct(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
