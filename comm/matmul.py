@@ -61,8 +61,8 @@ def Matmul(
     MismatchError
         When ranks disagree on layouts or dtypes.
     """
-    first, second = _pieces("@", a, of_a, b, of_b, layout, comm)
-    return _put(matmul(first, second, layout), a, layout, out)
+    first, second = _operands("@", a, of_a, b, of_b, layout, comm)
+    return _stored(matmul(first, second, layout), a, layout, out)
 
 
 def Einsum(
@@ -81,11 +81,11 @@ def Einsum(
     `subscripts` is of the form ``"mk,kn->mn"``, with each letter at most once in each array.  Other
     parameters are those of `Matmul`.
     """
-    first, second = _pieces(subscripts, a, of_a, b, of_b, layout, comm)
-    return _put(einsum(subscripts, first, second, layout), a, layout, out)
+    first, second = _operands(subscripts, a, of_a, b, of_b, layout, comm)
+    return _stored(einsum(subscripts, first, second, layout), a, layout, out)
 
 
-def _pieces(
+def _operands(
     what: str, a: Any, of_a: Layout, b: Any, of_b: Layout, layout: Layout | None, comm: Ranks
 ) -> tuple[DistArray, DistArray]:
     group, found = ranks_of(comm), []
@@ -101,7 +101,7 @@ def _pieces(
     return found[0], found[1]
 
 
-def _put(found: DistArray, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
+def _stored(found: DistArray, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
     if out is None:
         out = new_like(kind, found.block.shape, found.dtype)
         writable_memory(out)[...] = found.block

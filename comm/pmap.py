@@ -25,11 +25,11 @@ from .cart import Ranks, ranks_of
 
 __all__ = ["pmap"]
 
-_SHARES = 2  # a request gets the remaining tiles divided by this times the number of ranks
-_SAYS = 1.0  # seconds between two lines about progress
+_SHARE_DIVISOR = 2  # a request gets the remaining tiles divided by this times the number of ranks
+_PROGRESS_INTERVAL = 1.0  # seconds between two lines about progress
 
 Progress = Callable[[int, int], None]
-Kinds = type[Exception] | tuple[type[Exception], ...]
+Exceptions = type[Exception] | tuple[type[Exception], ...]
 
 
 def pmap(
@@ -39,7 +39,7 @@ def pmap(
     *,
     schedule: str = "dynamic",
     root: int | None = None,
-    retry: Kinds = (),
+    retry: Exceptions = (),
     attempts: int = 3,
     progress: bool | Progress = False,
     comm: Ranks = None,
@@ -104,16 +104,16 @@ def pmap(
     if attempts < 1:
         raise ValueError(f"attempts={attempts}: a tile is run once at least")
     group.step(("pmap", len(held), schedule, root, attempts))
-    show = _shown if progress is True else progress or None
+    show = _print_progress if progress is True else progress or None
     work = _Work(group, function, held, retry, attempts, show if group.rank == 0 else None)
     alive = list(range(group.size))
     if schedule == "static" or group.size == 1:
         work.run(_part(len(held), group.rank, group.size))
     elif group.rank == 0:
-        alive = _Desk(work).serve()
+        alive = _Dispatcher(work).serve()
     else:
-        alive = _ask(work)
-    return _together(work, alive, root)
+        alive = _request_tiles(work)
+    return _combined_results(work, alive, root)
 
 
 def _cut(tiles: Iterable[Any], size: int | None) -> Sequence[Any]:
@@ -129,7 +129,7 @@ def _part(tiles: int, rank: int, ranks: int) -> deque[int]:
     return deque(range(tiles * rank // ranks, tiles * (rank + 1) // ranks))
 
 
-def _shown(done: int, tiles: int) -> None:
+def _print_progress(done: int, tiles: int) -> None:
     print(f"pmap: {done:,} of {tiles:,} tiles", file=sys.stderr, flush=True)
 
 
@@ -149,7 +149,7 @@ class _Work:
         comm: Communicator,
         function: Callable[[Any], Any],
         tiles: Sequence[Any],
-        retry: Kinds,
+        retry: Exceptions,
         attempts: int,
         show: Progress | None,
     ) -> None:
@@ -159,15 +159,15 @@ class _Work:
         self.failures: list[_Failure] = []
         self._error: Exception | None = None
         self.tries: Counter[int] = Counter()
-        self._said = time.monotonic()
+        self._last_report = time.monotonic()
 
     def run(self, mine: deque[int]) -> None:
         """Run tiles until none are left or one has failed."""
         while mine and not self.failures:
-            self.one(mine.popleft())
-            self.say(len(self.results))
+            self.run_tile(mine.popleft())
+            self.report_progress(len(self.results))
 
-    def one(self, tile: int) -> None:
+    def run_tile(self, tile: int) -> None:
         """Run a tile, repeatedly where `retry` allows it."""
         while tile not in self.results:
             self.tries[tile] += 1
@@ -198,15 +198,17 @@ class _Work:
                     return b"", []
             raise
 
-    def say(self, done: int) -> None:
+    def report_progress(self, done: int) -> None:
         """Report the progress of all ranks, at most once in a while."""
         if self._show is not None and (
-            self._show is not _shown or done == len(self.tiles) or time.monotonic() > self._said + _SAYS
+            self._show is not _print_progress
+            or done == len(self.tiles)
+            or time.monotonic() > self._last_report + _PROGRESS_INTERVAL
         ):
-            self._said = time.monotonic()
+            self._last_report = time.monotonic()
             self._show(done, len(self.tiles))
 
-    def raised(self, failure: _Failure) -> TileError:
+    def error_of(self, failure: _Failure) -> TileError:
         """The exception that all ranks raise for a failure."""
         tile = self.tiles[failure.tile]
         text = f"tile {failure.tile}, {tile!r:.200}, failed on rank {failure.rank}:\n{failure.text}"
@@ -217,7 +219,7 @@ class _Work:
 
 
 # ---- scheduling --------------------------------------------------------------------------------------
-def _ask(work: _Work) -> list[int]:
+def _request_tiles(work: _Work) -> list[int]:
     """Request tiles from rank 0 and run them until none are left; the ranks that are alive."""
     comm = work.comm
     done: list[int] = []
@@ -236,87 +238,89 @@ def _ask(work: _Work) -> list[int]:
         done = sorted(work.results.keys() - known)
 
 
-class _Desk:
+class _Dispatcher:
     """Rank 0, which hands out tiles and runs some itself."""
 
     def __init__(self, work: _Work) -> None:
         self._work, self._comm = work, work.comm
-        self._left = deque(range(len(work.tiles)))
+        self._remaining = deque(range(len(work.tiles)))
         self._alive = list(range(work.comm.size))
-        self._given: dict[int, list[int]] = {rank: [] for rank in self._alive}
+        self._assigned: dict[int, list[int]] = {rank: [] for rank in self._alive}
         self._done: dict[int, set[int]] = {rank: set() for rank in self._alive}
         self._idle: set[int] = set()
         self._lengths: dict[int, Array] = {}
-        self._asked: dict[int, Request] = {}
-        self._told: dict[int, list[Request]] = {rank: [] for rank in self._alive}
+        self._requests: dict[int, Request] = {}
+        self._replies: dict[int, list[Request]] = {rank: [] for rank in self._alive}
         self._failed = False
 
     def serve(self) -> list[int]:
         """Hand out all tiles, until all are done or one has failed; the ranks that are alive."""
         for rank in self._alive[1:]:
-            self._listen(rank)
+            self._expect_request(rank)
         while not (over := self._is_over()) or len(self._idle) < len(self._alive) - 1:
-            self._hear(wait=over or not self._left)
-            if self._left and not self._is_over():
-                self._work.one(self._left.popleft())
-                self._say()
+            self._answer_requests(wait=over or not self._remaining)
+            if self._remaining and not self._is_over():
+                self._work.run_tile(self._remaining.popleft())
+                self._report_progress()
         for rank in sorted(self._idle):
-            self._tell(rank, [], self._alive)
+            self._send_tiles(rank, [], self._alive)
         for rank in self._idle:
-            self._comm.waitall(self._told[rank])
+            self._comm.waitall(self._replies[rank])
         return self._alive
 
     def _is_over(self) -> bool:
-        undone = self._left or any(self._given.values())
+        undone = self._remaining or any(self._assigned.values())
         return self._failed or bool(self._work.failures) or not undone
 
-    def _say(self) -> None:
-        self._work.say(len(self._work.results) + sum(map(len, self._done.values())))
+    def _report_progress(self) -> None:
+        self._work.report_progress(len(self._work.results) + sum(map(len, self._done.values())))
 
-    def _listen(self, rank: int) -> None:
+    def _expect_request(self, rank: int) -> None:
         self._lengths[rank] = np.array(0)
-        self._asked[rank] = self._comm.irecv([self._lengths[rank]], rank, INTERNAL_TAG)
+        self._requests[rank] = self._comm.irecv([self._lengths[rank]], rank, INTERNAL_TAG)
 
-    def _hear(self, wait: bool) -> None:
+    def _answer_requests(self, wait: bool) -> None:
         """Answer the requests of other ranks."""
-        ranks = sorted(self._asked)
+        ranks = sorted(self._requests)
         if ranks:
-            for k in self._comm.ready([self._asked[rank] for rank in ranks], wait):
-                self._answer(ranks[k])
-        for rank in sorted(self._idle) if self._left and not self._is_over() else ():
-            share = len(self._left) // (_SHARES * len(self._alive)) or 1
-            self._given[rank] = [self._left.popleft() for _ in range(min(share, len(self._left)))]
-            if self._given[rank]:
+            for k in self._comm.ready([self._requests[rank] for rank in ranks], wait):
+                self._take_report(ranks[k])
+        for rank in sorted(self._idle) if self._remaining and not self._is_over() else ():
+            share = len(self._remaining) // (_SHARE_DIVISOR * len(self._alive)) or 1
+            self._assigned[rank] = [
+                self._remaining.popleft() for _ in range(min(share, len(self._remaining)))
+            ]
+            if self._assigned[rank]:
                 self._idle.remove(rank)
-                self._tell(rank, self._given[rank], [])
-                self._listen(rank)
+                self._send_tiles(rank, self._assigned[rank], [])
+                self._expect_request(rank)
 
-    def _answer(self, rank: int) -> None:
+    def _take_report(self, rank: int) -> None:
         """Take the results that a rank reports with its request; from now on it waits for tiles."""
-        request = self._asked.pop(rank)
+        request = self._requests.pop(rank)
         try:
-            self._comm.waitall([*self._told[rank], request])
+            self._comm.waitall([*self._replies[rank], request])
             done, failed = receive_object(self._comm, rank, self._lengths[rank])
         except LostRankError:
-            self._lose(rank)
+            self._requeue(rank)
             return
         self._done[rank].update(done)
-        self._given[rank] = []
+        self._assigned[rank] = []
         self._failed = self._failed or failed
         self._idle.add(rank)
-        self._say()
+        self._report_progress()
 
-    def _lose(self, rank: int) -> None:
+    def _requeue(self, rank: int) -> None:
         """Put the tiles of a lost rank back, those that it had done too."""
-        self._left.extendleft(sorted({*self._given.pop(rank), *self._done.pop(rank)}, reverse=True))
+        self._remaining.extendleft(sorted({*self._assigned.pop(rank), *self._done.pop(rank)}, reverse=True))
         self._alive.remove(rank)
 
-    def _tell(self, rank: int, tiles: list[int], alive: list[int]) -> None:
-        self._told[rank] = send_object(self._comm, rank, (tiles, alive))
+    def _send_tiles(self, rank: int, tiles: list[int], alive: list[int]) -> None:
+        self._replies[rank] = send_object(self._comm, rank, (tiles, alive))
 
 
 # ---- results -----------------------------------------------------------------------------------------
-def _together(work: _Work, alive: list[int], root: int | None) -> list[Any] | None:
+def _combined_results(work: _Work, alive: list[int], root: int | None) -> list[Any] | None:
     """The results of all ranks in the order of tiles; a failure is raised on all of them."""
     group = work.comm if len(alive) == work.comm.size else work.comm.sub(alive)
     if root is not None and root not in alive:
@@ -327,7 +331,7 @@ def _together(work: _Work, alive: list[int], root: int | None) -> list[Any] | No
     if failures:
         known = gather_objects(group, work.failures, pack(work.failures), None)
         assert known is not None
-        raise work.raised(min((one for some in known for one in some), key=lambda one: one.tile))
+        raise work.error_of(min((one for some in known for one in some), key=lambda one: one.tile))
     found = gather_objects(group, work.results, packed, None if root is None else alive.index(root))
     if found is None:
         return None

@@ -19,12 +19,12 @@ from dcarray.comm.transport.protocol import Array, Communicator, sendable
 
 from .cart import Cart, Ranks, ranks_of
 
-__all__ = ["BlockGather", "BlockScatter", "HaloExchange", "Over", "Redistribute", "usual_grid"]
+__all__ = ["BlockGather", "BlockScatter", "HaloExchange", "Over", "Redistribute", "default_grid"]
 
 Over = Layout | Cart | ProcessGrid | Sequence[int] | None
 
 
-def usual_grid(axes: int, ranks: int) -> ProcessGrid:
+def default_grid(axes: int, ranks: int) -> ProcessGrid:
     """The squarest grid of a number of axes: the default of `BlockScatter` and `BlockGather`."""
     return choose_grid((ranks,) * axes, ranks)
 
@@ -35,7 +35,7 @@ def _group(over: Over, comm: Ranks) -> Communicator:
 
 def _grid(over: Over, axes: int, ranks: int) -> ProcessGrid:
     if over is None:
-        return usual_grid(axes, ranks)
+        return default_grid(axes, ranks)
     if isinstance(over, Cart):
         return over.grid
     return over if isinstance(over, ProcessGrid) else ProcessGrid(over)  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -
     layout.grid.check(group.size)
     if group.rank != root:
         here = np.empty((0, *shape[1:]), dtype)
-    return _move(Layout.on_one(shape, group.size, root), layout, here, x, group)
+    return _redistributed(Layout.on_one(shape, group.size, root), layout, here, x, group)
 
 
 def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks = None) -> Any:
@@ -115,16 +115,16 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
     if isinstance(over, Layout):
         layout = over
     else:
-        layout = _found(here, _grid(over, here.ndim, group.size), group)
+        layout = _layout_of_blocks(here, _grid(over, here.ndim, group.size), group)
     layout.grid.check(group.size)
     layout.check(group.rank, here.shape)
     if root is None:
-        return _move(layout, Layout.copies(layout.shape, layout.grid), here, x, group)
-    whole = _move(layout, Layout.on_one(layout.shape, group.size, root), here, x, group)
+        return _redistributed(layout, Layout.copies(layout.shape, layout.grid), here, x, group)
+    whole = _redistributed(layout, Layout.on_one(layout.shape, group.size, root), here, x, group)
     return whole if group.rank == root else None
 
 
-def _found(here: Array, grid: ProcessGrid, group: Communicator) -> Layout:
+def _layout_of_blocks(here: Array, grid: ProcessGrid, group: Communicator) -> Layout:
     """The layout of an array of which each rank has a block, from the shapes of the blocks."""
     grid.check(group.size)
     if grid.ndim > here.ndim:
@@ -183,10 +183,10 @@ def Redistribute(x: Any, source: Layout, target: Layout, out: Any = None, comm: 
     source.check(group.rank, here.shape)
     if out is not None:
         target.check(group.rank, out.shape)
-    return _move(source, target, here, x, group, out)
+    return _redistributed(source, target, here, x, group, out)
 
 
-def _move(
+def _redistributed(
     source: Layout, target: Layout, here: Array, kind: Any, group: Communicator, out: Any = None
 ) -> Any:
     plan = redistribute(source, target, group.rank)

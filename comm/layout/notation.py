@@ -45,16 +45,16 @@ def write(layout: Layout | None, partial: Partial | None = None) -> str | None:
     """The text form of a layout; None (whole on every rank) stays None."""
     if layout is None:
         return None
-    words = [f"grid({', '.join(map(str, layout.grid.shape))})", *map(_spec, layout.axes)]
+    words = [f"grid({', '.join(map(str, layout.grid.shape))})", *map(_write_spec, layout.axes)]
     if any(map(any, layout.halo)):
         words.append(f"halo({', '.join(map(str, layout.halo))})")
     if partial is not None:
-        along = ", ".join(f"{axis}, {_spec(spec)}" for axis, spec in partial.along)
+        along = ", ".join(f"{axis}, {_write_spec(spec)}" for axis, spec in partial.along)
         words.append(f'partial("{partial.op}", {along})')
     return ", ".join(words)
 
 
-def _spec(spec: Spec) -> str:
+def _write_spec(spec: Spec) -> str:
     if isinstance(spec, Whole):
         return "whole"
     if isinstance(spec, Cyclic):
@@ -84,7 +84,7 @@ def read(text: str | None, shape: tuple[int, ...]) -> tuple[Layout | None, Parti
     specs: list[Spec] = []
     grid, halo, partial = None, None, None
     for node in ast.parse(f"({text},)", mode="eval").body.elts:  # type: ignore[attr-defined]
-        name, values = _word(node)
+        name, values = _parse_word(node)
         if name == "grid":
             grid = ProcessGrid(values)
         elif name in _SPECS:
@@ -100,17 +100,17 @@ def read(text: str | None, shape: tuple[int, ...]) -> tuple[Layout | None, Parti
     return Layout(shape, grid, specs, 0 if halo is None else halo), partial
 
 
-def _word(node: Any) -> tuple[str, list[Any]]:
+def _parse_word(node: Any) -> tuple[str, list[Any]]:
     if isinstance(node, ast.Name):
         return node.id, []
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         raise LayoutError(f"{ast.unparse(node)} says nothing of a layout")
-    return node.func.id, [_value(arg) for arg in node.args]
+    return node.func.id, [_parse_value(arg) for arg in node.args]
 
 
-def _value(node: Any) -> Any:
+def _parse_value(node: Any) -> Any:
     if isinstance(node, ast.Call):
-        name, values = _word(node)
+        name, values = _parse_word(node)
         return {**_SPECS, "cut": Cut}[name](*values)
     return ast.literal_eval(node)
 

@@ -51,11 +51,11 @@ def plan(
     rank: int,
     *,
     valid: Mapping[str, ValidHalos] | None = None,
-    above: int = 0,
+    replicate_limit: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
-    few: int = 0,
+    serial_limit: int = 0,
     preserved: Collection[str] = (),
 ) -> Program:
     """The program of one rank for a region.
@@ -73,7 +73,7 @@ def plan(
         The number of ranks, and the rank that the program is for.
     valid : mapping of str to Valid, optional
         The halos that are up to date, as `Program.valid` of an earlier run.
-    above : int
+    replicate_limit : int
         New arrays of at most this many elements are whole on every rank.
     library : mapping, optional
         The distributed forms of calls; by default `placement.library_calls.planners`.
@@ -82,7 +82,7 @@ def plan(
         and messages overlapped with work; None: neither is done.
     finite : collection of str, optional
         The scalar arguments that are known to be finite.
-    few : int, optional
+    serial_limit : int, optional
         Up to this many floating-point numbers are added or multiplied on every rank in the serial order, so
         that the result has the same bits, instead of in parts.
     preserved : collection of str, optional
@@ -99,8 +99,8 @@ def plan(
         its memory.
     """
     placed = place_region(
-        region, layouts, ranks, valid=valid, above=above, library=library, costs=costs, finite=finite,
-        few=few, preserved=preserved,
+        region, layouts, ranks, valid=valid, replicate_limit=replicate_limit, library=library, costs=costs,
+        finite=finite, serial_limit=serial_limit, preserved=preserved,
     )  # fmt: skip
     now = valid_after(placed.region, valid or {})
     kept = {name: now[there] for name, there in placed.after.items() if there in now}
@@ -116,11 +116,11 @@ def place_region(
     ranks: int,
     *,
     valid: Mapping[str, ValidHalos] | None = None,
-    above: int = 0,
+    replicate_limit: int = 0,
     library: Mapping[str, Planner] | None = None,
     costs: Costs | None = COSTS,
     finite: Collection[str] = (),
-    few: int = 0,
+    serial_limit: int = 0,
     preserved: Collection[str] = (),
 ) -> PlacedRegion:
     """The region with its communication, which all ranks plan alike; parameters and errors as of `plan`."""
@@ -128,7 +128,15 @@ def place_region(
         raise PlanError("a region whose sizes are not known cannot be planned for many ranks")
     if wrong := arrays_to_gather(region, layouts):
         raise PlanError("; ".join(wrong.values()))
-    placed = insert(region, layouts, ranks, above, planners() if library is None else library, costs, few)
+    placed = insert(
+        region,
+        layouts,
+        ranks,
+        replicate_limit,
+        planners() if library is None else library,
+        costs,
+        serial_limit,
+    )
     log = Log()
     found = placed.region
     for one in (still_valid(valid or {}), merge_reductions(finite), *PASSES):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["AnyOf", "Channel", "CollectiveCall", "MessageEnd", "Need", "RankState", "find_deadlock"]
+__all__ = ["AnyOf", "Blocker", "Channel", "CollectiveCall", "MessageEnd", "RankState", "find_deadlock"]
 
 Channel = tuple[object, int, int, int]  # name of the group, sender and receiver as ranks of the world, tag
 
@@ -67,7 +67,7 @@ class AnyOf:
         return " or ".join(map(str, self.ends))
 
 
-Need = MessageEnd | CollectiveCall | AnyOf
+Blocker = MessageEnd | CollectiveCall | AnyOf
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class RankState:
     waits_ended: int
     ended: bool
     where: str
-    needs: Sequence[Need]
+    needs: Sequence[Blocker]
     sent: Mapping[Channel, int]
     received: Mapping[Channel, int]
     collectives: Mapping[object, int]

@@ -19,7 +19,7 @@ from typing import Any
 from mpi4py import MPI
 
 from .call_location import Location, caller_text, location_text
-from .deadlock import Channel, Need, RankState, find_deadlock
+from .deadlock import Blocker, Channel, RankState, find_deadlock
 from .errors import CommError, DeadlockError, RankError
 from .exit_status import ExitWatcher
 from .pending_output import wait_until_read
@@ -46,7 +46,7 @@ class Polled:
         """Take what has arrived; raise an error that it tells of."""
         raise NotImplementedError
 
-    def needs(self) -> Sequence[Need]:
+    def needs(self) -> Sequence[Blocker]:
         """The operations of this rank of which it is not known yet whether the others perform them."""
         raise NotImplementedError
 
@@ -72,7 +72,7 @@ class Job:
         self.collectives: Counter[object] = Counter()
         self.last: Location | None = None  # the location of its last operation
         self._waits_ended = 0
-        self._needs: Callable[[], Sequence[Need]] | None = None
+        self._needs: Callable[[], Sequence[Blocker]] | None = None
         # The first failure on any rank: raised wherever this one waits from then on.
         self._failure: tuple[type[CommError], str] | None = None
         self._failed_since = 0.0
@@ -93,7 +93,7 @@ class Job:
         self._next_detection = 0.0
 
     # ---- waiting ---------------------------------------------------------------------------------
-    def wait(self, through: Callable[[], Any], needs: Callable[[], Sequence[Need]]) -> None:
+    def wait(self, through: Callable[[], Any], needs: Callable[[], Sequence[Blocker]]) -> None:
         """Wait until an operation is complete.
 
         Parameters

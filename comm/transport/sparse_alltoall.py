@@ -12,13 +12,8 @@ import numpy as np
 from .protocol import INTERNAL_TAG, Array, Communicator, nbytes
 
 __all__ = [
-    "allgather",
-    "ask_owners",
-    "exchange_counts",
-    "group_by_owner",
-    "sparse_alltoall",
-    "sparse_alltoallv",
-]
+    "allgather", "ask_owners", "exchange_counts", "group_by_owner", "sparse_alltoall", "sparse_alltoallv",
+]  # fmt: skip
 
 
 def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:

@@ -256,14 +256,14 @@ def _plan(
     ambiguous = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
     again = _needed_again(exact, region) if ambiguous else ()
     program = plan(
-        region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW, preserved=again
+        region, layouts, comm.size, comm.rank, valid=valid, finite=finite, serial_limit=FEW, preserved=again
     )
     made = LayoutPlan(program, layouts, ambiguous=ambiguous, culprits=culprits)
     if ambiguous:
-        made.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, few=FEW)
+        made.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, serial_limit=FEW)
         made.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
         made.plan_overwriting = partial(
-            plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, few=FEW
+            plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, serial_limit=FEW
         )
     return made
 

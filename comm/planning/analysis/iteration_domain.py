@@ -16,7 +16,7 @@ from dcarray.ir.nodes import Compute, Index, Load, Window
 from dcarray.ir.windows import loads
 
 __all__ = [
-    "canonical_without_halo", "domain_of", "follows_cyclic_axis", "halo_widths", "is_movable",
+    "canonical_without_halo", "covers", "domain_of", "follows_cyclic_axis", "halo_widths", "is_movable",
     "layout_from_domain", "layout_of_points", "max_widths", "preferred_domain",
 ]  # fmt: skip
 
@@ -217,6 +217,15 @@ def layout_from_domain(target: Window, domain: Layout, shape: Sequence[int]) -> 
 
 def canonical_without_halo(layout: Layout | None) -> Layout | None:
     return None if layout is None else canonical(Layout(layout.shape, layout.grid, layout.axes))
+
+
+def covers(window: Window, shape: Sequence[int]) -> bool:
+    """Whether a window covers all of an array of a shape, with its axes in any order."""
+    axes = [ix.axis for ix in window.index if ix.axis is not None]
+    return len(set(axes)) == len(axes) and all(
+        n == 1 if ix.axis is None else (ix.offset, ix.stride, window.shape[ix.axis]) == (0, 1, n)
+        for ix, n in zip(window.index, shape, strict=True)
+    )
 
 
 def is_movable(window: Window, layout: Layout) -> bool:

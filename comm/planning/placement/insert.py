@@ -17,6 +17,7 @@ from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.layout.notation import Partial, canonical
 from dcarray.comm.planning.analysis.iteration_domain import (
     canonical_without_halo,
+    covers,
     follows_cyclic_axis,
     halo_widths,
     is_movable,
@@ -57,13 +58,13 @@ def insert(
     region: Region,
     layouts: Mapping[str, Layout | None],
     ranks: int,
-    above: int,
+    replicate_limit: int,
     library: Mapping[str, Planner],
     costs: Costs | None = COSTS,
-    few: int = 0,
+    serial_limit: int = 0,
 ) -> PlacedRegion:
     """Place the statements of a region and insert their communication; see `planner.plan`."""
-    draft = _Inserter(region, layouts, ranks, above, library, few)
+    draft = _Inserter(region, layouts, ranks, replicate_limit, library, serial_limit)
     for stmt in flatten_nests(region.body):
         draft.place(stmt)
     return draft.finished(costs)
@@ -75,12 +76,17 @@ class _Inserter(RegionBuilder):
         region: Region,
         layouts: Mapping[str, Layout | None],
         ranks: int,
-        above: int,
+        replicate_limit: int,
         library: Mapping[str, Planner],
-        few: int,
+        serial_limit: int,
     ) -> None:
         super().__init__(region, layouts)
-        self.ranks, self.above, self.library, self.few = ranks, above, library, few
+        self.ranks, self.replicate_limit, self.library, self.serial_limit = (
+            ranks,
+            replicate_limit,
+            library,
+            serial_limit,
+        )
         self.destined = final_arrays(region)
 
     # ---- statements ------------------------------------------------------------------------------
@@ -126,13 +132,13 @@ class _Inserter(RegionBuilder):
         """Place a library call in its distributed form."""
         planner = self.library.get(stmt.op)
         one = all(math.prod(w.shape) == 1 and self.arrays[w.array].dtype.kind in "fc" for w in stmt.writes)
-        if planner is None or (one and all(math.prod(w.shape) <= self.few for w in stmt.reads)):
+        if planner is None or (one and all(math.prod(w.shape) <= self.serial_limit for w in stmt.reads)):
             self.place_replicated(stmt, None if planner else f"{stmt.op} has no distributed form")
             return
         reads = tuple(w if self.is_matrix(w) else self.copy_of_window(w, stmt.loc) for w in stmt.reads)
         results = tuple(
             w
-            if self.is_whole(w)
+            if covers(w, self.arrays[w.array].shape)
             else identity(self.new_array(w.array, self.arrays[w.array].dtype, w.shape, None))
             for w in stmt.writes
         )
@@ -190,19 +196,13 @@ class _Inserter(RegionBuilder):
         self.emit(replace(stmt, writes=(identity(part),)))
         self.emit(Call("comm.reduce", (identity(part),), (result,), (("op", "add"),), stmt.loc))
 
-    def is_whole(self, window: Window) -> bool:
-        """Whether a window covers all of its array, with its axes in any order."""
-        axes = [ix.axis for ix in window.index if ix.axis is not None]
-        return len(set(axes)) == len(axes) and all(
-            n == 1 if ix.axis is None else (ix.offset, ix.stride, window.shape[ix.axis]) == (0, 1, n)
-            for ix, n in zip(window.index, self.arrays[window.array].shape, strict=True)
-        )
-
     def is_matrix(self, window: Window) -> bool:
         """Whether a window covers all of its array, and no element is broadcast along a matrix axis."""
         axes = {ix.axis for ix in window.index}
         last = range(len(window.shape))[-2:]
-        return self.is_whole(window) and all(a in axes or window.shape[a] == 1 for a in last)
+        return covers(window, self.arrays[window.array].shape) and all(
+            a in axes or window.shape[a] == 1 for a in last
+        )
 
     def operand(self, window: Window) -> Operand:
         array = self.arrays[window.array]
@@ -276,7 +276,7 @@ class _Inserter(RegionBuilder):
             return
         self.undecided.discard(name)
         shape = self.arrays[name].shape
-        if math.prod(shape) <= self.above or not shape:
+        if math.prod(shape) <= self.replicate_limit or not shape:
             return
         domain = preferred_domain(stmt, self.layouts)
         if domain is not None:
@@ -293,7 +293,7 @@ class _Inserter(RegionBuilder):
         kept = kept_axes(stmt)
         zero = reduction_identity(op, array.dtype)
         rounded = op in ("add", "multiply") and array.dtype.kind in "fc"
-        if domain is None or (rounded and math.prod(target.shape) <= self.few):
+        if domain is None or (rounded and math.prod(target.shape) <= self.serial_limit):
             self.place_local_reduction(stmt, None)
             return
         along = tuple(
@@ -336,7 +336,7 @@ class _Inserter(RegionBuilder):
         array = self.arrays[target.array]
         if target.array in self.undecided:
             self.undecided.discard(target.array)
-            if domain is not None and math.prod(array.shape) > self.above:
+            if domain is not None and math.prod(array.shape) > self.replicate_limit:
                 self.layouts[target.array] = canonical(layout_from_domain(target, domain, array.shape))
         layout, found = self.layouts[target.array], None
         if layout is not None:
