@@ -67,8 +67,10 @@ def size_text(count: float) -> str:
     return f"{count:.0f} {unit}" if count >= 100 or unit == "B" else f"{count:.3g} {unit}"
 
 
-def shape_text(shape: Sequence[Any]) -> str:
-    """A shape as text, such as ``2000 x 2000``."""
+def shape_text(shape: Sequence[Any] | None) -> str:
+    """A shape as text, such as ``2000 x 2000``; empty for None."""
+    if shape is None:
+        return ""
     return " x ".join(map(str, shape)) if shape else "scalar"
 
 

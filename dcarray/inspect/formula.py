@@ -160,10 +160,10 @@ def statement_lines(stmt: Stmt, names: Names | None = None) -> list[str]:
     return lines
 
 
-def domain_of(stmt: Stmt) -> tuple[Any, ...]:
-    """The iteration domain of a statement; empty for those that have none."""
+def domain_of(stmt: Stmt) -> tuple[Any, ...] | None:
+    """The iteration domain of a statement; None for loops and branches."""
     if isinstance(stmt, Compute):
         return stmt.target.shape
     if isinstance(stmt, Nest | Rows | Bands):
         return domain_of(stmt.body[0])
-    return stmt.writes[0].shape if isinstance(stmt, Call) else ()
+    return stmt.writes[0].shape if isinstance(stmt, Call) else None

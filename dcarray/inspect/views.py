@@ -37,8 +37,8 @@ class KernelView:
         What runs it: a compiled kernel, a library, the interpreter, or, for a loop or branch around kernels,
         the plan's driver.  A check is a kernel that runs before the others and finds whether the inputs are
         so small that no floating-point exception can be raised.
-    shape : tuple
-        Its iteration domain.
+    shape : tuple or None
+        Its iteration domain; None for loops and branches.
     formula : tuple of str
         The statement in infix notation.
     where : str
@@ -53,7 +53,7 @@ class KernelView:
 
     number: str
     kind: str
-    shape: tuple[Any, ...]
+    shape: tuple[Any, ...] | None
     formula: tuple[str, ...]
     where: str
     traffic: Traffic
@@ -64,7 +64,7 @@ class KernelView:
     def title(self) -> str:
         """One line of figures."""
         cost = self.traffic
-        parts = [f"{self.kind} {self.number}", shape_text(self.shape)]
+        parts = [f"{self.kind} {self.number}", *filter(None, (shape_text(self.shape),))]
         parts.append(f"reads {size_text(cost.read)}, writes {size_text(cost.written)}")
         parts.append(f"{cost.operations:,} operations")
         if cost.bytes:
