@@ -183,14 +183,14 @@ def empty_sharded(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, 
     return store
 
 
-def element(head: Store, place: tuple[int, ...]) -> Any:
+def element(head: Store, index: tuple[int, ...]) -> Any:
     """One element of a distributed family, sent to all ranks."""
     held = head.shard
     layout, comm = held.layout, held.comm
-    owner = layout.owner(place)
+    owner = layout.owner(index)
     found: NDArray = np.empty((), head.dtype)
     if comm.rank == owner:
-        found[...] = held.block[layout.to_local(place)]
+        found[...] = held.block[layout.to_local(index)]
     with communicating():
         comm.bcast(found, owner)
     return found[()]

@@ -79,11 +79,11 @@ def part_of_complex(x: Handle, which: int) -> Any:
     return None if pairs is None else pairs[..., which]
 
 
-def element(store: Store, place: tuple[int, ...]) -> Any:
+def element(store: Store, index: tuple[int, ...]) -> Any:
     """One element of a view of a distributed family, sent to all ranks."""
     head = store.family
     strides = store.strides or c_strides(store.shape)
-    at = _offset(store) + sum(s * k for s, k in zip(strides, place, strict=True))
+    at = _offset(store) + sum(s * k for s, k in zip(strides, index, strict=True))
     factor = head.dtype.itemsize // store.dtype.itemsize
     there, inside = divmod(at, factor)
     where = tuple(int(k) for k in np.unravel_index(there, head.shape))

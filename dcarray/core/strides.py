@@ -132,14 +132,14 @@ def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ..
     strides = [_steps(x, len(shape)) for x in operands if isinstance(x, (Handle, np.ndarray))]
     inner: list[int] = []  # the axes so far, the innermost first, kept sorted
     for axis in reversed(range(len(shape))):
-        place = len(inner)
+        position = len(inner)
         for k in reversed(range(len(inner))):
             inside = _lies_inside(strides, axis, inner[k])
             if inside is False:
                 break
             if inside:
-                place = k
-        inner.insert(place, axis)
+                position = k
+        inner.insert(position, axis)
     order = tuple(reversed(inner))
     return None if order == tuple(range(len(shape))) else order
 
@@ -154,7 +154,7 @@ def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
         return None
     order: list[int] = []
     for axis in range(ndim):
-        place = len(order)
+        position = len(order)
         for k in reversed(range(len(order))):
             other = order[k]
             said = [
@@ -165,8 +165,8 @@ def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
             if said and not all(said):
                 break
             if said:
-                place = k
-        order.insert(place, axis)
+                position = k
+        order.insert(position, axis)
     return None if order == list(range(ndim)) else tuple(order)
 
 

@@ -136,10 +136,10 @@ def apply(index: Index, maps: list[tuple[int, int, int | None]]) -> Index:
 
 def transpose(shape: tuple[int, ...], index: Index, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Index]:
     """The window with its axes permuted: new axis ``k`` is old axis ``axes[k]``."""
-    place = {old: new for new, old in enumerate(axes)}
+    new_axis = {old: new for new, old in enumerate(axes)}
     return (
         tuple(shape[a] for a in axes),
-        tuple((o, s, None if a is None else place[a]) for o, s, a in index),
+        tuple((o, s, None if a is None else new_axis[a]) for o, s, a in index),
     )
 
 
@@ -230,5 +230,5 @@ def resized(shape: tuple[int, ...], index: Index, wanted: tuple[int, ...]) -> In
     new = [k for k, n in enumerate(wanted) if n != 1]
     if [shape[k] for k in old] != [wanted[k] for k in new]:
         return None
-    place = dict(zip(old, new, strict=True))
-    return tuple((o, s, place[a]) if a in place else (o, 0, None) for o, s, a in index)
+    new_axis = dict(zip(old, new, strict=True))
+    return tuple((o, s, new_axis[a]) if a in new_axis else (o, 0, None) for o, s, a in index)

@@ -360,7 +360,7 @@ def _run_op_by_op(
 def _block_sites(rec: Recording) -> None:
     """Block the call sites where NumPy has made at once what a region's kernels read: they might have made
     it, too."""
-    for site in rec.made:
+    for site in rec.eager_sites:
         call_sites.demote(site, block=True)
 
 

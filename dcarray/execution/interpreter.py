@@ -232,8 +232,8 @@ class OpByOp:
                 scan.accumulate(value, axes[0], DTYPES[result], out)
                 return
             if op in PLACES:
-                place: Any = getattr(np, op)
-                place(value, axes[0] if len(axes) == 1 else None, out, keepdims=keepdims)
+                reduction: Any = getattr(np, op)
+                reduction(value, axes[0] if len(axes) == 1 else None, out, keepdims=keepdims)
                 return
             ufunc: Any = OPS[op].reference
             ufunc.reduce(value, axes, DTYPES[result], out, keepdims)

@@ -122,11 +122,11 @@ def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
         if not a.flags.c_contiguous:
             found[k] = a.copy()
             continue
-        place = address_of(a), a.nbytes
-        if place not in known:
-            known[place] = empty((a.nbytes,), DTYPES["B"], MAPPED)
-            known[place].view(a.dtype).reshape(a.shape)[...] = a
-        found[k] = known[place].view(a.dtype).reshape(a.shape)
+        memory = address_of(a), a.nbytes
+        if memory not in known:
+            known[memory] = empty((a.nbytes,), DTYPES["B"], MAPPED)
+            known[memory].view(a.dtype).reshape(a.shape)[...] = a
+        found[k] = known[memory].view(a.dtype).reshape(a.shape)
     return found
 
 
@@ -157,8 +157,8 @@ def _blamed(
     try:
         again = arrays | _copies({k: a for k, a in arrays.items() if k not in template.inputs})
         for k, where in plan.kept:
-            place = where(*plan_entry.symbols)
-            again[k][place] = saved[k][place]
+            part = where(*plan_entry.symbols)
+            again[k][part] = saved[k][part]
         run = OpByOp(rec, steps_of(rec, plan_entry), witness, again)
         run.run()
     except Exception:  # the results are there; only the culprit is unknown

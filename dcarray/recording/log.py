@@ -73,8 +73,8 @@ class Recording:
         Whether it changes memory that existed before.
     composed : int
         Its length after the last entry of a new array made in parts, which is not taken for a loop's write.
-    made : list of (code, int)
-        The places where NumPy has made at once what it reads or writes; see `dcarray.tiering.call_sites`.
+    eager_sites : list of (code, int)
+        The call sites where NumPy eagerly made arrays that it uses; see `dcarray.tiering.call_sites`.
     leftover : (Replay, Exception) or None
         After a run: the statements that could not run, and the error of the first.
     failure : Exception or None
@@ -100,10 +100,10 @@ class Recording:
     """
 
     __slots__ = (
-        "__weakref__", "arena", "composed", "done", "due", "entry_limit", "failure", "guard", "held_elements",
-        "history", "iteration_ends", "kinds", "latest_mask", "leftover", "log", "made", "news", "one_off",
-        "program", "selections", "session", "sites", "slots", "state", "unstored", "urgent", "views",
-        "watched", "writes",
+        "__weakref__", "arena", "composed", "done", "due", "eager_sites", "entry_limit", "failure", "guard",
+        "held_elements", "history", "iteration_ends", "kinds", "latest_mask", "leftover", "log", "news",
+        "one_off", "program", "selections", "session", "sites", "slots", "state", "unstored", "urgent",
+        "views", "watched", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
@@ -120,7 +120,7 @@ class Recording:
         self.entry_limit = ENTRIES
         self.urgent = False
         self.composed = 0
-        self.made: list[tuple[Any, int]] = []
+        self.eager_sites: list[tuple[Any, int]] = []
         self.leftover: Any = None
         self.program: Any = None
         self.failure: Exception | None = None
@@ -188,7 +188,7 @@ class Recording:
         first = slot if head is None else head.slot
         if store.eager_site is not None:
             call_sites.demote(store.eager_site)
-            self.made.append(store.eager_site)
+            self.eager_sites.append(store.eager_site)
             store.eager_site = None
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))
@@ -232,14 +232,15 @@ class Recording:
         """Log a statement that the user's ``frame`` called; ``warned_as``: as in `sites`."""
         log = self.log
         log.append(entry)
-        code, place = frame.f_code, frame.f_lasti
-        if len(log) > self.entry_limit or (self.iteration_ends and self.iteration_ends.get(place) is code):
+        code, instruction = frame.f_code, frame.f_lasti
+        ends = self.iteration_ends
+        if len(log) > self.entry_limit or (ends and ends.get(instruction) is code):
             self.due = True
         state = captured()
         if state is not self.state:
             self.state = state
             self.watched |= watched(state)
-        self.sites.append((code, place, state, warned_as))
+        self.sites.append((code, instruction, state, warned_as))
 
     def wanted(self) -> bool:
         """Whether its effects are visible: it writes existing memory, or a result is alive."""

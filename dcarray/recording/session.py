@@ -37,7 +37,7 @@ HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
 # Bytes that more arrays than so many may have together, as those that a library makes in each iteration of a
 # loop: call by call, they would not exist at the same time.
 HELD_ARRAYS, HELD_TOGETHER = 3, 4 << 20
-HELD_AT_ONCE = 1 << 20  # and bytes where a library works at once, and so needs memory besides
+HELD_BEFORE_EAGER = 1 << 20  # bytes before eager work of a library, which needs memory itself
 MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
 
@@ -86,8 +86,8 @@ class Session:
         """Before eager work of a library: run the recording if it keeps memory alive that eager code would
         have freed."""
         rec = self.rec
-        if rec.held_elements * 16 > HELD_AT_ONCE:
-            self._release(rec, 0, HELD_AT_ONCE)
+        if rec.held_elements * 16 > HELD_BEFORE_EAGER:
+            self._release(rec, 0, HELD_BEFORE_EAGER)
 
     def _comes_round(self, rec: Recording) -> bool:
         """Whether a recording ends at the last statement.
@@ -96,31 +96,31 @@ class Session:
         that a loop records the same region again and again.  A loop whose windows move is cut in each
         iteration.
         """
-        code, place = rec.sites[-1][:2]
-        if rec.iteration_ends.get(place) is code:
+        code, instruction = rec.sites[-1][:2]
+        if rec.iteration_ends.get(instruction) is code:
             return True
         if len(rec.log) <= ENTRIES:
             return False
-        alone = communicator() is None
-        if not alone and len(rec.log) <= ENTRIES_TOGETHER:
+        one_rank = communicator() is None
+        if not one_rank and len(rec.log) <= ENTRIES_TOGETHER:
             rec.entry_limit, rec.due = ENTRIES_TOGETHER, False
             return False
-        if not rec.wanted() and alone:  # ranks may differ in what is alive
+        if not rec.wanted() and one_rank:  # ranks may differ in what is alive
             self._end(rec)
             return False
         writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new" and len(rec.log) != rec.composed
-        again = (code, place) == self._cut
+        same_site = (code, instruction) == self._cut
         ends = writes
-        if not again and (writes or (alone and not rec.writes)):
+        if not same_site and (writes or (one_rank and not rec.writes)):
             if (writes or rec.entry_limit == ENTRIES) and all(site[:2] != self._cut for site in rec.sites):
                 self._cut = None  # this is another loop
             rec.entry_limit = MAX_ENTRIES  # one check is enough where nothing is written
             ends = writes or (self._cut is None and iterations.outermost(rec))
-        if not (again or (ends and self._cut is None) or len(rec.log) > MAX_ENTRIES):
+        if not (same_site or (ends and self._cut is None) or len(rec.log) > MAX_ENTRIES):
             return False
-        self._cut = (code, place) if again or ends else None
+        self._cut = (code, instruction) if same_site or ends else None
         if writes and iterations.moving(rec):
-            self.iteration_ends[place] = code
+            self.iteration_ends[instruction] = code
             rec.one_off = True
         return True
 
@@ -178,7 +178,7 @@ class Session:
     def flush_sparing(self, rec: Recording, store: Store) -> None:
         """Run a recording for a result taken from ``store``, which is not stored if that saves work."""
         with LOCK:
-            # several ranks need not find out at the same time that nobody wants it any more
+            # several ranks may find out at different times that it is dead
             left_out = leave_out(rec, store) if rec is self.rec and communicator() is None else None
             if left_out is not None:
                 rec.unstored = store.slot
@@ -215,8 +215,8 @@ class Session:
     def _end(self, rec: Recording) -> None:
         self.rec = Recording(self)
         if self._unaligned:  # it ends where recordings used to, so that the next is like them
-            code, place = self._cut or (None, 0)
-            self.rec.iteration_ends, self.rec.one_off, self._unaligned = {place: code}, True, False
+            code, instruction = self._cut or (None, 0)
+            self.rec.iteration_ends, self.rec.one_off, self._unaligned = {instruction: code}, True, False
         self.buffer_error = None
         rec.done = True
         self._arenas.append((rec.arena, rec.views))
