@@ -50,7 +50,7 @@ def build(log: Sequence[Entry], live: Collection[int], scalars: Sequence[str]) -
     log
         The entries; a statement's ``loc`` is the number of its entry, not counting declarations.
     live
-        The ``new`` slots that somebody can still read afterwards; the others are temporaries.
+        The ``new`` slots that are live after the region; the others are temporaries.
     scalars
         The dtype character of each scalar.
 
@@ -213,7 +213,7 @@ def _start(op: str, dtype: np.dtype[Any]) -> Any:
 
 
 def extreme(op: str, dtype: np.dtype[Any]) -> Any:
-    """What every value of the dtype absorbs: the start of a maximum or minimum over a non-empty axis."""
+    """Return the identity of a maximum or minimum over a non-empty axis: the least or greatest value."""
     low = op in ("maximum", "fmax")
     if dtype.kind == "f":
         if op in ("fmax", "fmin"):

@@ -146,7 +146,7 @@ def _always(e: Any, bounds: Bounds | None) -> bool:
     if _always_free(smallest(e, bounds)):
         return True
     e = simplify(e)
-    # a variable inside of a Max or a floor is only seen when these are gone
+    # variables inside Max or floor are eliminated after these
     return bool(bounds) and type(e) is not int and bool(_by_atom(e, lambda x: _always(x, bounds)))
 
 
@@ -361,7 +361,7 @@ class Guards:
         near = [p for p in self._positive if not names.isdisjoint(_names(p))]
         if any(_always(e - p, bounds) for p in near):
             return True
-        # what is not found to follow is recorded once more: that costs less than to look at all pairs
+        # a relation that follows unnoticed is recorded twice: that costs less than all pairs
         return len(self._positive) <= PAIRED_FACTS and any(
             _always(e - p - q, bounds) for i, p in enumerate(near) for q in self._positive if q is not near[i]
         )

@@ -25,7 +25,7 @@ class Kind(Enum):
 
 
 class Step(NamedTuple):
-    """One node of an expression: ``args`` are the steps it uses, ``last`` those nobody uses later."""
+    """One node of an expression: ``args`` are the steps it uses, ``last`` those with no later use."""
 
     kind: Kind
     data: Any

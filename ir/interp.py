@@ -2,7 +2,7 @@
 
 This is the oracle for passes and targets, and what runs a region that is not compiled.  So it takes
 care to cost no more than the same NumPy calls written by hand: views are slices, the last operation of
-a statement writes straight into its target, operands that nobody needs any more are overwritten, and
+a statement writes straight into its target, dead operands are overwritten, and
 temporaries go away after their last use.
 """
 
@@ -94,7 +94,7 @@ class Interpreter:
         self.whole = {array.name: identity(array) for array in region.arrays}
         self.based = {array.base for array in region.arrays} - {None}
         self.dying = _last_uses(region)
-        # By the expression or, since a window's hash is dear, the identity of the window.  The region
+        # By the expression or, since a window's hash is slow, the identity of the window.  The region
         # keeps its windows alive, so identities stay unique.
         self.programs: dict[Expr, tuple[Step, ...]] = {}
         self.geometries: dict[int, Geometry] = {}

@@ -239,7 +239,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What is compiled as one.  ``guards`` are the sympy relations over the symbols that hold whenever
+    """The unit of compilation.  ``guards`` are the sympy relations over the symbols that hold whenever
     the region runs, because the caller checks them."""
 
     symbols: tuple[Symbol, ...]

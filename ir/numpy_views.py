@@ -10,7 +10,7 @@ NDArray = np.ndarray[Any, np.dtype[Any]]
 
 
 class Geometry(NamedTuple):
-    """How to make the view of one window of an array, all in ints.
+    """The recipe for the view of one window of an array, all in ints.
 
     The view has one axis per axis of the domain, of one element where the window's index does not use
     it.  ``shape`` is the domain's, ``empty`` says that it has no points.
@@ -80,7 +80,7 @@ def view(array: NDArray, how: Geometry) -> NDArray:
 
 
 def _diagonal(sliced: NDArray, axes: tuple[int, ...], rank: int) -> NDArray:
-    """Of a sliced array, in which several axes move with one axis of the domain."""
+    """The view of a sliced array in which several axes move with one axis of the domain."""
     shape, strides = [1] * rank, [0] * rank
     for axis, size, stride in zip(axes, sliced.shape, sliced.strides, strict=True):
         shape[axis] = size

@@ -81,8 +81,7 @@ def _fits(name: str) -> Callable[..., Any]:
     return one
 
 
-# The exponents for which NumPy's loop, and that only where one exponent is for all of its elements, may do
-# something else than call a library.
+# The exponents for which NumPy's loop may not call a library, if one exponent is for all of its elements.
 _SHORT = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
@@ -169,10 +168,10 @@ OPS: dict[str, Op] = _table()
 # Operations of which a ufunc of another name has the loops, those over floating-point and complex numbers.
 LOOPS_OF = {"array_power": "power"}
 
-# Where the first extremum lies, NaN being one: recorded like folds, and made of two (``build``).
+# The position of the first extremum, NaN being one: recorded like reductions, built from two (``build``).
 PLACES = {"argmax": "maximum", "argmin": "minimum"}
 
-# Scans, by the operation that they fold with: recorded like folds whose result keeps its axis.
+# Scans, by the operation that they accumulate: recorded like reductions whose result keeps its axis.
 SCANS = {f"accumulate.{name}": name for name, op in OPS.items() if op.combine}
 
 
@@ -239,15 +238,15 @@ CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
     # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
-    # reads[0] is written to writes[0], which lies otherwise
+    # reads[0] is written to writes[0], which has another layout
     "comm.redistribute": CallOp("comm.redistribute", _copy),
     # the halo of reads[0] is filled, `widths` wide along each axis, with `corners` or without
     "comm.halo": CallOp("comm.halo", _copy),
-    # Each rank computes the next statement so many elements beyond its own.
+    # Each rank computes the next statement so many elements beyond its block.
     "comm.beyond": CallOp("comm.beyond", _copy),
     # reads[0] is written to writes[0], which lies likewise, halo and all but for a `hole` that need not be
     "comm.frame": CallOp("comm.frame", _copy),
-    # the ranks' parts of the elements of reads[0] are folded into those of writes[0]
+    # the ranks' partial results in reads[0] are reduced into writes[0]
     "comm.reduce": CallOp("comm.reduce", _copy),
 }
 

@@ -25,7 +25,7 @@ _RECORD, _VALUE, _MORE, _RUN = 3500.0, 60000.0, 20000.0, 16000.0
 # What a kernel takes more where it keeps what it overwrites: in all, and times the bytes of that, which goes
 # to memory that was not used before.
 _KEEP, _COPY = 5500.0, 5.0
-# Times these bytes, where what is given is looked at instead (`ir.magnitudes`): in a cache, and in memory.
+# Times these bytes, where inputs are range-checked instead (`value_ranges`): in a cache, and in memory.
 _LOOK, _AFAR = 2.0, 1.0
 _DEEP, _MEMORY = 1 << 24, 2.2  # bytes that caches hardly hold; how many times as long each of so many takes
 _NEAR = 1 << 17  # bytes: smaller temporary arrays are in the near cache when the next one takes their memory

@@ -176,7 +176,7 @@ def _between(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window |
 
 
 # ---- memory -----------------------------------------------------------------------------------------
-# The last answer: passes and the verifier ask about one region many times.
+# The last result: passes and the verifier ask for one region many times.
 _known: tuple[Region | None, dict[str, str]] = (None, {})
 
 

@@ -38,7 +38,7 @@ def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] 
     """Whether the statements may overwrite elements that they read before; ``before`` is already
     overwritten."""
     made = list(before)
-    old: list[Window] = []  # what has been read as it was
+    old: list[Window] = []  # reads of initial elements
     for stmt in flattened(body):
         written = [w for w in writes(stmt) if w.array == whole.array]
         seen = _unmade(upward_exposed_reads((stmt,), whole), made)

@@ -64,7 +64,7 @@ class SkewAnalysis:
         self._uses: list[tuple[_Use, ...]] = []
         self._numbers: dict[Window, int] = {}
         self._windows: list[Window] = []
-        # statements of a loop come again and again
+        # statements of an unrolled loop are equal
         self._spans: dict[tuple[tuple[_Use, ...], tuple[_Use, ...]], tuple[int, int] | Reason | None] = {}
 
     def add(self, part: Part) -> Reason | None:

@@ -141,7 +141,7 @@ class _Tally:
 
     def plain(self, computes: tuple[Compute, ...], sizes: Sizes, times: int) -> None:
         """Count the statements of one kernel."""
-        made: set[Window] = set()  # by the computes before: still in registers
+        made: set[Window] = set()  # by statements before: still in registers
         reads = []
         for c in computes:
             domain = math.prod(_int(d, sizes) for d in c.target.shape) * times

@@ -135,7 +135,7 @@ def ending_before_overwrites(
     before = {root[w.array] for stmt in region.body[:end] for w in writes(stmt)}
     uses = [touched(stmt) for stmt in region.body[:end]]
     copies = [one.copy for one in undo if one.copy in saves and root[one.array] not in before]
-    copies = [name for name in copies if sum(name in used for used in uses) == 1]  # nobody else uses it
+    copies = [name for name in copies if sum(name in used for used in uses) == 1]  # no other uses
     if not copies:
         return region, tuple(undo), None
     gone = [saves[name] for name in copies]
@@ -276,10 +276,10 @@ def _window(array: Array, region: Region) -> Window:
     alone = array.base is None and not any(other.base == array.name for other in region.arrays)
     if not (simple and alone and all(covers(first, w) is True for w in written)):
         return identity(array)
-    # its axes as they run along the array, wherever those of loops were
+    # its axes in the order of the array's
     shape = tuple(first.shape[axis] for axis in axes)
     found = Window(first.array, shape, tuple(_along(ix, axes) for ix in first.index))
-    # a loop whose conditions leave turns out may go past the array in these
+    # iterations that a condition excludes may be outside of the array
     return found if covers(identity(array), found) is True else identity(array)
 
 

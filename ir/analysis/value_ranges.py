@@ -36,8 +36,10 @@ from dcarray.ir.nodes import (
 from dcarray.ir.ops import const
 from dcarray.ir.windows import covers, identity, walk
 
-_BOUNDS = tuple([2.0**k for k in (512, 256, 128, 64, 32)])  # of the inputs, tried one after the other
-_NODES = 100_000  # of expressions that are looked at, for all of these; loops of more are given up
+_BOUNDS = tuple(
+    [2.0**k for k in (512, 256, 128, 64, 32)]
+)  # of the inputs, in the order in which they are tried
+_NODES = 100_000  # the most that are evaluated for one bound; longer loops are given up
 _SLACK, _TINY = (
     1 + 2.0**-22,
     2.0**-125,
@@ -51,7 +53,7 @@ _PARTS = frozenset(
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}) | frozenset(
     {"logical_and", "logical_or", "logical_xor", "logical_not"}
 )
-# Comparisons of which the first operand is at least the second where they hold, and where they do not.
+# Comparisons that bound the first operand by the second from below if they hold, and if they do not.
 _ABOVE = {"greater": True, "greater_equal": True, "less": False, "less_equal": False}
 
 

@@ -37,7 +37,7 @@ from .match import far_apart, fills, serve
 #: library call, or somewhere in a loop or a branch.
 Kind = Literal["load", "gather", "fold", "call", "inside"]
 
-#: Accesses of arrays that live on are followed only so far: a bound on planning time.
+#: The most accesses of live arrays that are followed: a bound on planning time.
 _LOOK_AHEAD = 16
 
 
@@ -125,7 +125,7 @@ def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
     if isinstance(stmt, Call):
         return [(window, "call") for window in stmt.reads]
     if isinstance(stmt, Nest | Rows | Bands):
-        # what is written in the nest itself is not only what came before it
+        # writes in the nest itself may come after the read
         own = {window.array for window in writes_of(stmt)}
         uses = [use for part in stmt.body for use in reads_of(part)]
         return [(w, "inside" if w.array in own else kind) for w, kind in uses]

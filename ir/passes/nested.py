@@ -70,11 +70,11 @@ def _body(
     if not body:
         return body, region
     before = as_region(body, region, loop)
-    own_log = Log()  # what is refused here is said by the passes on the whole region
-    after = run(before, own_log)
+    inner_log = Log()  # refusals are noted by the passes on the whole region
+    after = run(before, inner_log)
     if after is before:
         return body, region
-    for note in own_log.notes:
+    for note in inner_log.notes:
         if note.kind == "done":
             log.done(note.pass_name, note.text, note.loc)
     left = {array.name: array for array in after.arrays}  # temporaries may have got axes

@@ -148,8 +148,8 @@ def _apply(
 
 
 def _fixpoint(passes: tuple[Pass, ...], region: Region, log: Log, changed: Observer | None = None) -> Region:
-    """Run the passes in turn until none of them finds anything to do."""
-    idle = 0  # how many passes in a row had nothing to do
+    """Run the passes, one after the other and again, until none of them changes the region."""
+    idle = 0  # number of passes in a row that changed nothing
     for _ in range(MAX_ROUNDS):
         for one in passes:
             log.forget(one.name)

@@ -62,7 +62,7 @@ class Plan:
         allocated before anything is written.
     kept : tuple of pairs of str
         The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
-        (`ir.keep`).  Whoever added the copies says so.
+        (`ir.analysis.undo_copies`).  Whoever added the copies says so.
     look : dcarray.lowering.program.input_range_check.Planned or None
         What finds whether the inputs are so small that nothing but underflow can be raised.
     spared : tuple of str

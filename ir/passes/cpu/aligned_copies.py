@@ -46,14 +46,15 @@ from .time_tiling import CacheLimits
 
 #: Bytes of a vector register and of a cache line.
 LINE = 64
-#: Rows that are a multiple of so many lines apart compete for few places in the cache, and what is loaded for
-#: what was stored just before, some rows further, since processors compare but the last bits of addresses.
+#: Rows that are a multiple of so many cache lines apart share few sets of the cache, and loads seem to alias
+#: recent stores to other rows, since processors compare only the last bits of addresses (4K aliasing).
 CROWDED = 4
 #: Fewer iterations do not make up for the copies, nor do fewer points in all of them.
 MIN_ITERATIONS, MIN_POINTS = 24, 1 << 19
 #: Rows of fewer lines have little to align.
 MIN_ROW = 2
-#: What takes no longer than to load operands.  A division, or a function, does: memory waits for it anyhow.
+#: Operations that take no longer than their loads.  Divisions and functions take longer: alignment gains
+#: nothing.
 QUICK = frozenset(
     {
         "add", "subtract", "multiply", "square", "negative", "positive", "absolute", "maximum", "minimum",

@@ -35,11 +35,11 @@ from dcarray.ir.ops import const_value
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
 
-#: Iterations of a block.
+#: Iterations in a block.
 BLOCK = 64
-#: With fewer iterations, rows or columns there is no matrix to speak of.
+#: Matrices with fewer iterations, rows or columns are too small.
 MIN_EXTENT = 32
-#: With fewer products in all, a loop is done before the library is called.
+#: A loop with fewer products in all takes less time than library calls.
 MIN_WORK = 1 << 22
 _DTYPES = "fdFD"
 
@@ -53,8 +53,8 @@ class _Product:
     matrix: Window
     summed: int  # the domain's axes
     kept: int
-    pace: int  # by which the matrix's window moves on with each iteration
-    grows: int  # by which the kept extent does
+    pace: int  # step of the matrix's window per iteration
+    grows: int  # growth of the kept extent per iteration
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _batchable(stmt: Compute, vector: Window, matrix: Window, kept: int, var: st
     if moves != 1 or type(grows) is not int or along + grows < 0 or var in dims.free_symbols(summed):
         return None
     if dims.free_symbols(stmt.target.shape[kept]) - {var}:
-        return None  # how large the products of a block get is not known
+        return None  # the size of a block's products is unknown
     return _Product(stmt, vector, matrix, 1 - kept, kept, along, grows)
 
 

@@ -16,9 +16,9 @@ from dcarray.ir.nodes import Apply, Array, Compute, Const, Dim, Expr, Index, Loa
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
 
-#: Iterations of a block.
+#: Iterations in a block.
 BLOCK = 128
-#: With fewer elements to add up in all, a loop is done before other threads are awake.
+#: A loop with fewer terms in all takes less time than waking other threads.
 MIN_WORK = 1 << 20
 _DTYPES = "fdFD"
 

@@ -36,9 +36,8 @@ def cpu_pipeline(limits: CacheLimits) -> Pipeline:
     return made.with_pass(aligned_copies(limits), after="scalar_replacement")
 
 
-#: For a machine of which nothing is known.
+#: The pipeline for an unknown machine.
 CPU = cpu_pipeline(CacheLimits())
 
-#: What makes a region smaller before it is known which rank computes what of it: passes that leave one
-#: statement for one array.
+#: Passes that run before statements are placed on ranks: they keep one statement for one array.
 DISTRIBUTED = Pipeline(PORTABLE.early, (SIMPLIFY, COLLAPSE, COPIES, DEAD, SHARED_MATVEC, FUSE))

@@ -41,14 +41,14 @@ from dcarray.ir.passes.exprs import dtype_of
 
 from .extrema import folded
 
-#: Terms of one part of a sum; a power of two.
+#: Terms of one partial sum; a power of two.
 PART = 512
-#: In loops of fewer iterations sums are short.
+#: Fewer iterations have short sums only.
 ITERATIONS = 16
-# The dtypes of values of which the order does not matter, or no more than in sums.
+# Dtypes whose reductions may be reordered, exactly or as sums may be.
 _DTYPES = {"add": "fdFD", "maximum": "bhilqBHILQ", "minimum": "bhilqBHILQ"}
 
-#: Statements, and the arrays of sums that are new in them.
+#: Statements, and the new arrays of their sums.
 _Made = tuple[tuple[Stmt, ...], tuple[Array, ...]]
 
 

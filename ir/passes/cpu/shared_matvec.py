@@ -17,14 +17,14 @@ from dcarray.ir.nodes import Call, Compute, Dim, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
 
-#: Elements of a matrix: smaller ones are in a cache, where the library is faster.
+#: Smaller matrices, in elements, stay in a cache, where the library is faster.
 MIN_ELEMENTS = 1 << 16
 #: Shorter rows or columns are not worth a loop of their own.
 MIN_EXTENT = 8
-#: Elements of a matrix that is worth to be read beside another, and its rows and columns, at least.
+#: The fewest elements, and rows and columns, of matrices that are read side by side.
 MIN_BESIDE, MIN_LONG = 1 << 22, 256
 _DTYPES = "fd"
-#: Terms of a product that is written out, and the shortest rows and fewest elements of its result.
+#: The most terms of a product that is written out, and the shortest rows and fewest elements of its result.
 MAX_TERMS = 4
 MIN_ROW = 64
 MIN_RESULT = 1 << 14

@@ -33,9 +33,9 @@ from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import statement_at
 
-#: Iterations of which the sums are begun at once.
+#: Iterations in a block, whose sums share partial sums.
 ITERATIONS = 4
-#: Fewer iterations, fewer terms in the middle one, or shorter rows of sums are not worth it.
+#: The fewest iterations, terms in the middle iteration, and sums in a row.
 MIN_ITERATIONS, MIN_TERMS, MIN_ROW = 16, 16, 16
 _DTYPES = "fdFD"
 
@@ -45,9 +45,9 @@ class _Sum:
     """A sum of which ``ITERATIONS`` iterations have all but their first, or last, few terms in common."""
 
     stmt: Compute
-    axis: int  # of the terms
+    axis: int  # the reduced axis
     grows: bool  # at the end; otherwise they get fewer at the beginning
-    room: tuple[Dim, ...]  # of its results, at most
+    room: tuple[Dim, ...]  # upper bounds of the extents of its results
 
     def extent(self, var: str, iteration: Dim) -> Dim:
         """The number of terms in an iteration."""

@@ -16,9 +16,9 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Facts
 from dcarray.ir.renaming import rename
 
-#: With less memory, in bytes, they stay in a cache.
+#: Smaller arrays, in bytes, stay in a cache.
 MIN_BYTES = 32 << 20
-#: With fewer alike there is no chain of steps.
+#: Fewer equal arrays are no chain of steps.
 MANY = 4
 
 

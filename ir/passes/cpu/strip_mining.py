@@ -26,24 +26,23 @@ from .time_tiling import CacheLimits
 NEAR = 16 << 10
 #: Bytes of a cache line.
 LINE = 64
-#: Strips are at least so high, if their axis is the innermost: some vectors, one behind the other.
+#: The least height of strips along the innermost axis: some vectors.
 LEAST = 32
-#: And so high where memory runs along them: what comes next is on its way before it is asked for.
+#: The least height where memory is contiguous along the strip: enough for the hardware prefetcher.
 RUN = 512
-#: And at least so high where each iteration folds rows that other iterations have folded: they are near by
-#: then.
+#: The least height where each iteration reduces rows that other iterations have reduced: they are cached.
 FOLDED = 96
 #: Heights are multiples of this.
 VECTOR = 8
-#: So many strips are made, if they are high enough: more than cores.
+#: The wanted number of strips, more than cores, if they are high enough.
 MANY = 8
-#: A loop with fewer points is done before other threads are awake.
+#: A loop with fewer points takes less time than waking other threads.
 MIN_POINTS = 1 << 14
-#: Points of a statement that every strip may do for itself.
+#: The most points of a statement that every strip may repeat.
 AGAIN = 64
 
 Part = Compute | Nest
-#: Makes a region that has other statements in one place.
+#: Makes a region with other statements in one body.
 Put = Callable[[tuple[Stmt, ...]], Region]
 
 

@@ -26,7 +26,7 @@ class CacheLimits:
     Attributes
     ----------
     last : int
-        Bytes of the last cache: what fits into it stays there anyhow.
+        Bytes of the last cache: what fits into it needs no tiles.
     near, far : int
         Bytes that the bands of one thread may fill, and, where rows are so long that only few statements can
         share those, of the last cache.
@@ -60,8 +60,8 @@ class CacheLimits:
 
 
 _MOST = 1 << 16  # rows of a band
-_BANDS = 4  # of a tile at least, or tiles of whole bands differ in what there is to do
-_SEVERAL = 2  # rows in the first cache that are worth the loops over so few
+_BANDS = 4  # the fewest in a tile, so that tiles of whole bands have about equal work
+_SEVERAL = 2  # the fewest rows of a band in the first cache
 _FEW = 5  # statements of a chain that move less than half of what they could
 
 

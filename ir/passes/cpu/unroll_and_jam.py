@@ -25,11 +25,11 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import numbered, rename, statement_at
 
-#: Rows that are computed at once.
+#: Rows that are jammed.
 ROWS = 4
-#: Fewer rows, and fewer columns in the middle one, are not worth it.
+#: The fewest rows, and columns in the middle row.
 MIN_ROWS, MIN_COLUMNS = 16, 16
-#: Statements in an iteration: more hold more than there are registers.
+#: The most statements in an iteration: more need more values than there are registers.
 PARTS = 3
 
 

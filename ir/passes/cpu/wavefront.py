@@ -21,14 +21,13 @@ from dcarray.ir.passes.portable.copies import COPIES
 from dcarray.ir.passes.portable.fuse import FUSE
 from dcarray.ir.renaming import statement_at
 
-#: Rows that are computed at once: as many divisions as a processor has under way.
+#: Rows that are jammed: as many as a processor overlaps divisions.
 ROWS = 4
-#: Columns that a row is at most behind the one before it because it must be, and those that it is further
-#: behind so that what it needs is there when its turn comes.
+#: The largest skew, in columns, that dependences may need, and the columns added to it to hide latency.
 MOST, SLACK = 2, 2
-#: Fewer columns than this times those that a row is behind do not pay for the corners.
+#: Rows have at least so many times the skew in columns, which pays for the corners.
 LONG = 4
-#: Statements in an iteration: more hold more than there are registers.
+#: The most statements in an iteration: more need more values than there are registers.
 PARTS = 3
 
 

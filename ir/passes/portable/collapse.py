@@ -48,7 +48,7 @@ def _collapse_compute(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, 
     if stmt.combine is None or unused_axes(target):
         init = stmt.init if stmt.init is None else windows.remap(stmt.init, amap, shape)
         return replace(stmt, target=target, body=body, init=init)
-    # nothing is folded any more: the one value meets the start
+    # no reduction is left: the one value is combined with the initial one
     dtype = dtype_of(body)
     init = Load(target, dtype) if stmt.init is None else windows.remap(stmt.init, amap, shape)
     return replace(

@@ -19,7 +19,7 @@ from dcarray.ir.passes.match import serve, unused_axes
 
 from .contract import can_contract
 
-#: A fused expression stays below these, so that a kernel compiles fast and has registers enough.
+#: Upper bounds of fused expressions, so that a kernel compiles fast and has registers enough.
 MAX_NODES = 400
 MAX_LOADS = 64
 #: An operation of at least this cost (see ``ops.OPS``) is never computed twice.
@@ -33,7 +33,7 @@ MAX_SCALAR = 40.0
 MAX_INNER = 8.0
 MAX_OUTER = 1.0
 
-#: A producer that was refused so often in one sweep is left alone: a bound on planning time.
+#: The most refusals of a producer in one sweep: a bound on planning time.
 _PATIENCE = 8
 
 
@@ -225,8 +225,8 @@ def _producers(block: Block, pos: int) -> list[int]:
 
 def _sweep(block: Block, log: Log) -> bool:
     changed = False
-    # First what is read once, consumer by consumer from the first on: each expression is then whole
-    # when its own reader comes, and what it costs to repeat it is known in the second sweep.
+    # First producers with one reader, from the first consumer on: each expression is then complete when its
+    # own reader is reached, and the second sweep knows the cost of repeating it.
     refusals = [0] * len(block.stmts)
     for pos, stmt in enumerate(block.stmts):
         open_ = isinstance(stmt, Compute)

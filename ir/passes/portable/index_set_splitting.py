@@ -26,13 +26,13 @@ from .fuse import MAX_LOADS, MAX_NODES
 
 #: Domains with fewer points are not worth more kernels.
 MIN_POINTS = 1 << 13
-#: The largest piece has at least this share of the points: the others are rims.
+#: The largest piece has at least one in so many points: the others are rims.
 PART = 2
-#: A statement is cut into so many pieces at most, which are three for each of three axes,
+#: The most pieces of a statement (three for each of three axes), and the most nodes of all their expressions.
 MAX_PIECES = 27
-#: whose expressions together have so many nodes, all of which are compiled.
 MAX_WRITTEN = 3000
-#: An update in place takes a copy of its result: that is worth it for so many arrays that are not made.
+#: An in-place update needs a copy of its result, which is worth it for at least so many arrays that are
+#: saved.
 IN_PLACE = 2
 
 Parts = list[tuple[int, Compute]]  # the statements that make an array, each with the position it comes from
@@ -194,7 +194,7 @@ class _Sweep:
         self.region, self.log, self.hints = region, log, SizeHints(region)
         self.block = Block(region.body, Facts(region))
         names = dict.fromkeys(stmt.target.array for stmt in region.body if isinstance(stmt, Compute))
-        #: the parts, as they are by now, of the arrays that are made so
+        #: the current parts of the arrays that are made in parts
         self.made: dict[str, Parts] = {
             name: [] for name in names if can_read_through(self.block, name) is None
         }

@@ -39,9 +39,9 @@ from dcarray.ir.nodes import (
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of, size_bound
 
-#: The terms of a fold that is written out, and the nodes they make at most.
+#: The most terms of a reduction that is written out, and the most nodes of them.
 MAX_TERMS, MAX_NODES = 64, 400
-#: Elements that temporaries may have when each iteration has its own.
+#: The most elements of expanded temporaries.
 MAX_ELEMENTS = 1 << 22
 
 

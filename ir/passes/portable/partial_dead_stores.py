@@ -16,7 +16,7 @@ from dcarray.ir.windows import Box, box, compose, remap
 
 #: Domains with fewer points are not worth more kernels.
 MIN_POINTS = 1 << 16
-#: At most one point in so many may be in the border.
+#: At most one in so many points may be in the border.
 PART = 4
 #: The number of later statements that are tried.
 _LOOK_AHEAD = 16

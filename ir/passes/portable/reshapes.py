@@ -18,7 +18,7 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
 from dcarray.ir.renaming import numbered
 
-#: For each axis of an array, or of a domain, the extents of the axes that it is taken apart into.
+#: For each axis of an array, or of a domain, the extents of the axes that it is split into.
 _Parts = dict[int, tuple[Dim, ...]]
 
 
@@ -222,7 +222,7 @@ def _visit(block: Block, geometries: _Geometries, log: Log) -> bool:
             families.setdefault(facts.roots[name], {})[name] = None
     changed = False
     for root, names in families.items():
-        # where memory that is given begins in that of another array is not known
+        # the offset of given memory in that of another array is unknown
         if len(names) > 1 and facts.arrays[root].role in ("temp", "out"):
             members = [facts.arrays[name] for name in names]
             if all(a.strides is None and a.dtype == members[0].dtype for a in members):

@@ -15,15 +15,15 @@ from dcarray.ir.windows import disjoint_rows
 
 from .siblings import common_position, merge_statements
 
-#: With fewer rows there are too few for many cores.
+#: Fewer rows are too few for many cores.
 MIN_ROWS = 16
-#: Shorter rows are done faster all at once, longer ones do not stay in the cache.
+#: Shorter rows run faster as whole statements, longer ones do not stay in the cache.
 MIN_POINTS, MAX_POINTS = 64, 1 << 18
 MAX_PARTS = 16
-#: Where rows are folded: the points of all from which on they are in no cache; and those of a row, of which
-#: several stay in the second-level cache with what they are folded into.
+#: For reductions over rows: the fewest points in all, which no cache holds, and the most points of a row, of
+#: which several stay in the second-level cache with the partial results.
 MIN_FOLDED, MAX_FOLDED = 1 << 21, 1 << 16
-#: Folds whose partial results are folded once more.
+#: Reductions whose partial results can be combined.
 _PARTLY = frozenset({"add", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or"})
 #: The number of earlier statements that are tried.
 _TRIES = 4

@@ -43,7 +43,7 @@ def element(loop: Loop, region: Region) -> Window | None:
             continue
         if not _inside(target, arrays[target.array]):
             continue
-        # by these names the variables of other iterations are told from those of the loops around
+        # this suffix keeps the variables of inner loops apart from those of enclosing loops
         found = accesses((loop,), {}, " inside", {}, {root[target.array]}, root)
         others = [one for one in found if not _is(one.window, target)]
         if others and all(one.window.array == target.array for one in found):

@@ -17,11 +17,11 @@ from dcarray.ir.passes.exprs import size_bound
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
 from dcarray.ir.passes.match import unused_axes
 
-#: A nest holds no more: each statement needs registers, each array a stream of memory accesses.
+#: Upper bounds of a nest: each statement needs registers, each array a stream of memory accesses.
 MAX_PARTS = 8
 MAX_ARRAYS = 16
 MAX_NODES = 600
-#: How many earlier statements over the same domain are tried.
+#: The number of earlier statements over the same domain that are tried.
 _TRIES = 8
 
 
