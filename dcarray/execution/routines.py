@@ -55,7 +55,7 @@ class Compiled(PlanSlot[Any]):
 
     def _make(self, options: config.Options) -> None:
         from dcarray.lowering.cpu.llvm.thread_pool.linked import linked
-        from dcarray.lowering.program import parcel
+        from dcarray.lowering.program import loaded_plan
         from dcarray.plans import client
         from dcarray.plans.requests import Compilation
 
@@ -65,19 +65,19 @@ class Compiled(PlanSlot[Any]):
             parts = _elsewhere(request) if options.jit == "background" else None
             return linked(*(parts or _here(request)))
 
-        with suppress(parcel.Unfit, client.Refused, MemoryError):  # NumPy goes on serving
+        with suppress(loaded_plan.NotPortable, client.Refused, MemoryError):  # NumPy goes on serving
             self.make(compiled)
 
 
 def _here(request: Compilation) -> tuple[Any, ...]:
     """The code from this process."""
     from dcarray.lowering.errors import Unsupported
-    from dcarray.lowering.program.parcel import Unfit
+    from dcarray.lowering.program.loaded_plan import NotPortable
 
     try:
         return request.code()
     except Unsupported as error:
-        raise Unfit(str(error)) from error
+        raise NotPortable(str(error)) from error
 
 
 def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:

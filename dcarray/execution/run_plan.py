@@ -94,7 +94,8 @@ def execute(
     if plan.needs_arrays:
         every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
     mask, aside = rec.watched, plan.aside
-    if plan.look is not None and not mask & MINDFUL and plan.look(given, plan_entry.symbols, options.threads):
+    check = plan.range_check
+    if check is not None and not mask & MINDFUL and check(given, plan_entry.symbols, options.threads):
         mask, aside = 0, ()
     kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *aside))})
     doubt = plan_entry.template.doubt & mask if plan.stops else 0

@@ -225,7 +225,7 @@ def view_request(
         prefix, _, of = ("", "", array.base) if array.base is not None else array.name.partition("_")
         if of in names and array.name not in names:
             names[array.name] = f"{prefix}_{names[of]}" if prefix else names[of]
-    checks = () if plan.look is None else _kernels(plan.look.plan, lines, names)
+    checks = () if plan.range_check is None else _kernels(plan.range_check.plan, lines, names)
     checks = tuple([replace(one, kind="check") for one in checks])
     kernels = (*checks, *_kernels(replace(plan, region=final), lines, names))
     return RegionView(region, final, tuple(stages), refused, kernels, lines, names, None, step, remark)

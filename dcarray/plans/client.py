@@ -55,12 +55,12 @@ class Remote:
         Untraceable
             If there is nothing to plan.
         """
-        _, parcel, counts, reasons, texts = self._reply(request)
+        _, plan, counts, reasons, texts = self._reply(request)
         for text in texts:
             if text not in _warned:
                 _warned.add(text)
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
-        return parcel, counts, reasons
+        return plan, counts, reasons
 
     def code(self, request: Compilation) -> tuple[Any, ...]:
         """The arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.

@@ -15,21 +15,21 @@ import numpy as np
 from .requests import Compilation, Request
 
 if TYPE_CHECKING:
-    from dcarray.lowering.program.parcel import Parcel
+    from dcarray.lowering.program.loaded_plan import LoadedPlan
     from dcarray.lowering.runtime.disk import DiskCache
 
 __all__ = ["find", "keep", "left"]
 
 
-def find(request: Request) -> Parcel | None:
+def find(request: Request) -> LoadedPlan | None:
     """The stored plan of a request, or None."""
     plan = left(request)
     if plan is None:
         return None
-    from dcarray.lowering.program import parcel
+    from dcarray.lowering.program import loaded_plan
 
     try:
-        return parcel.opened(plan)
+        return loaded_plan.deserialised(plan)
     except Exception:  # a damaged file only costs the time to plan again
         return None
 
@@ -49,7 +49,7 @@ def left(request: Request | Compilation) -> bytes | None:
 
 
 def keep(request: Request | Compilation, plan: bytes) -> None:
-    """Store a serialised plan (`lowering.program.packing.packed`), or other code, for later processes."""
+    """Store a serialised plan (`lowering.program.serialise`), or other code, for later processes."""
     from dcarray.lowering.cpu import host
 
     folder = _folder(request)

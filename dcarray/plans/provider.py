@@ -11,18 +11,18 @@ from . import disk_store, requests
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
-    from dcarray.lowering.program.parcel import Parcel
+    from dcarray.lowering.program.loaded_plan import LoadedPlan
 
     from .background import Background
 
 
-def found(request: requests.Request) -> Parcel | None:
+def found(request: requests.Request) -> LoadedPlan | None:
     """The plan that another process has stored, or None."""
     plan = disk_store.find(request)
     return None if plan is None else _counted(plan, 0, 0, plan.kernels)
 
 
-def obtained(request: requests.Request, options: Options, background: Background) -> Parcel:
+def obtained(request: requests.Request, options: Options, background: Background) -> LoadedPlan:
     """Obtain a plan; statements that do not compile are left to the interpreter.
 
     Parameters
@@ -48,20 +48,20 @@ def obtained(request: requests.Request, options: Options, background: Background
         with suppress(worker_process.NoServer), background.aside():
             made, counts, reasons = client.REMOTE.plan(request)
     if made is not None:
-        from dcarray.lowering.program import parcel
+        from dcarray.lowering.program import loaded_plan
 
-        with suppress(parcel.Unfit):
-            plan = parcel.opened(made)
+        with suppress(loaded_plan.NotPortable):
+            plan = loaded_plan.deserialised(made)
             for reason in reasons:
                 _uncompiled(reason, None)
             return _counted(plan, *counts)
-    from dcarray.lowering.program import packing
+    from dcarray.lowering.program import serialise
 
     local = requests.make(request, _uncompiled, options.debug)
-    return _counted(packing.local(local.plan, local.relations, local.told), *local[3:])
+    return _counted(serialise.in_process(local.plan, local.relations, local.told), *local[3:])
 
 
-def _counted(plan: Parcel, compiled: int, hits: int, disk_hits: int) -> Parcel:
+def _counted(plan: LoadedPlan, compiled: int, hits: int, disk_hits: int) -> LoadedPlan:
     counters.compiles += compiled
     counters.cache_hits += hits
     counters.disk_hits += disk_hits

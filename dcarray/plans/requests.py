@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dcarray.ir.passes import Log as Notes
     from dcarray.ir.passes.pipeline import Observer
     from dcarray.lowering.program.executable import Plan
-    from dcarray.lowering.program.input_range_check import Planned as Look
+    from dcarray.lowering.program.input_range_check import PlannedCheck
     from dcarray.lowering.target import Target
 
 
@@ -232,7 +232,7 @@ def make(
     from dcarray.ir.analysis import effects, undo_copies, value_ranges
     from dcarray.lowering.plan import compile_region
     from dcarray.lowering.program import code_cache
-    from dcarray.lowering.program import input_range_check as looks
+    from dcarray.lowering.program import input_range_check as range_checks
     from dcarray.lowering.program.verify import verify
     from dcarray.lowering.target import get
 
@@ -253,18 +253,18 @@ def make(
     with guards if hints else nullcontext():
         optimised = target.pipeline(request.threads).run(region, log, debug, on_change)
         final, kept, aside = undo_copies.caller_copies(optimised, kept)
-        stop, look, spared = None, None, (*several, *aside)
+        stop, range_check, spared = None, None, (*several, *aside)
         if vain:
             final, kept, stop = undo_copies.ending_before_overwrites(final, kept)
         elif not spared:
             final, kept, stop = undo_copies.computing_aside(final, kept)
-        least = looks.WORTH if vain else looks.FEWEST
+        least = range_checks.MIN_COPIED if vain else range_checks.MIN_COPIED_BESIDE
         if (
             not spared
             and stop is None
             and value_ranges.worth_checking(drawn, [one.array for one in kept], least, hints)
             and (left := undo_copies.without_copies(final, kept, beside=True)) is not final
-            and (look := _look(drawn, left, target, request.cache_dir))
+            and (range_check := _range_check(drawn, left, target, request.cache_dir))
         ):
             spared = tuple([one.array for one in kept])
             final, kept = left, ()
@@ -282,13 +282,13 @@ def make(
         if debug:
             verify(plan.program)
         plan = replace(plan, kept=tuple([(k.array, k.slices) for k in kept]))
-        plan = replace(plan, look=look, spared=spared, stops=stop is not None)
+        plan = replace(plan, range_check=range_check, spared=spared, stops=stop is not None)
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
     return Planned(plan, guards.recorded, told, *found)
 
 
-def _look(region: Region, final: Region, target: Target, cache_dir: str | None) -> Look | None:
+def _range_check(region: Region, final: Region, target: Target, cache_dir: str | None) -> PlannedCheck | None:
     """The input range check of a region: whether its inputs are too small to raise floating-point exceptions;
     None if none can tell."""
     from dcarray.ir.analysis import value_ranges
@@ -308,4 +308,4 @@ def _look(region: Region, final: Region, target: Target, cache_dir: str | None) 
         return None
     given = [array.name for array in region.arrays if array.role != "temp"]
     plain = tuple([value_ranges.is_scalar(array) for array in arrays])
-    return input_range_check.Planned(plan, tuple([given.index(name) for name in names]), plain, *limits)
+    return input_range_check.PlannedCheck(plan, tuple([given.index(name) for name in names]), plain, *limits)

@@ -72,13 +72,13 @@ def serve() -> None:
 
 
 def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
-    """The reply to a request: ``("plan", parcel, counts, reasons, warnings)``, ``("code", parts)``,
+    """The reply to a request: ``("plan", plan, counts, reasons, warnings)``, ``("code", parts)``,
     ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
 
     ``counts`` are the numbers of kernels compiled, found in memory and found on disk, ``reasons`` why
     statements are left to the interpreter.
     """
-    from dcarray.lowering.program.packing import packed
+    from dcarray.lowering.program.serialise import serialised
 
     reasons: list[str] = []
     try:
@@ -87,13 +87,13 @@ def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             made = requests.make(request, lambda reason, _: reasons.append(reason))
-            parcel = packed(made.plan, made.relations, made.told)
+            plan = serialised(made.plan, made.relations, made.told)
     except Untraceable as error:
         return "untraceable", error.reason, error.line
     except Exception as error:
         return "wrong", type(error).__name__, str(error)
     texts = [str(w.message) for w in caught if w.category is RuntimeWarning]
-    return "plan", parcel, (made.compiled, made.hits, made.disk_hits), reasons, texts
+    return "plan", plan, (made.compiled, made.hits, made.disk_hits), reasons, texts
 
 
 def keep(request: requests.Request | requests.Compilation, reply: tuple[Any, ...]) -> None:

@@ -22,7 +22,7 @@ from .slot import PlanSlot, PlanState
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
-    from dcarray.lowering.program.parcel import Parcel
+    from dcarray.lowering.program.loaded_plan import LoadedPlan
 
     from .requests import Request
 
@@ -34,11 +34,11 @@ class ExecutablePlan:
     """A plan that is loaded, with the facts that every run of it needs."""
 
     __slots__ = (
-        "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "look", "needs_arrays",
-        "request", "run", "stops",
+        "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "needs_arrays",
+        "range_check", "request", "run", "stops",
     )  # fmt: skip
 
-    def __init__(self, plan: Parcel, request: Request) -> None:
+    def __init__(self, plan: LoadedPlan, request: Request) -> None:
         self.request = request  # which it was made for
         self.run = plan.run
         self.kernels = plan.kernels
@@ -48,9 +48,9 @@ class ExecutablePlan:
         self.keeps = tuple(int(name[1:]) for name in plan.overwritten) if self.needs_arrays else ()
         # the slots of which a run keeps what it overwrites, and where that is
         self.kept = tuple([(int(name[1:]), where) for name, where in plan.kept])
-        # what looks whether anything can be raised, the slots of which it is to be kept for a run if it can,
-        # or if nobody looks, and whether a run stops before it overwrites anything
-        self.look = plan.look
+        # the check whether anything can be raised, the slots to be copied if it can or if there is none, and
+        # whether a run stops before it overwrites anything
+        self.range_check = plan.range_check
         self.aside = tuple([int(name[1:]) for name in plan.spared])
         self.stops = plan.stops
         self.guard = plan.guard

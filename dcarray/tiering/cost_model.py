@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.ops import BOUNDED
-from dcarray.lowering.program.input_range_check import FEWEST
+from dcarray.lowering.program.input_range_check import MIN_COPIED_BESIDE
 
 from . import op_costs
 from .blas_sharing import read_once
@@ -190,7 +190,9 @@ def estimate(
     if held > _FAR or not _is_sequence(statements):
         running *= _PUSHED
     lost = sum(items[k] * math.prod(declared[k][2]) for k in saved)
-    looked = lost >= FEWEST and all(entry[0] == "map" and entry[1] in BOUNDED for entry in statements)
+    looked = lost >= MIN_COPIED_BESIDE and all(
+        entry[0] == "map" and entry[1] in BOUNDED for entry in statements
+    )
     again = _COPY if not looked else _LOOK if lost < _DEEP else _AFAR
     fused = _BYTE * _distance(held) * (held + again * lost) + compiled
     margin = _MARGIN

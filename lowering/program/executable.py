@@ -11,7 +11,7 @@ from dcarray.ir.analysis.idempotence import idempotent
 from dcarray.ir.nodes import Call, Compute, Region, Stmt
 
 from . import nodes
-from .input_range_check import Planned
+from .input_range_check import PlannedCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class Plan:
     kept : tuple of pairs of str
         The arrays of which a run keeps what it overwrites, in the last of ``arrays``, and where that is
         (`ir.analysis.undo_copies`).  Whoever added the copies says so.
-    look : dcarray.lowering.program.input_range_check.Planned or None
+    range_check : dcarray.lowering.program.input_range_check.PlannedCheck or None
         What finds whether the inputs are so small that nothing but underflow can be raised.
     spared : tuple of str
         The arrays of which a run keeps nothing though it overwrites what it has read: for that reason, or,
-        if there is no ``look``, since they are one memory in several geometries.
+        if there is no ``range_check``, since they are one memory in several geometries.
     stops : bool
         Whether a run ends before it overwrites anything if it has raised flags that are minded.
     single : bool
@@ -84,7 +84,7 @@ class Plan:
     things: Mapping[str, Any]
     run: Callable[..., int]
     kept: tuple[tuple[str, str], ...] = ()
-    look: Planned | None = None
+    range_check: PlannedCheck | None = None
     spared: tuple[str, ...] = ()
     stops: bool = False
     single: bool = False

@@ -1,7 +1,7 @@
-"""A look at what a run is given: is it so small that nothing can raise a floating-point exception?
+"""The input range check of a plan: are its inputs so small that nothing can raise a floating-point exception?
 
-Then nothing of what the run overwrites need be kept (`dcarray.ir.analysis.value_ranges`).  The look has
-kernels of its own, which read all that is given once.
+Then a run need not keep what it overwrites (`dcarray.ir.analysis.value_ranges`).  The check has kernels of
+its own, which read all inputs once.
 """
 
 from __future__ import annotations
@@ -16,68 +16,73 @@ from dcarray.lowering.runtime.memory import address_of
 if TYPE_CHECKING:
     from .executable import Plan
 
-__all__ = ["FEWEST", "WORTH", "Look", "Planned", "within"]
+__all__ = ["MIN_COPIED", "MIN_COPIED_BESIDE", "InputRangeCheck", "PlannedCheck", "within"]
 
-WORTH = 1 << 18
-"""Bytes of copies from which on it is worth to look at the inputs first,"""
-FEWEST = 1 << 20
-"""and of those that kernels make beside what overwrites."""
+MIN_COPIED = 1 << 18
+"""Bytes of undo copies from which on a check of the inputs pays,"""
+MIN_COPIED_BESIDE = 1 << 20
+"""and of those that a kernel makes beside its other work."""
 
 _F64 = np.dtype(np.float64)
 
 
-class Planned(NamedTuple):
-    """What a look is made of.
+class PlannedCheck(NamedTuple):
+    """An input range check as the process that plans knows it.
 
     Attributes
     ----------
     plan : Plan
-        Of `dcarray.ir.analysis.value_ranges.magnitude_region`, of kernels alone.
-    at : tuple of int
-        Which of the addresses that the run is given it looks at.
-    plain : tuple of bool
-        Is there no array, but a number?
+        Of `dcarray.ir.analysis.value_ranges.largest`, of kernels alone.
+    inputs : tuple of int
+        The positions, among the addresses that a run of the checked plan is given, of the checked inputs.
+    scalars : tuple of bool
+        Whether each of them is a number rather than an array.
     most, least : float
         As in `dcarray.ir.analysis.value_ranges.Limits`.
     """
 
     plan: Plan
-    at: tuple[int, ...]
-    plain: tuple[bool, ...]
+    inputs: tuple[int, ...]
+    scalars: tuple[bool, ...]
     most: float
     least: float
 
 
-class Look:
-    """A look at arrays, given their addresses, the values of symbols, and how many threads there are.
+class InputRangeCheck:
+    """Checks arrays, given their addresses, the values of symbols, and the number of threads.
 
     Parameters
     ----------
     run : callable
-        As `dcarray.lowering.plan.Plan.run`.
-    at, plain, most, least
-        As in `Planned`.
+        As `dcarray.lowering.program.executable.Plan.run`.
+    inputs, scalars, most, least
+        As in `PlannedCheck`.
     """
 
-    __slots__ = ("_at", "_least", "_most", "_plain", "_run")
+    __slots__ = ("_inputs", "_least", "_most", "_run", "_scalars")
 
     def __init__(
-        self, run: Callable[..., int], at: tuple[int, ...], plain: tuple[bool, ...], most: float, least: float
+        self,
+        run: Callable[..., int],
+        inputs: tuple[int, ...],
+        scalars: tuple[bool, ...],
+        most: float,
+        least: float,
     ) -> None:
-        self._run, self._at, self._plain, self._most, self._least = run, at, plain, most, least
+        self._run, self._inputs, self._scalars, self._most, self._least = run, inputs, scalars, most, least
 
     def __call__(self, addresses: Sequence[int], symbols: Sequence[int], threads: int) -> bool:
-        """Is all within the limits, and no NaN?"""
-        found = np.zeros(len(self._at), _F64)
+        """Whether all inputs are within the limits, and none has a NaN."""
+        found = np.zeros(len(self._inputs), _F64)
         first = address_of(found)
-        places = range(first, first + found.nbytes, _F64.itemsize)
-        self._run((), [*[addresses[k] for k in self._at], *places], symbols, threads)
-        return within(found.tolist(), self._plain, self._most, self._least)
+        results = range(first, first + found.nbytes, _F64.itemsize)
+        self._run((), [*[addresses[k] for k in self._inputs], *results], symbols, threads)
+        return within(found.tolist(), self._scalars, self._most, self._least)
 
 
-def within(found: Sequence[float], plain: Sequence[bool], most: float, least: float) -> bool:
-    """Are these the largest magnitudes of arrays, or plain numbers, within the limits?"""
+def within(found: Sequence[float], scalars: Sequence[bool], most: float, least: float) -> bool:
+    """Whether the largest magnitudes of arrays, and the values of scalars, are within the limits."""
     return all(
-        (least or -most) <= value <= most if number else value <= most
-        for value, number in zip(found, plain, strict=True)
+        (least or -most) <= value <= most if scalar else value <= most
+        for value, scalar in zip(found, scalars, strict=True)
     )

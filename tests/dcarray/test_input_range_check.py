@@ -21,11 +21,11 @@ SCALARS = [0.5, 2.0, -1.5, 0.0, 1e-300, 1e300, np.inf]
 
 @pytest.fixture(autouse=True, scope="module")
 def eagerly() -> Any:
-    before, ours = input_range_check.FEWEST, session.EXECUTOR
+    before, ours = input_range_check.MIN_COPIED_BESIDE, session.EXECUTOR
     dc.evaluate()
     with dc.options(jit="eager", eager_below=0, cache_dir=None):
         yield
-    input_range_check.FEWEST, session.EXECUTOR = before, ours
+    input_range_check.MIN_COPIED_BESIDE, session.EXECUTOR = before, ours
 
 
 def outcome(run: Any, top: float, scalar: float, wrap: bool, **state: Any) -> tuple[Any, ...]:
@@ -48,7 +48,7 @@ def both(run: Any, *args: Any, **state: Any) -> list[tuple[Any, ...]]:
     """Outcomes with a look, each time a new plan, and with copies."""
     found = []
     for least in (0, 1 << 40):
-        input_range_check.FEWEST = least
+        input_range_check.MIN_COPIED_BESIDE = least
         session.EXECUTOR = executor.Executor()
         found.append(outcome(run, *args, True, **state))
     return found
@@ -170,7 +170,7 @@ def test_nothing_is_kept_of_what_is_small(monkeypatch: pytest.MonkeyPatch) -> No
     found: list[bool] = []
     within = input_range_check.within
     monkeypatch.setattr(input_range_check, "within", lambda *args: found.append(within(*args)) or found[-1])
-    input_range_check.FEWEST = 0
+    input_range_check.MIN_COPIED_BESIDE = 0
     for run in (scaled, normed):
         session.EXECUTOR = executor.Executor()
         for top, scalar in ((0.5, 2.0), (np.nan, 2.0), (0.5, np.inf)):

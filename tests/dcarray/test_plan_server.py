@@ -17,7 +17,7 @@ import dcarray as dc
 from dcarray.execution import executor
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.program import packing, parcel
+from dcarray.lowering.program import loaded_plan, serialise
 from dcarray.plans import client, disk_store, server, worker_process
 from dcarray.plans.requests import Recorded
 from dcarray.recording import session
@@ -65,10 +65,10 @@ def test_a_plan_is_the_same_after_a_journey(monkeypatch):
     opened = []
 
     def travelled(*made):
-        opened.append(parcel.opened(packing.packed(*made)))
+        opened.append(loaded_plan.deserialised(serialise.serialised(*made)))
         return opened[-1]
 
-    monkeypatch.setattr(packing, "local", travelled)
+    monkeypatch.setattr(serialise, "in_process", travelled)
     with dc.options(**HERE):
         agree()
     assert len(opened) == 2 and opened[1].guard is not None
@@ -78,9 +78,9 @@ def test_what_is_left_to_the_interpreter_travels_too(monkeypatch):
     def refuse(*args):
         raise Unsupported("for this test")
 
-    plain = packing.packed
+    plain = serialise.serialised
     monkeypatch.setattr(scheduler, "schedule", refuse)
-    monkeypatch.setattr(packing, "local", lambda *made: parcel.opened(plain(*made)))
+    monkeypatch.setattr(serialise, "in_process", lambda *made: loaded_plan.deserialised(plain(*made)))
     with dc.options(**HERE):
         agree()
 
@@ -89,9 +89,9 @@ def test_a_target_of_its_own_stays():
     class Launch:
         pack = None
 
-    made = type("Plan", (), {"driver": "", "things": {"_k0": Launch()}, "look": None})
-    with pytest.raises(parcel.Unfit, match="one process only"):
-        packing.packed(made, [])
+    made = type("Plan", (), {"driver": "", "things": {"_k0": Launch()}, "range_check": None})
+    with pytest.raises(loaded_plan.NotPortable, match="one process only"):
+        serialise.serialised(made, [])
 
 
 def test_plans_come_from_the_server(fresh):

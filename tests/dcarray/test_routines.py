@@ -7,7 +7,7 @@ import textwrap
 import dcarray as dc
 from dcarray.execution import routines
 from dcarray.execution.executor import EXECUTOR
-from dcarray.lowering.program import parcel
+from dcarray.lowering.program import loaded_plan
 from dcarray.lowering.runtime import memory
 
 CHILD = """
@@ -50,7 +50,7 @@ def test_without_a_folder():
 
 def test_numpy_gets_the_memory_that_is_kept_while_the_code_is_awaited(monkeypatch):
     def unfit(request):
-        raise parcel.Unfit("no code")
+        raise loaded_plan.NotPortable("no code")
 
     jobs = []
     monkeypatch.setattr(EXECUTOR.background, "later", jobs.append)

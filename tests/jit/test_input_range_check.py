@@ -23,7 +23,7 @@ def f(x, y, n):
 
 @pytest.fixture(autouse=True)
 def eagerly(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(input_range_check, "WORTH", 0)
+    monkeypatch.setattr(input_range_check, "MIN_COPIED", 0)
     monkeypatch.setattr(aligned_copies, "MIN_ITERATIONS", 10**9)  # copies that stand for those that are kept
     with dc.options(jit="eager", eager_below=16384, cache_dir=None):
         dc.report(reset=True)

@@ -346,20 +346,20 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     go = run_loop.LoopPlan._execute
 
     def fails(self: Any, made: Any, addresses: Any, options: Any) -> bool:
-        run = self._parcel.run
+        run = self._loaded.run
 
-        class Parcel:
+        class Loaded:
             @staticmethod
             def run(*args: Any) -> int:
                 run(*args)
                 raise RuntimeError("for this test")
 
         self._arrays, self._undone = True, [k for k, p in enumerate(self._parameters) if p[0] == "inout"]
-        self._parcel, kept = Parcel, self._parcel
+        self._loaded, kept = Loaded, self._loaded
         try:
             return go(self, made, addresses, options)
         finally:
-            self._parcel = kept
+            self._loaded = kept
 
     monkeypatch.setattr(run_loop.LoopPlan, "_execute", fails)
     with dc.options(debug=False):
@@ -386,15 +386,15 @@ def test_interrupts_come_before_or_after_a_loop(monkeypatch: pytest.MonkeyPatch,
     go = run_loop.LoopPlan._execute
 
     def interrupted(self: Any, *args: Any) -> bool:
-        class Parcel:
+        class Loaded:
             def __getattr__(self, name: str) -> Any:
-                return getattr(parcel, name)
+                return getattr(loaded, name)
 
             def run(self, *args: Any) -> int:
                 signal.raise_signal(signal.SIGINT)
-                return int(parcel.run(*args))
+                return int(loaded.run(*args))
 
-        parcel, self._parcel = self._parcel, Parcel()
+        loaded, self._loaded = self._loaded, Loaded()
         return go(self, *args)
 
     monkeypatch.setattr(run_loop.LoopPlan, "_execute", interrupted)

@@ -375,9 +375,9 @@ class LoopSite:
                 raise
             self._refused(f"{type(error).__name__}: {error}", self.loop.line)
 
-    def _bound_plan(self, parcel: Any, entry: _Entry) -> LoopPlan:
+    def _bound_plan(self, loaded: Any, entry: _Entry) -> LoopPlan:
         source = self.loop
-        return LoopPlan(parcel, (*source.needed, *source.others), entry.plain, source.live)
+        return LoopPlan(loaded, (*source.needed, *source.others), entry.plain, source.live)
 
     def _refused(self, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is disabled if no key has one."""

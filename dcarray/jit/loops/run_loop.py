@@ -25,7 +25,7 @@ from .requests import LoopInterface
 from .undo_copies import UndoCopy
 
 if TYPE_CHECKING:
-    from dcarray.lowering.program.parcel import Parcel
+    from dcarray.lowering.program.loaded_plan import LoadedPlan
 
 NDArray = np.ndarray[Any, Any]
 _SMALL = 1024  # elements up to which NumPy allocates, since the memory is not worth reusing
@@ -40,7 +40,7 @@ class LoopPlan:
 
     Parameters
     ----------
-    parcel : Parcel
+    loaded : LoadedPlan
     names : sequence of str
         The names of the values that a run gets.
     plain : bool
@@ -53,11 +53,11 @@ class LoopPlan:
     PlanMismatch
     """
 
-    def __init__(self, parcel: Parcel, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
-        interface: LoopInterface = parcel.told
-        self._parcel = parcel
-        self._bytes = int(parcel.bytes())
-        self._arrays = parcel.kernels < parcel.steps  # whether a run needs array objects besides addresses
+    def __init__(self, loaded: LoadedPlan, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
+        interface: LoopInterface = loaded.told
+        self._loaded = loaded
+        self._bytes = int(loaded.bytes())
+        self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
         self._may_raise, self._checked = interface.may_raise, interface.checked
         place = {name: k for k, name in enumerate(names)}
         inputs = iter(interface.inputs)
@@ -67,10 +67,10 @@ class LoopPlan:
             self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
         at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
-        self._windows_undone = [(at_of[name], where()) for name, where in parcel.kept]
-        self._undone = [at_of[name] for name in parcel.overwritten] if self._arrays else []
+        self._windows_undone = [(at_of[name], where()) for name, where in loaded.kept]
+        self._undone = [at_of[name] for name in loaded.overwritten] if self._arrays else []
         # arrays without undo copies if the input range check passes
-        self._undone_unless_small = [at_of[name] for name in parcel.spared]
+        self._undone_unless_small = [at_of[name] for name in loaded.spared]
         # arrays without undo copies unless a floating-point error would interrupt the loop
         self._rewritten = [at_of[name] for name in interface.rewritten]
         self._writes = any(part[0] == "inout" for part in self._parameters)
@@ -115,8 +115,8 @@ class LoopPlan:
             if addresses is None or not self._execute(made, addresses, options):
                 return None
         counters.loops += 1
-        counters.kernels += self._parcel.kernels
-        counters.interpreted += self._parcel.interpreted
+        counters.kernels += self._loaded.kernels
+        counters.interpreted += self._loaded.interpreted
         counters.bytes += self._bytes
         below = options.eager_below
         bound = [bind(values, made, addresses, below) for bind in self._results]
@@ -193,18 +193,18 @@ class LoopPlan:
             counted_flags |= INVALID
         undone = self._undone
         if self._undone_unless_small:
-            check = self._parcel.look
+            check = self._loaded.range_check
             if check is not None and not counted_flags & MINDFUL and check(addresses, (), options.threads):
                 counted_flags = 0
             else:
                 undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.interrupts(state):
             undone = [*undone, *self._rewritten]
-        if undone or self._windows_undone or (self._writes and not self._parcel.single):
+        if undone or self._windows_undone or (self._writes and not self._loaded.single):
             with Uninterrupted():
                 return self._execute_undoable(made, addresses, options, counted_flags, undone)
         try:
-            flags = self._parcel.run(
+            flags = self._loaded.run(
                 made if self._arrays else (), addresses, (), options.threads, counted_flags
             )
         except Exception:
@@ -229,7 +229,7 @@ class LoopPlan:
             made.append(saved)
             addresses.append(address)
         try:
-            flags = self._parcel.run(
+            flags = self._loaded.run(
                 made if self._arrays else (), addresses, (), options.threads, counted_flags
             )
         except Exception:

@@ -14,7 +14,7 @@ from dcarray.ir.nodes import Array, Call, Index, Region, Window
 from dcarray.lowering.cpu.llvm.routines.gemm import gemm
 from dcarray.lowering.cpu.llvm.routines.routine import NO_KERNEL
 from dcarray.lowering.plan import compile_region
-from dcarray.lowering.program import code_cache, packing, parcel
+from dcarray.lowering.program import code_cache, loaded_plan, serialise
 from dcarray.lowering.runtime import matmul_tiles, memory, openblas
 
 pytestmark = pytest.mark.skipif(not openblas.is_available(), reason="NumPy does not bring OpenBLAS along")
@@ -212,7 +212,7 @@ def product(m, n, over):
 @pytest.mark.parametrize("travels", [False, True])
 def test_plans(monkeypatch, over, travels):
     plan = compile_region(product(500, 200, over))
-    made = parcel.opened(packing.packed(plan, [])) if travels else plan
+    made = loaded_plan.deserialised(serialise.serialised(plan, [])) if travels else plan
     rng = np.random.default_rng(3)
     a, b, o = filled(rng, (500, 200), "d"), filled(rng, (200, 200), "d"), np.zeros((500, 200))
     want, given_ = a @ b, [a, b] if over else [a, b, o]
@@ -222,7 +222,7 @@ def test_plans(monkeypatch, over, travels):
     assert made.run(given_, [memory.address_of(x) for x in given_], (), 2) == 0
     assert seen == [0]
     np.testing.assert_array_equal(a if over else o, want)
-    assert pickle.loads(packing.packed(plan, []))
+    assert pickle.loads(serialise.serialised(plan, []))
 
 
 @pytest.mark.parametrize("usable", [True, False])

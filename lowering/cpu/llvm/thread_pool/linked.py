@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from dcarray.lowering.program.parcel import Unfit
+from dcarray.lowering.program.loaded_plan import NotPortable
 from dcarray.lowering.runtime.disk import sha256
 
 from .threads import Launch
@@ -23,7 +23,7 @@ def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
                     found.parts = None  # it is not to travel on, and need not keep its code
                     _LINKED[key] = found
                 except (RuntimeError, OSError, ImportError) as error:
-                    raise Unfit(f"LLVM: {error}") from error
+                    raise NotPortable(f"LLVM: {error}") from error
     return found
 
 

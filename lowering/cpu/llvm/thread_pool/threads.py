@@ -135,7 +135,7 @@ class Launch:
     """A kernel whose phases are native functions at ``addresses``; see `LoadedKernel`.
 
     ``arguments`` is their number; flags outside ``mask`` are not reported.  ``parts`` serialises the launch
-    for another process (see `lowering.program.parcel`), where that is possible.
+    for another process (see `lowering.program.loaded_plan`), where that is possible.
     """
 
     __slots__ = ("_call", "_mask", "_table", "pack", "parts")

@@ -1,0 +1,77 @@
+"""Plans as bytes, from which `dcarray.lowering.program.loaded_plan` makes them again in another process."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.ir import dims
+from dcarray.lowering.runtime import numpy_loops
+from dcarray.lowering.runtime.library_calls import CallStep, Interpreted
+
+from .input_range_check import InputRangeCheck
+from .loaded_plan import LoadedPlan, NotPortable
+
+if TYPE_CHECKING:
+    from .executable import Plan
+
+__all__ = ["in_process", "serialised", "summary"]
+
+
+def summary(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
+    """All that a process needs to know of a plan besides its driver; ``relations`` are those it relies on."""
+    terms = [dims.show(step.binding.bytes) for step in plan.kernels]
+    return {
+        **plan.stats,
+        "steps": len(plan.steps),
+        "overwritten": plan.overwritten,
+        "kept": plan.kept,
+        "spared": plan.spared,
+        "stops": plan.stops,
+        "single": plan.single,
+        "told": told,
+        "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
+        "bytes": " + ".join(terms) or "0",
+        "guard": " and ".join([f"({dims.show(relation)})" for relation in relations]),
+    }
+
+
+def in_process(plan: Plan, relations: list[Any], told: Any = None) -> LoadedPlan:
+    """A plan of this process, as if it had been serialised and loaded."""
+    check = plan.range_check
+    made = None if check is None else InputRangeCheck(check.plan.run, *check[1:])
+    return LoadedPlan(plan.run, summary(plan, relations, told), made)
+
+
+def serialised(plan: Plan, relations: list[Any], told: Any = None) -> bytes:
+    """A plan as bytes.
+
+    Raises
+    ------
+    NotPortable
+        If something in it is of use in this process only.
+    """
+    check = None if plan.range_check is None else (_driver(plan.range_check.plan), plan.range_check[1:])
+    return pickle.dumps((_driver(plan), summary(plan, relations, told), check), protocol=5)
+
+
+def _driver(plan: Plan) -> tuple[str, dict[str, Any]]:
+    return plan.driver, {name: _portable(thing) for name, thing in plan.things.items()}
+
+
+def _portable(thing: Any) -> tuple[Any, ...]:
+    """An object that a driver calls by name, as plain values: `loaded_plan._restored` makes it again."""
+    if isinstance(thing, np.dtype):
+        return "dtype", thing.str
+    if isinstance(thing, numpy_loops.Address):
+        return "loop", *thing.origin
+    if isinstance(thing, CallStep):
+        return "call", thing.launch and _portable(thing.launch), thing.parts
+    if isinstance(thing, Interpreted):
+        return "interp", thing.text
+    parts = getattr(thing, "parts", None)
+    if parts is None:
+        raise NotPortable(f"{type(thing).__name__} is of use in one process only")
+    return "launch", thing.loader, *parts
