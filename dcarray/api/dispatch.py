@@ -21,8 +21,8 @@ class Dispatch:
         self.fallback: Callable[[Function, tuple[Any, ...], dict[str, Any]], Any] = _first
 
     def __call__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        ours = self.table.get(function)
-        return self.fallback(function, args, kwargs) if ours is None else ours(*args, **kwargs)
+        served = self.table.get(function)
+        return self.fallback(function, args, kwargs) if served is None else served(*args, **kwargs)
 
 
 def _first(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -72,8 +72,8 @@ class Flags:
             self._array._evaluated().flags[name] = value
 
     def __eq__(self, other: object) -> bool:
-        theirs = other._array._evaluated().flags if type(other) is Flags else other
-        return bool(self._array._evaluated().flags == theirs)
+        flags = other._array._evaluated().flags if type(other) is Flags else other
+        return bool(self._array._evaluated().flags == flags)
 
     def __repr__(self) -> str:
         return repr(self._array._evaluated().flags)

@@ -369,6 +369,8 @@ class Methods(Attributes):
     getfield = _settling("getfield")
 
 
-for _name, _function in (*vars(Methods).items(), *vars(Attributes).items()):
-    if hasattr(_function, "__code__") and hasattr(np.ndarray, _name):
-        _function.__wrapped__ = getattr(np.ndarray, _name)  # whose signature is the method's
+for _name, _member in (*vars(Methods).items(), *vars(Attributes).items()):
+    if not _name.startswith("_") and hasattr(np.ndarray, _name):
+        _member.__doc__ = _member.__doc__ or f"See `numpy.ndarray.{_name}`."
+    if hasattr(_member, "__code__") and hasattr(np.ndarray, _name):
+        _member.__wrapped__ = getattr(np.ndarray, _name)  # whose signature is the method's

@@ -52,12 +52,12 @@ def _user_code() -> Any:
     return module
 
 
-def _difference(ours: Any, plain: Any) -> tuple[float, bool]:
+def _difference(wrapped: Any, plain: Any) -> tuple[float, bool]:
     """The largest difference between two results, and whether it is within rounding."""
-    ours, plain = np.asarray(ours), np.asarray(plain)
-    gap = float(np.max(np.abs(ours - plain)))
+    wrapped, plain = np.asarray(wrapped), np.asarray(plain)
+    gap = float(np.max(np.abs(wrapped - plain)))
     scale = max(1.0, float(np.max(np.abs(plain))))
-    return gap, ours.shape == plain.shape and ours.dtype == plain.dtype and gap <= TOLERANCE * scale
+    return gap, wrapped.shape == plain.shape and wrapped.dtype == plain.dtype and gap <= TOLERANCE * scale
 
 
 def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int = ROUNDS) -> Result:
@@ -87,27 +87,27 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
     def plain() -> Any:
         return terrain.analyse(z, dx, dy)
 
-    def ours() -> Any:
+    def run_wrapped() -> Any:
         with accelerate("matplotlib.colors"):
             maps, figures = terrain.analyse(wrapped, dx, dy)
             return dc.evaluate(maps), figures
 
     start = time.perf_counter()
-    ours()
+    run_wrapped()
     first = time.perf_counter() - start
-    (maps, figures), (expected, numbers) = ours(), plain()
+    (maps, figures), (expected, numbers) = run_wrapped(), plain()
     checks = [_difference(maps[key], expected[key]) for key in expected]
     checks += [_difference(figures[key], numbers[key]) for key in numbers]
     for _ in range(3):
         EXECUTOR.background.wait()  # wait for the kernels
-        ours()
+        run_wrapped()
     report(reset=True)
-    ours()
+    run_wrapped()
     counted = report()
     times: list[tuple[float, float]] = []
     for _ in range(rounds):
         marks = [time.perf_counter()]
-        for job in (plain, ours):
+        for job in (plain, run_wrapped):
             job()
             marks.append(time.perf_counter())
         times.append((marks[1] - marks[0], marks[2] - marks[1]))

@@ -294,10 +294,10 @@ def lookup(name: str) -> Any:
         value = getattr(np, name)
     except AttributeError:
         raise AttributeError(f"module 'dcarray' has no attribute {name!r}") from None
-    ours = _counterpart_of(value, "dcarray")
+    counterpart = _counterpart_of(value, "dcarray")
     if name in ("arange", "linspace"):
-        ours = _spaced(name, ours)
-    return made_small(value, _Builtin(ours) if isinstance(value, BuiltinFunctionType) else ours)
+        counterpart = _spaced(name, counterpart)
+    return made_small(value, _Builtin(counterpart) if isinstance(value, BuiltinFunctionType) else counterpart)
 
 
 def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
