@@ -14,7 +14,7 @@ from dcarray.core.backend import NOT_DISTRIBUTED, try_call
 from dcarray.core.handle import Handle, NDArray, derive, large, made, part
 from dcarray.core.processes import communicator
 from dcarray.core.store import memory
-from dcarray.execution.compress import gathered
+from dcarray.execution.compress import compressed
 from dcarray.recording import masked_assignment, operands, recorder
 
 _INT = frozenset({int})
@@ -149,7 +149,7 @@ def _take(x: Handle, key: Any) -> Any:
 
 def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
     """The elements of ``a``, a plain view of ``x``, that a mask selects."""
-    result, below = gathered(a, mask), config.current().eager_below
+    result, below = compressed(a, mask), config.current().eager_below
     fresh = x._store.char and result.flags.c_contiguous
     return made(type(x), result, below) if fresh else derive(x, result, below)
 

@@ -3,7 +3,7 @@
 A `Selected` array has a dtype, and its elements as an array of the shape of ``x``
 (`dcarray.recording.masked_assignment`).  Element-wise operators and functions on selections by the same mask
 give such arrays again, and reductions run over the selected elements.  Every other access finds a slot of the
-handle empty: then the elements are gathered, and the selection becomes an ordinary array.  The same happens
+handle empty: then the elements are compressed, and the selection becomes an ordinary array.  The same happens
 when the recording runs.
 """
 
@@ -22,7 +22,7 @@ from dcarray.core.handle import Handle, adopt
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import UFUNCS
-from dcarray.execution.compress import gathered
+from dcarray.execution.compress import compressed
 from dcarray.recording import masked_assignment, recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.masked_assignment import Choice
@@ -114,7 +114,7 @@ def _elements(x: Any, mask: Any) -> Any:
         found = try_call(operator.getitem, (x, mask), {})
         if found is not NOT_DISTRIBUTED:
             return found
-    return adopt(ndarray, gathered(x._evaluated(), mask._evaluated()), config.current().eager_below)
+    return adopt(ndarray, compressed(x._evaluated(), mask._evaluated()), config.current().eager_below)
 
 
 class Selected(ndarray):

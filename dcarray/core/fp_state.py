@@ -2,7 +2,7 @@
 
 A kernel reports the IEEE exceptions that it raised, but not the statement.  When the captured state does not
 ignore one, the region runs once more through the interpreter under a `Witness`, which notes the warning or
-error of each statement.  `tell` then warns or raises with the user's line.
+error of each statement.  `emit` then warns or raises with the user's line.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _raises(state: Any) -> bool:
     return does is None or "raise" in does.values()
 
 
-def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
+def notes_of(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
     """The notes on a statement that has raised these FPE bits."""
     err = modes(state)
     assert err is not None
@@ -88,7 +88,7 @@ def blame(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
     ]
 
 
-def joined(notes: Iterable[Sequence[Note]]) -> list[Note]:
+def merged(notes: Iterable[Sequence[Note]]) -> list[Note]:
     """The union of the notes of several ranks that ran the same statements on parts of the elements, in
     order."""
     order = list(_TEXTS)
@@ -241,7 +241,7 @@ def called(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[Note]:
 _registries: dict[str, dict[Any, Any]] = {}
 
 
-def tell(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[Any], Any]) -> None:
+def emit(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[Any], Any]) -> None:
     """Warn or raise as NumPy would have.
 
     Raises

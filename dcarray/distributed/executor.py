@@ -341,7 +341,7 @@ def _attribute_errors(
         return [
             found
             for culprit in sorted({one for one in plan.culprits if one >= 0})
-            for found in fp_state.blame(
+            for found in fp_state.notes_of(
                 culprit,
                 rec.sites[culprit][2],
                 flags & sum(1 << k for k, one in enumerate(plan.culprits) if one == culprit),
@@ -363,7 +363,7 @@ def _attribute_errors(
         with np.errstate(all="ignore"):  # copies belong to no statement
             before = {name: a.copy() for name, a in given.items()}
             execute(plan.per_statement, comm, before, local, around=witness.around)
-        notes = fp_state.joined(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
+        notes = fp_state.merged(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
     return fp_state.called(notes, state)
 
 

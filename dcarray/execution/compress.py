@@ -18,19 +18,19 @@ from dcarray.tiering import policy
 
 from .routines import Compiled
 
-__all__ = ["BLOCK", "gathered"]
+__all__ = ["BLOCK", "compressed"]
 
 BLOCK = 16384
-_ALONE = 2 * BLOCK  # up to so many elements are one block
+_ONE_BLOCK = 2 * BLOCK  # up to so many elements are one block
 _SIZES = 1, 2, 4, 8, 16  # bytes of a row
 _SECONDS = 2e-9  # that NumPy needs for an element
-_COUNTED = 8  # elements that are one of the scheduler's units of work
+_ELEMENTS_PER_UNIT = 8  # elements that are one of the scheduler's units of work
 
 
 _ROUTINES = {size: Compiled("compress", "compress", size) for size in _SIZES}
 
 
-def gathered(a: NDArray, m: NDArray) -> NDArray:
+def compressed(a: NDArray, m: NDArray) -> NDArray:
     """``a[m]`` by a mask of the first axes, as a new array."""
     plain = a.shape[: m.ndim] == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
     size = m.size
@@ -45,11 +45,11 @@ def gathered(a: NDArray, m: NDArray) -> NDArray:
 
 def _moved(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:
     size = mask.size
-    length = size if size <= _ALONE else BLOCK
+    length = size if size <= _ONE_BLOCK else BLOCK
     blocks = -(-size // length)
     ends = np.zeros(blocks + 1, np.int64)
     masks, values, counts = address_of(mask), address_of(a), address_of(ends)
-    work = length // _COUNTED
+    work = length // _ELEMENTS_PER_UNIT
     launch(launch.pack(blocks, work, 0, 1, masks, values, counts + 8, 0, size, length), threads)
     if blocks > 1:
         np.add.accumulate(ends, out=ends)

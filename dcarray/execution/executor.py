@@ -271,7 +271,7 @@ def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
 
     def after() -> None:
         _say()
-        fp_state.tell(notes, lambda k: sites[k][3] or _name(calls[k]), lambda k: run_plan.line_of(sites[k]))
+        fp_state.emit(notes, lambda k: sites[k][3] or _name(calls[k]), lambda k: run_plan.line_of(sites[k]))
 
     return after
 

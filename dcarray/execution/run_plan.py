@@ -148,7 +148,7 @@ def _blamed(
         return [
             note
             for culprit in sorted({one for one in template.culprits if one >= 0})
-            for note in fp_state.blame(
+            for note in fp_state.notes_of(
                 culprit,
                 rec.sites[culprit][2],
                 flags & sum(1 << k for k, one in enumerate(template.culprits) if one == culprit),
@@ -184,7 +184,7 @@ def _suspect(rec: Recording, flags: int) -> list[Any]:
     for k, entry in enumerate(rec.statements()):
         state = rec.sites[k][2]
         if any(fp_attribution.raises(entry)) and fp_state.modes(state) is not None:
-            notes = fp_state.blame(k, state, flags)
+            notes = fp_state.notes_of(k, state, flags)
             if notes:
                 return notes
     return []

@@ -242,7 +242,7 @@ def _into(x: Any, key: Any, value: Any) -> bool:
         found = fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
         if found is not None:
             return True
-    return recorder.choose(x, key, value)
+    return recorder.assign_where(x, key, value)
 
 
 def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:

@@ -73,6 +73,6 @@ def under(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: Any, out
     result = recorder.elementwise(name, tuple(safe))
     if not isinstance(result, Handle):
         return False
-    return recorder.choose(
+    return recorder.assign_where(
         out, mask, result if result.dtype == out.dtype else recorder.cast(result, out.dtype)
     )

@@ -106,7 +106,7 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
     if comm is not None and usual and fp_state.watched(state):
         with communicating():
             flags = backend().combine_flags(comm, seen.flags)
-        fp_state.tell(fp_state.blame(None, state, flags), lambda _: name, lambda _: counters.user_line())
+        fp_state.emit(fp_state.notes_of(None, state, flags), lambda _: name, lambda _: counters.user_line())
     return found
 
 

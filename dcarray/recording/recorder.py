@@ -340,7 +340,7 @@ def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str
     return char, kind
 
 
-def choose(target: Any, condition: Any, value: Any) -> bool:
+def assign_where(target: Any, condition: Any, value: Any) -> bool:
     """Record ``target[...] = where(condition, value, target)``; False if it cannot be recorded.
 
     The condition is boolean; the value is of the target's dtype, or of one that is cast to it safely.

@@ -9,7 +9,7 @@ import numpy as np
 
 from dcarray.core.strides import columns_first, order_of, strides_of
 from dcarray.recording import masked_assignment
-from dcarray.recording.recorder import choose, elementwise
+from dcarray.recording.recorder import assign_where, elementwise
 
 from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
 from .registry import Unserved, implements, leave
@@ -376,7 +376,7 @@ def _copied_where(dst: Any, source: Any, mask: Any) -> bool:
         fits = np.broadcast_shapes(dst.shape, source.shape, mask.shape) == dst.shape
     except ValueError:
         fits = False
-    return fits and choose(dst, mask, source)
+    return fits and assign_where(dst, mask, source)
 
 
 @implements(np.putmask)
