@@ -1,1 +1,1 @@
-"""What users call: the array, its methods and operators, NumPy's protocols and functions."""
+"""The arrays of users: class, methods, operators and indexing, NumPy's protocols and functions."""
