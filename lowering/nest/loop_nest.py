@@ -168,8 +168,8 @@ class LoopNest:
         offset: int = 0,
         var: str = "",
     ) -> Scope:
-        """A place ``level`` loops deep, with the phase's as the first; ``ahead``: at so many iterations
-        after the present one of the loop over ``var``, or of the last loop but one."""
+        """The scope ``level`` loops deep, counting the phase's; ``offset``: that many iterations
+        after the current one of the loop over ``var``, by default of the last loop but one."""
         levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
         scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
         if offset:

@@ -59,6 +59,6 @@ def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
         scope[name] = thing
         if name.startswith("_k"):
             scope["_p" + name[2:]] = thing.pack
-    exec(compile(text, "<dcarray driver>", "exec"), scope)  # the text is ours alone
+    exec(compile(text, "<dcarray driver>", "exec"), scope)  # the text is generated
     made: Callable[..., int] = scope["run"]
     return made

@@ -1,8 +1,7 @@
-"""What a plan does besides launching kernels, as the process that runs it needs it: library calls, and
-statements left to the interpreter.
+"""The steps of a plan besides kernel launches: library calls, and statements left to the interpreter.
 
-All of it is made of plain values, and nothing is imported here that only makes plans: a program keeps what
-it has imported for as long as it runs.
+They are made of plain values, and this module imports no planner, which would stay in the memory of the
+running program.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ Number = int | str
 
 
 def blas_layout(array: NDArray) -> tuple[int, int] | None:
-    """How BLAS is told where a matrix's elements are, one of a stack: by rows (111) or by columns (112), and
-    how far apart these are; None if it cannot be told."""
+    """The BLAS layout of a matrix, or of each of a stack: CblasNoTrans (111, by rows) or CblasTrans (112, by
+    columns), and the leading dimension; None if it has none."""
     (down, along), size = array.strides[-2:], array.itemsize
     height, width = array.shape[-2:]
     if along == size:

@@ -102,7 +102,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
     Parameters
     ----------
     out, a, b : ndarray
-        Of one dtype that BLAS knows.  The product may lie where the first factor does, in just its place.
+        Of one dtype that BLAS knows.  The product may be the same memory as the first factor.
     launch : LoadedKernel
         Of `dcarray.lowering.cpu.llvm.routines.gemm`, for that dtype.
     threads : int
@@ -112,7 +112,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
     -------
     int or None
         The floating-point flags that were raised; None if nothing was done, since the library alone does
-        it as well, or since the matrices do not lie as BLAS wants them.
+        it as well, or since the matrices have no BLAS layout.
     """
     (m, k), n = a.shape, b.shape[1]
     sharing = openblas.threads()  # not ``threads``, on which the last bits must not depend

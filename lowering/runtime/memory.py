@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 POOLED = 1 << 20
-"""Arrays of at least so many bytes come from the pool."""
+"""The least bytes of arrays from the pool."""
 
 MAPPED = 1 << 17
 """Bytes from which on C libraries may return memory to the system as soon as it is free, so that a program
@@ -73,7 +73,7 @@ class _Block:
         self.size, self.room = size, size + _STAGGER  # the latter is there, the former counts
         self.address = start + self.skip
         self.stamp = serial
-        self.used = False  # by nobody yet: all of it is zero, and takes no memory
+        self.used = False  # never lent: all of it is zero, and takes no memory
         self.free = False
         self.whole = self.other = None
 
@@ -255,7 +255,7 @@ class Pool:
         self._shrink(self.limit)
 
     def _shrink(self, limit: int) -> None:
-        """Keep no more than so many bytes."""
+        """Drop the longest unused blocks until at most ``limit`` bytes are kept."""
         while self._kept() > limit:
             oldest = min([blocks[0] for blocks in self._free.values()], key=lambda block: block.stamp)
             self._remove(oldest)

@@ -1,4 +1,4 @@
-"""Products of a large matrix with one of few rows or columns, by code of our own that reads the large one
+"""Products of a large matrix with a skinny one (few rows or columns), by a routine that reads the large one
 once (`dcarray.lowering.cpu.llvm.routines.skinny_products`)."""
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads
     -------
     int or None
         The floating-point flags that were raised; None if nothing was done, since neither factor is
-        skinny, or since the other one does not lie by rows or by columns.
+        skinny, or since the other one has no BLAS layout.
     """
     from .library_calls import blas_layout
 

@@ -1,4 +1,4 @@
-"""The libraries that serve library calls on a CPU: NumPy's BLAS, with code of our own beside it."""
+"""The libraries that serve library calls on a CPU: NumPy's BLAS, with this package's routines beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .routines.routine import Routine
 
 
 def _few_rows(call: Call, region: Region) -> bool:
-    """Is the product one of a large matrix with few rows or columns?
+    """Whether the product is one of a large matrix with few rows or columns.
 
     A plan relies on their being few, or not, since the code for the one does the other no sooner than NumPy;
     how large the matrix is, is guessed.
@@ -64,4 +64,4 @@ LIBRARIES: dict[str, list[Library]] = {
         Library("numpy", all_alike, _tiled, "by NumPy's BLAS, in tiles on our threads"),
     ]
 }
-"""Who does what, best first."""
+"""The libraries of each operation, best first."""

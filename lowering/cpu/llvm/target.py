@@ -26,7 +26,7 @@ class LlvmCompiler:
     key = "cpu"
 
     def fingerprint(self) -> str:
-        """What object code depends on besides its text."""
+        """A digest of what object code depends on besides its text."""
         return engine.fingerprint()
 
     def emit(self, kernel: Kernel) -> str:
@@ -62,7 +62,7 @@ def is_exact(op: Op) -> bool:
 
 
 def pipeline(threads: int) -> Pipeline:
-    """The passes for this machine and so many threads; 0: for a machine of which nothing is known."""
+    """The passes for this machine and ``threads`` threads; 0: for an unknown machine."""
     return cpu_pipeline(caches.limits(threads)) if threads else UNKNOWN_MACHINE
 
 

@@ -161,7 +161,7 @@ class _Phase(Values):
         before = b.op(f"sub i64 0, {b.op(f'ptrtoint ptr {address} to i64')}")
         count = b.op(f"udiv i64 {b.op(f'and i64 {before}, {LINE - 1}')}, {buffer.dtype.itemsize}")
         begin = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {low}, {count}"), high)
-        if buffer.dtype.kind == "c":  # both of whose parts may lie across the ends of lines, all along
+        if buffer.dtype.kind == "c":  # its parts may straddle cache lines throughout
             rest = b.op(f"and i64 {before}, {buffer.dtype.itemsize - 1}")
             begin = b.select(b.icmp("eq", "i64", rest, "0"), "i64", begin, high)
         self.loop(var, low, begin, 1, False, body)

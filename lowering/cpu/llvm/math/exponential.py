@@ -20,7 +20,7 @@ _LN2 = Fraction(693147180559945309417232121458176568075500134360255254120680009,
 _MOST, _LEAST = 700.0, 2.0**-60  # beyond, results may be no usual numbers; below, they are 1
 _STEPS = 128  # in which the table goes from 1 to 2
 # How sure a value has to be, in units of its last place.  The library's are wrong by up to 0.511 of them
-# (exp_data.c of its sysdeps/ieee754/dbl-64), ours by 0.007.
+# (exp_data.c of its sysdeps/ieee754/dbl-64), this module's by 0.007.
 _ROOM = 2.0**-52 * 0.019
 
 

@@ -119,7 +119,7 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
 def call_vectorised(
     b: Builder, symbol: str, define: Callable[[Builder, str, int], None], args: tuple[str, ...]
 ) -> str:
-    """Call a function of ours, which ``define`` defines by a name for vectors of so many doubles."""
+    """Call a function that ``define`` defines, given a name and a number of lanes, on vectors of doubles."""
     lanes, native = b.machine.vector_bits // 64, f"dc_{symbol}_native"
     define(b, native, lanes)
     return _call(b, symbol, native, "double", lanes, tuple(("double", a) for a in args))
@@ -128,7 +128,7 @@ def call_vectorised(
 def _call(
     b: Builder, symbol: str, native: str, t: str, lanes: int, typed: tuple[tuple[str, str], ...]
 ) -> str:
-    """Call a function that is there for so many lanes, by variants for other numbers of them.  These are not
+    """Call a function that exists for ``lanes`` lanes, by variants for other numbers of lanes.  These are not
     internal, or LLVM would take constant arguments out of their signatures, which no longer fitted."""
     names = {lanes: native}
     for size in (1, lanes // 2, 2 * lanes):

@@ -165,7 +165,7 @@ def _symbols(
                 if info >> 4:  # not a local one
                     found[name] = starts[where] + value
             else:
-                symbols.append("")  # of a section that is not there, or of a kind of its own
+                symbols.append("")  # of a section that is not loaded, or of a special one
         return symbols, found
     raise Unlinkable("no symbols")
 

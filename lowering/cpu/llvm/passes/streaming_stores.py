@@ -1,8 +1,8 @@
-"""Nontemporal stores, which are put in when all else is done.
+"""Streaming (nontemporal) stores, inserted into optimised LLVM text.
 
 LLVM makes no vectors of a loop with nontemporal stores of single elements, since these are not aligned to
-vectors.  So a store only has a mark, an access group of its own, which stays with it when it becomes a store
-of vectors; the loop begins where these are aligned.
+vectors.  So the emitter only puts a store into a marked access group, which stays with it when it becomes a
+store of vectors; the loop begins where these are aligned.
 """
 
 from __future__ import annotations

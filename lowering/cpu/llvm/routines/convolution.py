@@ -11,10 +11,10 @@ from .routine import Routine, filled
 
 __all__ = ["BLOCK", "products"]
 
-BLOCK = 4096  # results that are shared out
+BLOCK = 4096  # results of one parallel chunk
 _PIECE = 1024  # results that stay in the first cache while all terms are added to them
 _TERMS = 16
-_REGISTERS = 256  # bytes of results that are summed up together
+_REGISTERS = 256  # bytes of results that are accumulated in registers
 
 _SUM = """
 define internal void @$NAME(ptr %x, ptr %w, ptr noalias %y, i64 %terms, i1 %first) alwaysinline {

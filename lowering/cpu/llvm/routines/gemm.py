@@ -15,7 +15,7 @@ __all__ = ["ARGUMENTS", "gemm"]
 
 ARGUMENTS = 24
 _STRIP = 32
-"""Columns that are mirrored together: so many rows are written side by side."""
+"""Columns that are mirrored together, to rows that are written concurrently."""
 
 _TEXT = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)

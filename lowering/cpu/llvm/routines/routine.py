@@ -20,7 +20,7 @@ NO_KERNEL = Kernel((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """A compiler that knows one kernel, whatever it is asked for; see `dcarray.lowering.kernel.compiler`.
+    """A compiler whose only kernel is the routine; see `dcarray.lowering.kernel.compiler`.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Routine:
         return self.name
 
     def fingerprint(self) -> str:
-        """What object code depends on besides its text."""
+        """A digest of what object code depends on besides its text."""
         return engine.fingerprint()
 
     def emit(self, kernel: Kernel) -> str:

@@ -99,7 +99,7 @@ def tiles(v: Vectors, most: int) -> list[str]:
 
 
 def _columns(v: Vectors, height: int) -> str:
-    """A function that adds up some rows of a tile of columns, multiplied with so many rows."""
+    """The micro-kernel that accumulates some rows of a tile of columns, times ``height`` rows."""
     cells = [(i, c) for i in range(height) for c in range(ABREAST)]
     begin, sums, terms, stores = [], [], [], []
     for i, c in cells:
@@ -130,7 +130,7 @@ def _columns(v: Vectors, height: int) -> str:
 
 
 def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
-    """A function for the products of so many rows of the large matrix with so many of the skinny one."""
+    """The micro-kernel of ``beside`` rows of the large matrix times ``height`` rows of the skinny one."""
     sums, places, terms, ends, stores = [], [], [], [], []
     for g in range(beside):
         places += _place("w", g, v)

@@ -14,5 +14,5 @@ there is one line for each thread."""
 
 
 def pool_bytes(threads: int) -> int:
-    """The size of the pool of so many threads."""
+    """The bytes of a pool of ``threads`` threads."""
     return OFFSETS["NEXT"] + 64 * threads

@@ -77,7 +77,7 @@ def _native() -> tuple[Any, ...]:
 
 
 def _pool(threads: int) -> int:
-    """The address of the running pool of so many threads, or 0 when no pool can be created any more."""
+    """The address of the running pool of ``threads`` threads; 0 when no pool can be created any more."""
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
