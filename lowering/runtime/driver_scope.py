@@ -30,16 +30,16 @@ def _byte(address: int) -> int:
     return ctypes.c_uint8.from_address(address).value
 
 
-def _repeat(turns: range, threads: int, *launches: tuple[Any, Callable[[int], bytes]]) -> int:
+def _repeat(iterations: range, threads: int, *launches: tuple[Any, Callable[[int], bytes]]) -> int:
     """Run launches in each iteration of a loop; see ``Launch.repeat``."""
     many = getattr(launches[0][0], "repeat", None)
-    if many is not None and len(turns) >= _MANY:
-        together: int = many(turns, threads, launches)
-        return together
+    if many is not None and len(iterations) >= _MANY:
+        raised: int = many(iterations, threads, launches)
+        return raised
     flags = 0
-    for turn in turns:
+    for iteration in iterations:
         for launch, arguments in launches:
-            flags |= launch(arguments(turn), threads)
+            flags |= launch(arguments(iteration), threads)
     return flags
 
 

@@ -166,7 +166,7 @@ class Pool:
         size = _size_class(nbytes)
         with self._lock:
             if self._returned:
-                self._settle()
+                self._reclaim()
             block = self._take(size) or self._map(size, nbytes)
             self.lent += block.size
             self._most = max(self._most, self.lent)
@@ -178,7 +178,7 @@ class Pool:
         """Take a block back; callable from a finaliser at any moment."""
         block.used = True
         self._returned.append(block)
-        self._try_settle()
+        self._try_reclaim()
 
     def _take(self, size: int) -> _Block | None:
         """A free block of a size, or a part of the smallest one that is larger."""
@@ -236,15 +236,15 @@ class Pool:
         self.mapped += 1
         return block
 
-    def _try_settle(self) -> None:
+    def _try_reclaim(self) -> None:
         # The lock's holder may have emptied the queue before the last append: check again.
         while self._returned and self._lock.acquire(blocking=False):
             try:
-                self._settle()
+                self._reclaim()
             finally:
                 self._lock.release()
 
-    def _settle(self) -> None:
+    def _reclaim(self) -> None:
         while self._returned:
             block = self._returned.popleft()
             self.lent -= block.size
@@ -264,13 +264,13 @@ class Pool:
     def trim(self, keep: int = 0) -> None:
         """Give memory back to the system until at most ``keep`` unused bytes are kept."""
         with self._lock:
-            self._settle()
+            self._reclaim()
             self._shrink(keep)
 
     def stats(self) -> dict[str, int]:
         """``retained`` (unused) and ``lent`` bytes, and how many blocks were ``reused`` and ``mapped``."""
         with self._lock:
-            self._settle()
+            self._reclaim()
             return {"retained": self._kept(), "lent": self.lent, "reused": self.reused, "mapped": self.mapped}
 
     def after_fork(self) -> None:

@@ -132,7 +132,7 @@ def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
     made: list[Stmt] = []
     waiting: list[list[Stmt]] = [[] for _ in copies]
 
-    def settle() -> None:
+    def flush() -> None:
         for some in waiting:
             made.extend(some)
             some.clear()
@@ -140,12 +140,12 @@ def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
     for stmts in zip(*copies, strict=True):
         loops = [stmt for stmt in stmts if isinstance(stmt, For)]
         if len({replace(loop, body=()) for loop in loops}) == 1:
-            settle()
+            flush()
             made.append(replace(loops[0], body=_joined([loop.body for loop in loops])))
             continue
         for some, stmt in zip(waiting, stmts, strict=True):
             some.append(stmt)
-    settle()
+    flush()
     return tuple(made)
 
 

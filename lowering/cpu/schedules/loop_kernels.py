@@ -132,12 +132,12 @@ class _Maker:
     def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
         """The phase of a parallel loop, in chunks; None if its iterations are dependent or it does not
         pay."""
-        turns, step = _turns(stmt), stmt.bounds[2]
+        trip_count, step = _trip_count(stmt), stmt.bounds[2]
         if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
             return None
         trial = _Maker(self.region, 1)
         trial.statement(stmt)
-        if trial.hints(trial.work) < WORTH or trial.hints(turns) < 2:
+        if trial.hints(trial.work) < WORTH or trial.hints(trip_count) < 2:
             return None
         if not stmt.parallel and independent(stmt, self.region) is not None:
             return None
@@ -150,10 +150,10 @@ class _Maker:
             large = [a for a in large if a.name in meeting]  # iterations access disjoint parts of the others
         each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
         pieces = min(PIECES, ROOM // max(each, 1))
-        if pieces < min(2 * self.cores, trial.hints(turns)):
+        if pieces < min(2 * self.cores, trial.hints(trip_count)):
             return None
-        size = dims.simplify(turns // pieces + 1)
-        count = dims.simplify((turns + size - 1) // size)
+        size = dims.simplify(trip_count // pieces + 1)
+        count = dims.simplify((trip_count + size - 1) // size)
         self.arguments.pieces = "g0", count
         width = self.arguments.integer(dims.simplify(size * abs(step)))
         for array in large:
@@ -241,7 +241,7 @@ class _Maker:
         upper = tuple(here.number(n) for n in dims.least_of(dims.simplify(sign * stop)))
         var = f"u{len(self.enclosing.variables)}"
         outside = self.enclosing, self.times, self.middle
-        self.times = self.times * dims.substitute(_turns(stmt), self.middle)
+        self.times = self.times * dims.substitute(_trip_count(stmt), self.middle)
         self.enter(stmt, variable(var, sign))
         with dims.ranging(stmt.var, stmt.bounds):
             body = self.block(stmt.body) if outside[0].variables else self.outermost(stmt)
@@ -273,13 +273,13 @@ class _Maker:
             made += self.statement(inner)
             work = self.hints(dims.simplify(self.work - before)) // max(1, self.hints(self.times))
             alone += work
-            several = self.cores > 1 and work >= WORTH and self.several(inner)
-            launched += LAUNCH + (work // 2 if several else work)
+            can_use_threads = self.cores > 1 and work >= WORTH and self.can_use_threads(inner)
+            launched += LAUNCH + (work // 2 if can_use_threads else work)
         if launched < alone:
             raise Unsupported("its statements are large enough for all cores")
         return tuple(made)
 
-    def several(self, stmt: nodes.Stmt) -> bool:
+    def can_use_threads(self, stmt: nodes.Stmt) -> bool:
         """Whether several threads can run a statement."""
         if isinstance(stmt, nodes.Loop):
             return stmt.parallel or independent(stmt, self.region) is None
@@ -325,7 +325,7 @@ class _Maker:
         return (*phase.pre, For("i0", affine(), nests[0].arguments.bounds(0), 1, "serial", phase.body))
 
 
-def _turns(stmt: nodes.Loop) -> Dim:
+def _trip_count(stmt: nodes.Loop) -> Dim:
     """The trip count of a loop."""
     start, stop, step = stmt.bounds
     if all(type(bound) is int for bound in stmt.bounds):

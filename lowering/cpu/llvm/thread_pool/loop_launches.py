@@ -7,7 +7,7 @@ and does its chunks (see `parallel_loop_phase`).
 
 from __future__ import annotations
 
-TURNS = """
+LOOP_LAUNCHES = """
 ; the job: turns, launches, their table (see `dc_repeat`), the first turn, threads, numbers of the longest
 ; launch
 %loop = type { i64, i64, ptr, i64, i64, i64 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from .launch import LAUNCH
 from .layout import OFFSETS
-from .loop_launches import TURNS
+from .loop_launches import LOOP_LAUNCHES
 from .parallel_loop_phase import PHASES
 
 # A chunk below this many units of ``Binding.work`` (some microseconds) is not worth a thread.
@@ -37,8 +37,8 @@ _COOL_NS = 1_000_000
 # others.
 _BRIEF = 16
 
-# The most launches of a turn for which the turns are one job.  Loops of more (adi) are likely to go over
-# their arrays by rows and by columns, where each core has to fetch what the other has just written.
+# The most launches of an iteration for which all iterations are one job.  Loops of more (adi) are likely to
+# access their arrays by rows and by columns, where each core has to fetch what the other has just written.
 _FEW = 6
 
 _SOURCE = """
@@ -319,4 +319,4 @@ def source() -> str:
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip
-    return string.Template(_SOURCE + LAUNCH + PHASES + TURNS).substitute(words)
+    return string.Template(_SOURCE + LAUNCH + PHASES + LOOP_LAUNCHES).substitute(words)

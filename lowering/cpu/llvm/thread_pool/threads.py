@@ -174,16 +174,18 @@ class Launch:
         return flags & self._mask
 
     @staticmethod
-    def repeat(turns: range, threads: int, launches: Sequence[tuple[Launch, Callable[[int], bytes]]]) -> int:
+    def repeat(
+        iterations: range, threads: int, launches: Sequence[tuple[Launch, Callable[[int], bytes]]]
+    ) -> int:
         """Run launches in order in each iteration of a loop; returns the flags that they raised.  A function
         packs the arguments of each for an iteration; they are linear in it."""
         blocks, rows = [], []
         for launch, arguments in launches:
-            block = np.frombuffer(arguments(turns[0]), np.int64).copy()
-            steps = np.frombuffer(arguments(turns[0] + turns.step), np.int64) - block
+            block = np.frombuffer(arguments(iterations[0]), np.int64).copy()
+            steps = np.frombuffer(arguments(iterations[0] + iterations.step), np.int64) - block
             blocks += [block, steps]
             rows.append((block.ctypes.data, steps.ctypes.data, block.size, launch._mask))
         table = np.array(rows, np.int64)
         pool = _pools.get(threads) or _pool(min(threads, MOST_THREADS))
-        flags: int = _native()[4](pool, len(turns), len(rows), table.ctypes.data)
+        flags: int = _native()[4](pool, len(iterations), len(rows), table.ctypes.data)
         return flags
