@@ -65,19 +65,19 @@ class ProductCosts:
     @cached_property
     def first(self) -> _FirstRank:
         """The elements of rank 0, and of all arrays."""
-        of, had = self.product, self.holdings(0)
-        held = [math.prod(part.size for part in parts.values()) for parts in (had.a, had.b)]
+        of, holdings = self.product, self.holdings(0)
+        held = [math.prod(part.size for part in parts.values()) for parts in (holdings.a, holdings.b)]
         extent = of.extent
         whole = [math.prod([extent[x] for x in letters]) for letters in (of.a, of.b, of.out)]
         work = 2 * whole[2] * math.prod([extent[x] for x in of.inner]) / FLOPS_PER_BYTE
-        return _FirstRank(held[0], held[1], had.wanted, whole[0], whole[1], whole[2], work)
+        return _FirstRank(held[0], held[1], holdings.wanted, whole[0], whole[1], whole[2], work)
 
     def rank_costs(self, grid: ProcessGrid, k: int) -> _RankCosts:
         """The costs for the `k`-th rank in the order in which they are asked."""
-        judges = self._known.setdefault(grid, [])
-        while k >= len(judges):
-            judges.append(_RankCosts(self, grid, self._ranks[len(judges)]))
-        return judges[k]
+        costs = self._known.setdefault(grid, [])
+        while k >= len(costs):
+            costs.append(_RankCosts(self, grid, self._ranks[len(costs)]))
+        return costs[k]
 
     def best(
         self, grid: ProcessGrid, cut: Mapping[str, Spec], sums: Iterable[Sum], most: float = math.inf
@@ -107,10 +107,10 @@ class ProductCosts:
         for summed in sums:
             taken = 0.0
             for k in range(len(self._ranks)):
-                judge = self.rank_costs(grid, k)
+                rank_costs = self.rank_costs(grid, k)
                 if k == len(ways):
-                    ways.append(judge.local_product(cut))
-                taken = max(taken, judge.cost(ways[k], summed))
+                    ways.append(rank_costs.local_product(cut))
+                taken = max(taken, rank_costs.cost(ways[k], summed))
                 if taken >= most:
                     break
             if taken < most:
@@ -202,15 +202,15 @@ class LowerBounds:
 
     Parameters
     ----------
-    judges : Judges
+    judges : ProductCosts
     grid : ProcessGrid
     choices : sequence
         For each axis of the grid, the axes of the product that it may distribute, and how.
     """
 
-    def __init__(self, judges: ProductCosts, grid: ProcessGrid, choices: Choices) -> None:
-        self.costs, self.grid = judges, grid
-        extent = judges.product.extent
+    def __init__(self, costs: ProductCosts, grid: ProcessGrid, choices: Choices) -> None:
+        self.costs, self.grid = costs, grid
+        extent = costs.product.extent
         self._needs: dict[tuple[str, int], int] = {}
         # Along each axis of the grid, the smallest share of any axis that this rank may need.
         self._least: list[float] = []
@@ -302,9 +302,9 @@ class _LocalProduct(NamedTuple):
 class _RankCosts:
     """The costs of one rank on one grid."""
 
-    def __init__(self, judges: ProductCosts, grid: ProcessGrid, rank: int) -> None:
-        self.costs, self.grid, self.rank = judges, grid, rank
-        self._shares: dict[str, dict[Any, _AxisShare]] = {x: {} for x, _ in judges.product.extents}
+    def __init__(self, costs: ProductCosts, grid: ProcessGrid, rank: int) -> None:
+        self.costs, self.grid, self.rank = costs, grid, rank
+        self._shares: dict[str, dict[Any, _AxisShare]] = {x: {} for x, _ in costs.product.extents}
 
     @cached_property
     def coords(self) -> tuple[int, ...]:
@@ -317,8 +317,8 @@ class _RankCosts:
         key: Any = spec.grid_axis if isinstance(spec, Block) and spec.sizes is None else spec
         found = known.get(key)
         if found is None:
-            judges = self.costs
-            n, had = judges.product.extent[x], judges.holdings(self.rank)
+            costs = self.costs
+            n, holdings = costs.product.extent[x], costs.holdings(self.rank)
             if isinstance(spec, Whole):
                 part = _Part(0, n)
             elif key is spec:
@@ -327,9 +327,9 @@ class _RankCosts:
                 part = _even_part(n, self.grid.shape[key], self.coords[key])
             found = known[key] = _AxisShare(
                 part.size,
-                part.overlap(had.a.get(x)),
-                part.overlap(had.b.get(x)),
-                part.overlap(had.out.get(x)),
+                part.overlap(holdings.a.get(x)),
+                part.overlap(holdings.b.get(x)),
+                part.overlap(holdings.out.get(x)),
             )
         return found
 

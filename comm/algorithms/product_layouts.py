@@ -160,13 +160,13 @@ def _best(
             raise LayoutError(f"arrays over {a.grid.size} and {layout.grid.size} ranks are multiplied")
     a, b = simplified(a), simplified(b)
     wanted = None if out is None else simplified(out)
-    judges = ProductCosts(product, a, b, wanted, itemsizes)
+    costs = ProductCosts(product, a, b, wanted, itemsizes)
     # Best-first search by lower bounds.
     least, best, first = math.inf, None, (-1, 0)
     heap: list[tuple[float, tuple[int, int], LowerBounds, Mapping[str, Spec] | None]] = []
     grids = list(_grids(product, a, b, wanted))
     for number, (grid, ways) in enumerate(grids):
-        bounds = LowerBounds(judges, grid, ways.choices)
+        bounds = LowerBounds(costs, grid, ways.choices)
         heap += [(bounds.least(cut), (number, k), bounds, cut) for k, cut in ways.full]
         heap.append((bounds.least_with_idle_axis(), (number, -1), bounds, None))
     heapify(heap)
@@ -177,7 +177,7 @@ def _best(
                 heappush(heap, (bounds.least(cut), (place[0], k), bounds, cut))
             continue
         most = least if place > first else math.nextafter(least, math.inf)
-        found = judges.best(bounds.grid, taken, _sum_layouts(product, bounds.grid, taken, wanted), most)
+        found = costs.best(bounds.grid, taken, _sum_layouts(product, bounds.grid, taken, wanted), most)
         if found is not None:
             least, first = found[0], place
             best = (Arrangement(bounds.grid, tuple(taken.items())), found[1])

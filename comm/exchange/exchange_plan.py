@@ -115,7 +115,7 @@ def start_exchanges(comm: Communicator, items: Iterable[tuple[Exchange, Array, A
 
     Returns
     -------
-    Pending
+    PendingExchange
         Its ``finish()`` must be called before arrays are read or overwritten.
     """
     held = list(items)

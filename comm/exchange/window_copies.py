@@ -56,7 +56,7 @@ def copy_windows(pairs: Iterable[tuple[ArrayWindow, ArrayWindow]]) -> None:
 
     Parameters
     ----------
-    pairs : iterable of (Window, Window)
+    pairs : iterable of (ArrayWindow, ArrayWindow)
         Pairs of a source and a target, at least one, of arrays on the same ranks and of one dtype; no
         element that is written may be read.
     """

@@ -71,7 +71,7 @@ def plan(
         ``temp`` array gets the layout given here; without an entry one is chosen.
     ranks, rank : int
         The number of ranks, and the rank that the program is for.
-    valid : mapping of str to Valid, optional
+    valid : mapping of str to ValidHalos, optional
         The halos that are up to date, as `Program.valid` of an earlier run.
     replicate_limit : int
         New arrays of at most this many elements are whole on every rank.

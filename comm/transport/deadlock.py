@@ -82,7 +82,7 @@ class RankState:
         Whether the rank's program has ended.
     where : str
         The line of the rank's code, or the last one at which it communicated.
-    needs : sequence of Need
+    needs : sequence of Blocker
         Everything that the rank waits for.
     sent, received : mapping
         Messages begun on each channel.

@@ -119,7 +119,7 @@ class MpiCommunicator:
         The same on all ranks, and of no other group.
     ranks : sequence of int
         The group's ranks, counted in the world.
-    watch : Watch or None
+    watch : StepCheck or None
         The check of the ranks' operations; None leaves everything to MPI.
     """
 

@@ -26,13 +26,13 @@ def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
 
     Parameters
     ----------
-    placed : Placed
+    placed : PlacedRegion
     names : collection of str
         The arrays to keep, which exist before.
 
     Returns
     -------
-    Placed
+    PlacedRegion
 
     Raises
     ------

@@ -33,7 +33,7 @@ class PlacedRegion:
         The arrays that exist before, with their layouts.
     after : mapping of str to str
         For each array that exists afterwards the array of the region that holds it then.
-    forms : mapping of str to Form
+    forms : mapping of str to DistributedForm
         The distributed forms of library calls, by the name of the first array that they write.
     notes : tuple of Note
     """

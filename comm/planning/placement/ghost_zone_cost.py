@@ -72,7 +72,7 @@ class StatementGroup:
 
     Parameters
     ----------
-    items : tuple of Item
+    items : tuple of ExpandableStatement
     beyond : tuple of Widths
         The widths of the ghost zone in which each is computed.
     needs : mapping of str to Widths

@@ -76,7 +76,7 @@ def expand_ghost_zones(
 
     Returns
     -------
-    Wide
+    ExpandedBody
     """
     return _Expansion(layouts, partial, costs).run(body)
 

@@ -85,7 +85,7 @@ class Execution:
         Allocates an array of a shape and dtype.
     around : callable
         Returns the context manager for a statement outside of regions, given its location.
-    pending : dict of int to Pending
+    pending : dict of int to PendingExchange
         The exchanges under way, by the identity of their steps.
     """
 
@@ -357,7 +357,7 @@ class Program:
         For each array that exists afterwards (all but ``temp``), the local array that then holds this rank's
         part: ``memory[after[name]].layout`` is its layout then, None if it is whole on every rank.  Arrays
         that were only read may have been laid out anew, too: the old memory is not needed any more then.
-    valid : mapping of str to Valid
+    valid : mapping of str to ValidHalos
         The halos of these arrays that are up to date.
     notes : tuple of Note
         The reasons for the planner's decisions.
