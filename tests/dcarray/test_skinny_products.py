@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import products_served
 import pytest
+import recorded_products
 
 import dcarray as dc
 from dcarray.lowering.runtime import skinny_products
@@ -17,7 +17,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     monkeypatch.setattr(skinny_products, "LEAST", 1 << 17)
     for known in ("_entries", "_templates"):  # plans that other tests have asked for
         monkeypatch.setattr(session.EXECUTOR, known, {})
-    return products_served.served(monkeypatch)
+    return recorded_products.served(monkeypatch)
 
 
 @pytest.mark.parametrize("form", ["x @ w", "np.dot(x, w)", "x @ w + 1", "w.T @ x.T", "np.maximum(x @ w, 0)"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from served_alike import alike
+from compare_accelerated import alike
 from written import written
 
 import dcarray as dc

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compare_accelerated import alike
 from loop_requests import check, request
-from served_alike import alike
 from written import written
 
 from dcarray.core.errors import Untraceable

@@ -11,7 +11,7 @@ N = 7
 
 
 def names(seed: int) -> dict[str, Any]:
-    """What the programs work on."""
+    """The arrays and scalars of the programs."""
     r = np.random.default_rng(seed)
     return {
         "np": np,
@@ -51,7 +51,7 @@ def moved(a: Any, by: Any) -> Any:
 
 
 class Programs:
-    """Writes one program."""
+    """A generator of one program."""
 
     def __init__(self, seed: int) -> None:
         self.r = random.Random(seed)
@@ -205,7 +205,7 @@ class Programs:
 
 
 def program(seed: int) -> tuple[str, bool]:
-    """The source of a loop, and whether it takes sums."""
+    """The source of a loop, and whether it has sums."""
     made = Programs(seed)
     made.loop(0, 2)
     return "\n".join(made.lines), made.sums

@@ -31,7 +31,7 @@ Names = dict[str, Any]
 
 
 def known(value: Any, same: str | None = None, constant: bool = False) -> EntryValue | None:
-    """What a planner is told of a value; None if it has to be told nothing."""
+    """The entry value of an object; None for an unsupported one."""
     if isinstance(value, np.ndarray):
         strides = tuple(s // value.itemsize for s in value.strides)
         return ArrayType(value.dtype, value.shape, strides, value.flags.writeable, same)
@@ -57,7 +57,7 @@ def known(value: Any, same: str | None = None, constant: bool = False) -> EntryV
 
 
 def function(value: types.FunctionType, source: str | None = None) -> Function:
-    """A function of the program."""
+    """The entry value of a Python function."""
     source = source or textwrap.dedent(inspect.getsource(value))
     reads = {n.id for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name)} - {value.__name__}
     code = value.__code__
@@ -86,7 +86,7 @@ def namespace(
 
 
 def request(source: str, names: Mapping[str, Any], live: Any = None) -> LoopDescription:
-    """The request for a loop among these names."""
+    """The description of a loop with these names bound."""
     source = textwrap.dedent(source).strip()
     tree = ast.parse(source)
     reads = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
@@ -97,7 +97,7 @@ def request(source: str, names: Mapping[str, Any], live: Any = None) -> LoopDesc
 
 
 def serve(traced: TracedLoop, names: Names) -> Names:
-    """The names after the loop, run by the interpreter."""
+    """The names after a traced loop, run by the interpreter."""
     memory = {}
     arrays = [a for a in traced.region.arrays if a.role in ("in", "inout")]
     for array, text in zip(arrays, traced.inputs, strict=True):
@@ -118,7 +118,7 @@ def serve(traced: TracedLoop, names: Names) -> Names:
 
 
 def check(source: str, names: Names, live: Any = None, rtol: float = 0.0) -> TracedLoop:
-    """Trace a loop, run it, and compare all that it leaves with what NumPy leaves."""
+    """Trace a loop, run it, and compare the names and arrays after it with NumPy's."""
     asked = request(source, names, live)
     traced = trace(asked)
     mine, theirs = copy.deepcopy(names_of(names)), copy.deepcopy(names_of(names))

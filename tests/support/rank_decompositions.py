@@ -16,7 +16,7 @@ from dcarray.comm import world
 
 
 def arrays(rng: random.Random, small: bool = True) -> dict[str, Any]:
-    """What the calls are about: a table, lines, integers, a stack of matrices, a square and a tall one."""
+    """The arguments of the calls: a table, lines, integers, a stack of matrices, a square and a tall one."""
     n = rng.choice([4, 9, 23]) if small else 48
     draw = np.random.default_rng(rng.randrange(1 << 30))
     stack, square = draw.random((rng.choice([1, 5]) if small else 9, 3, 3)), draw.random((7, 7))
@@ -161,7 +161,7 @@ def _counts(a: Any) -> Any:
 
 
 def _histograms(a: Any) -> Any:
-    """Values on edges count as NumPy has it."""
+    """Values on the edges of bins."""
     grid, limits = [np.array([-1, 0, 2, 5.0]), np.array([0.5, 1, 3])], [(0, 5), (1, 4)]
     flat = np.histogram2d(a.y, a.i, 3), np.histogram2d(a.y, a.z, [2, 4], density=True), a.y.max()
     given = np.histogram2d(a.i, a.y, grid), np.histogram2d(a.i, a.i, [0, 2, 4, 7]), a.i.min()
@@ -171,7 +171,7 @@ def _histograms(a: Any) -> Any:
 
 
 def _rules(a: Any) -> Any:
-    """Bins by NumPy's rules, and between edges that lie in blocks."""
+    """Bins by NumPy's rules, and between distributed edges."""
     rules = ("auto", "fd", "sqrt", "rice", "sturges", "stone", "doane", "scott")
     found = tuple(np.histogram(a.y + a.z / 7, rule) for rule in rules)
     some = np.histogram(a.x, "auto"), np.histogram(a.i, "fd"), np.histogram(a.i, "auto", (1, 6), density=True)
@@ -181,7 +181,7 @@ def _rules(a: Any) -> Any:
 
 
 def _complex(a: Any) -> Any:
-    """Complex numbers in their order, which is that of the real parts first."""
+    """Complex numbers, which are ordered by their real parts first."""
     sets = np.unique(a.c), np.unique(a.c, return_index=True, return_inverse=True, return_counts=True)
     more = np.union1d(a.c, a.c + 1), np.setdiff1d(a.c, a.c[::3]), np.isin(a.c, a.c[::2]), np.isin(a.c, 2j)
     line = np.sort(a.c)
@@ -223,7 +223,7 @@ GROUPS: dict[str, Callable[[Any], Any]] = {
 
 
 def close(want: Any, got: Any, where: str = "") -> None:
-    """Are these the same, numbers with a fraction to some digits?"""
+    """Whether two results are equal, floating-point numbers within a tolerance."""
     if isinstance(want, (tuple, list)):
         for k, (a, b) in enumerate(zip(want, got, strict=True)):
             close(a, b, f"{where}[{k}]")
@@ -235,7 +235,7 @@ def close(want: Any, got: Any, where: str = "") -> None:
 
 
 def group(rng: random.Random, name: str) -> None:
-    """A group of calls on random arrays that lie anyhow."""
+    """A group of calls on random arrays of random layouts."""
     plain = arrays(rng)
     with warnings.catch_warnings(), dc.options(distribute_above=0, eager_below=0, jit="off"):
         warnings.simplefilter("ignore")

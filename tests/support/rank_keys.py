@@ -18,7 +18,7 @@ DTYPES = ["f8", "f8", "i8", "i4", "u1", "c16", "f4", "?"]
 
 
 def laid_out(rng: random.Random, whole: Any) -> Any:
-    """An array in blocks over a random grid, some axes dealt out in turn or whole on every rank."""
+    """A distributed array on a random grid, with axes in blocks, cyclic or replicated."""
     left, grid = world().size, []
     for _ in range(rng.randint(0, 2)):
         grid.append(rng.choice([d for d in range(1, left + 1) if left % d == 0]))
@@ -43,17 +43,17 @@ def any_array(rng: random.Random, shape: tuple[int, ...], dtype: str | None = No
 
 
 def either(rng: random.Random, whole: Any) -> Any:
-    """A plain array, or the same in blocks."""
+    """A plain array, or a distributed one of the same elements."""
     return laid_out(rng, whole) if rng.random() < 0.5 and whole.ndim else whole
 
 
 def target(rng: random.Random, whole: Any) -> Any:
-    """An array of ours to be written to, in blocks or whole on every rank."""
+    """A wrapped array to be written to, distributed or replicated."""
     return laid_out(rng, whole) if rng.random() < 0.7 else dc.asarray(whole.copy())
 
 
 def any_key(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
-    """The entries of a key with indices of all kinds."""
+    """The items of a random index expression."""
     draw = np.random.default_rng(rng.randrange(1 << 30))
     common = tuple(rng.choice([1, 2, 5, 11]) for _ in range(rng.randint(1, 2)))
     axis, key = 0, []
@@ -83,13 +83,13 @@ def any_key(rng: random.Random, shape: tuple[int, ...]) -> list[Any]:
 
 
 def entries(key: list[Any], change: Callable[[Any], Any] = lambda x: x) -> Any:
-    """A key of its entries, the arrays among them changed."""
+    """An index expression of items, with its arrays converted."""
     found = [change(item) if isinstance(item, np.ndarray) else item for item in key]
     return found[0] if len(found) == 1 else tuple(found)
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """A result, or what was raised."""
+    """The result of a call, or the exception that it raised."""
     try:
         return call()
     except (IndexError, ValueError, TypeError, OverflowError) as error:
@@ -115,7 +115,7 @@ def equal(want: Any, got: Any) -> None:
 
 
 def read_and_write(rng: random.Random) -> None:
-    """One key, by which something is read, written, and added to."""
+    """Read, write and add by one index expression."""
     shape = tuple(rng.choice([1, 3, 7, 12]) for _ in range(rng.randint(1, 3)))
     whole = any_array(rng, shape)
     key = any_key(rng, shape)

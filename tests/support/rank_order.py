@@ -69,7 +69,7 @@ CLOSE: dict[str, Call] = {
 
 
 def ordered(rng: random.Random, name: str) -> None:
-    """One of the calls on random arrays."""
+    """One call on random arrays, compared with NumPy's."""
     call = EXACT.get(name) or CLOSE[name]
     shape = tuple(rng.choice([1, 3, 7, 12]) for _ in range(rng.randint(1, 2)))
     x = any_array(rng, shape, rng.choice(["f8", "f8", "i8", "i4"]))

@@ -1,4 +1,4 @@
-"""Programs of NumPy's calls on arrays over many ranks, each beside the same on plain arrays.
+"""NumPy programs on distributed arrays, each compared with the same on plain arrays.
 
 ``mpiexec -n P python -m rank_programs`` runs all of them; the tests run them on simulated ranks.
 """
@@ -121,7 +121,7 @@ def _compare(want: Any, got: Any) -> None:
 
 
 def every() -> None:
-    """All programs, on the ranks there are."""
+    """Run all programs on the present ranks."""
     for program in PROGRAMS:
         for shape in ((9, 7), (1, 5)) if program in (elementwise, folds) else ((9, 7),):
             check(program, shape)

@@ -1,4 +1,4 @@
-"""Random programs on arrays over many ranks, as text, beside the same on plain arrays.
+"""Random programs on distributed arrays, as text, compared with the same on plain arrays.
 
 ``mpiexec -n 3 python -m rank_random 0 100`` runs those of the numbers 0 to 99; with a third number, so many
 simulated ranks do, without ``mpiexec``.  A program that differs is printed.
@@ -32,7 +32,7 @@ _table, _line = _of(TABLES), _of(LINES)
 
 
 def _keys(rng: random.Random) -> tuple[str, str]:
-    """Two keys that choose equal shapes, of all tables."""
+    """Two index expressions that select equal shapes from every table."""
     pairs = [
         ("1:", ":-1"),
         (":-1", "1:"),
@@ -275,7 +275,7 @@ def text(seed: int) -> tuple[tuple[int, int], list[str]]:
 
 
 def _perform(seed: int, wrapped: bool) -> tuple[list[str], dict[str, Any]]:
-    """What the statements raised, and the variables."""
+    """The exceptions of the statements, and the variables after them."""
     shape, statements = text(seed)
     rng, layouts = np.random.default_rng(seed), random.Random(seed)
     wrap = (lambda a: _wrapped(a, layouts)) if wrapped else (lambda a: a)
@@ -295,7 +295,7 @@ def _perform(seed: int, wrapped: bool) -> tuple[list[str], dict[str, Any]]:
 
 
 def _wrapped(a: Any, rng: random.Random) -> Any:
-    """The array in blocks: as they are by default, or over some grid."""
+    """The distributed array, in the default layout or on a random grid."""
     size = world().size
     if a.ndim == 1 or rng.random() < 0.6:
         return dc.asarray(a)
@@ -304,7 +304,7 @@ def _wrapped(a: Any, rng: random.Random) -> Any:
 
 
 def difference(seed: int) -> str | None:
-    """How a program differs on the ranks there are from the same on plain arrays, or nothing."""
+    """The difference of a program's results from those on plain arrays, as text; empty if there is none."""
     with np.errstate(all="ignore"), dc.options(distribute_above=0):
         raised, want = _perform(seed, False)
         raised_too, got = _perform(seed, True)

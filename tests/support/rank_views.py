@@ -1,4 +1,4 @@
-"""Random programs of views of views of arrays over many ranks, each beside the same on NumPy's.
+"""Random programs with views of views of distributed arrays, compared with the same on plain arrays.
 
 ``python -m rank_views P FIRST COUNT`` runs some on P simulated ranks, or for 0 on those there are.
 """
@@ -18,7 +18,7 @@ SHAPES = [(12,), (6, 4), (9, 7), (4, 3, 6), (2, 8, 3), (24, 1), (1, 30)]
 
 
 def _shape_of(rng: random.Random, size: int) -> tuple[int, ...]:
-    """Some shape of so many elements."""
+    """A random shape of a number of elements."""
     shape = []
     while size > 1 and len(shape) < 3:
         n = rng.choice([k for k in range(1, size + 1) if size % k == 0])
@@ -28,7 +28,7 @@ def _shape_of(rng: random.Random, size: int) -> tuple[int, ...]:
 
 
 def _key(rng: random.Random, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """Slices, an integer at times."""
+    """A random index expression of slices and integers."""
     key: list[Any] = []
     for n in shape:
         low, high = sorted(rng.choices(range(n + 1), k=2))
@@ -44,7 +44,7 @@ def _key(rng: random.Random, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 def steps(seed: int, x: Any) -> list[Any]:
-    """What a program finds and what it leaves; a view is one of `x` for ours where it is for NumPy's."""
+    """The results of a program and its arrays; views of ``x`` must be those that they are in NumPy."""
     rng = random.Random(seed)
     held, found = [x], []
     for _ in range(rng.randint(4, 12)):

@@ -11,7 +11,7 @@ _numbers = iter(range(10**6))
 
 
 def written(text: str, **names: Any) -> FunctionType:
-    """The function ``f`` of a program text, which can be found like that of a file."""
+    """The function ``f`` of a program text, whose source `inspect` finds."""
     file = f"<written {next(_numbers)}>"
     text = textwrap.dedent(text)
     linecache.cache[file] = len(text), None, text.splitlines(True), file

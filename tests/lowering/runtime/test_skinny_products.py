@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import products_served
 import pytest
+import recorded_products
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -155,7 +155,7 @@ def test_what_is_left_to_others(a: Any, b: Any) -> None:
 @pytest.mark.parametrize("stacked", [False, True])
 def test_plans_use_it(monkeypatch: pytest.MonkeyPatch, stacked: bool) -> None:
     """Where the rows are few; for others there is another plan."""
-    served = products_served.served(monkeypatch)
+    served = recorded_products.served(monkeypatch)
     r = np.random.default_rng(4)
     w, bias = r.standard_normal((300, 500)).astype("f"), r.standard_normal(500).astype("f")
     with dc.options(jit="eager", eager_below=0, cache_dir=None):

@@ -12,7 +12,7 @@ from dcarray.core.counters import counters
 
 
 def outcome(f: Any, args: list[Any]) -> Any:
-    """What a call gives or raises, what it warns of, and what it leaves in its arguments."""
+    """The result or exception of a call, its warnings, and its arguments after it."""
     args = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -26,7 +26,7 @@ def outcome(f: Any, args: list[Any]) -> Any:
 
 
 def alike(f: Any, *args: Any) -> int:
-    """Compare calls, plain and accelerated; how many loops were served."""
+    """Compare a plain and an accelerated call; returns the number of loops that ran compiled."""
     with dc.options(jit="off"):
         wanted = outcome(f, list(args))
     ours, before = dc.accelerate(f), counters.loops

@@ -1,4 +1,4 @@
-"""Which products are made by the code that reads a large matrix once."""
+"""A record of the products that run in the kernels which read a large matrix once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dcarray.lowering.runtime import skinny_products
 
 
 def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The shapes of those that are from now on, in their order."""
+    """The list of shapes of such products, which grows from now on."""
     found: list[tuple[int, ...]] = []
     inner = skinny_products.multiply
 
