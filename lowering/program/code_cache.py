@@ -1,7 +1,8 @@
 """Compiled code, found again: in memory for this process, on disk for the next ones.
 
-The key is the kernel's text (which has no sizes in it but those of `fixed`), the compiler with its version,
-processor and libraries, and the source of this package, so that no old code is ever taken for new code.
+The key is the kernel's text (which has no sizes in it but those of `specialise`), the compiler with its
+version, processor and libraries, and the source of this package and of `dcarray.ir`, so that no old code is
+ever taken for new code.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
+from dcarray import ir, lowering
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import text as kernel_text
 from dcarray.lowering.runtime.disk import DiskCache, digest, is_supported, sha256
@@ -68,9 +70,7 @@ class CodeCache:
     def _load(self, compiler: Compiler, kernel: Kernel, name: tuple[str, str]) -> LoadedKernel | Unsupported:
         require(ROOM)
         key = sha256(
-            "\0".join(
-                (*name, compiler.fingerprint(), digest(os.path.dirname(os.path.dirname(__file__))))
-            ).encode()
+            "\0".join((*name, compiler.fingerprint(), digest(*source_folders()))).encode()
         ).hexdigest()
         code = self.disk.read(key) if self.disk else None
         found: LoadedKernel | Unsupported | None = None
@@ -101,6 +101,11 @@ class CodeCache:
     def after_fork(self) -> None:
         """In the child: a lock that another thread of the parent held would never be released."""
         self._lock = threading.RLock()
+
+
+def source_folders() -> list[str]:
+    """The folders of the source that compiled code depends on."""
+    return [os.path.dirname(layer.__file__ or "") for layer in (ir, lowering)]
 
 
 # Loaded code is never unloaded, so it serves all caches of the process.

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.lowering.program import code_cache
 from dcarray.plans import disk_store, provider
 
 PACKAGE = Path(disk_store.__file__).resolve().parents[1]
@@ -96,3 +97,14 @@ def outside(names, folders):
 def test_the_key_of_a_plan_covers_all_that_plans(planning):
     assert {"dcarray.ir.build", "dcarray.jit.loops.trace", "dcarray.core.errors"} <= planning
     assert not outside(planning, [Path(folder).resolve() for folder in disk_store.source_folders()])
+
+
+@pytest.mark.parametrize("target", ["dcarray.lowering.cpu.llvm.target", "dcarray.lowering.cpu.c.target"])
+def test_the_key_of_code_covers_all_that_compiles(target):
+    code = (
+        f"import dcarray, sys; before = set(sys.modules); import {target}; print(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent)
+    loaded = {name for name in done.stdout.split() if name.startswith("dcarray.")}
+    assert target in loaded, done.stderr
+    assert not outside(loaded, [Path(folder).resolve() for folder in code_cache.source_folders()])

@@ -89,7 +89,7 @@ def test_another_machine_or_version_compiles_anew(folder, monkeypatch):
         if name:
             monkeypatch.setattr(Fake, name, value)
         else:
-            monkeypatch.setattr(code_cache, "digest", lambda folder: "another version")
+            monkeypatch.setattr(code_cache, "digest", lambda *folders: "another version")
         code_cache.forget()
         target = Fake()
         code_cache.CodeCache(folder).launch(target, kernel())

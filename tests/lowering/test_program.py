@@ -14,12 +14,15 @@ from ir_regions import assert_agree
 from program_machine import ProgramMachine
 
 from dcarray.ir import interp
+from dcarray.ir.nodes import Compute
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.lowering.libraries.dispatch import is_copy
 from dcarray.lowering.plan import compile_region
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.text import dump
 from dcarray.lowering.program.verify import ProgramError, verify
+from dcarray.lowering.target import get
 
 
 def meaning(case):
@@ -140,3 +143,31 @@ def test_the_verifier_finds_what_is_wrong(reason):
     verify(program())
     with pytest.raises(ProgramError, match=reason):
         verify(BROKEN[reason](program()))
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(ir_regions.cases(), st.integers(0, 2**32 - 1))
+def test_a_target_may_have_copies_as_nodes(case, seed):
+    made = compile_region(case.region, replace(get("cpu"), copies=True, shares_arrays=False)).program
+    verify(made)
+    assert not any(
+        isinstance(n, nodes.Launch) and isinstance(n.stmt, Compute) and is_copy(n.stmt) for n in made.steps()
+    )
+    with np.errstate(all="ignore"):
+        got = ProgramMachine(made, case.memory(), case.values, random.Random(seed)).run()
+    assert_agree(got, meaning(case), zero_signs=case.zero_signs)
+
+
+def test_a_copy_is_run_by_numpy():
+    plan = compile_region(
+        parse("""region() {
+          in a: f64[6];  out o: f64[3]
+          o[i] = a[5 - 2*i] for i<3
+        }"""),
+        replace(get("cpu"), copies=True),
+    )
+    assert plan.stats == {"kernels": 0, "calls": 1, "interpreted": 0}
+    assert "copy o[i]" in dump(plan.program)
+    a, o = np.arange(6.0), np.empty(3)
+    plan.run([a, o], [a.ctypes.data, o.ctypes.data])
+    assert o.tolist() == [5, 3, 1]
