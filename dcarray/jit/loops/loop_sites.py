@@ -204,8 +204,10 @@ class LoopSite:
             if addresses is None and len(entry.key) == 2 + len(values):  # else names share an array
                 plan.remember(values, entry.key[2:])
                 self._last = entry
-            self._values.activate(1)
-            entry.runs.activate()
+            if self._values.strikes:
+                self._values.activate(1)
+            if entry.runs.strikes:
+                entry.runs.activate()
             return (found,)
         if entry.runs.strike():
             entry.refuse()
