@@ -32,7 +32,7 @@ class PlannedCheck(NamedTuple):
     Attributes
     ----------
     plan : Plan
-        Of `dcarray.ir.analysis.value_ranges.largest`, of kernels alone.
+        Of `dcarray.ir.analysis.value_ranges.magnitude_region`, of kernels alone.
     inputs : tuple of int
         The positions, among the addresses that a run of the checked plan is given, of the checked inputs.
     scalars : tuple of bool
