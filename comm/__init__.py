@@ -9,7 +9,6 @@ if __name__ != "dcarray.comm":
 
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
-from dcarray.comm.matmul import Einsum, Matmul
 from dcarray.comm.planning.cost_model import Collective, Line, Link, Machine, Phase, collective, fit, predict
 from dcarray.comm.planning.counting import Counted, count, suited
 from dcarray.comm.transport.errors import (
@@ -30,6 +29,7 @@ from dcarray.comm.transport.threads import run
 from dcarray.comm.transport.world import world
 
 from .cart import Cart, Cart_create, Cart_sub
+from .matmul import Einsum, Matmul
 from .messages import Allreduce, Alltoall, Bcast, Irecv, Isend, Reduce, Request, Wait, Waitall
 from .scatter_gather import BlockGather, BlockScatter, HaloExchange, Redistribute
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from dcarray.api.array import evaluate, ndarray
+from dcarray.core.config import options
+from dcarray.core.counters import report
+from dcarray.core.errors import StrictError
+from dcarray.execution.executor import wait
+
 from .api import lazy_selection as _lazy_selection  # noqa: F401  (its import registers selections)
-from .api.array import evaluate, ndarray
-from .core.config import options
-from .core.counters import report
-from .core.errors import StrictError
-from .execution.executor import wait
 
 __version__ = "0.1.0"
 
@@ -21,15 +22,15 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     value: Any
     if name == "explain":
-        from .inspect.explain import explain as value
+        from dcarray.inspect.explain import explain as value
     elif name == "info":
-        from .inspect.about import info as value
+        from dcarray.inspect.about import info as value
     elif name == "accelerate":
-        from .jit.decorator import accelerate as value
+        from dcarray.jit.decorator import accelerate as value
     elif name == "distribute":
-        from .distributed.layouts import distribute as value
+        from dcarray.distributed.layouts import distribute as value
     elif name == "pmap":
-        from .distributed.pmap import pmap as value
+        from dcarray.distributed.pmap import pmap as value
     elif name in ("array_api", "comm", "hdf5"):
         from importlib import import_module
 
@@ -43,7 +44,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from .api.functions.namespace import names
+    from dcarray.api.functions.namespace import names
 
     return sorted({*names(), *__all__, *(name for name in globals() if name.startswith("__"))})
 

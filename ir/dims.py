@@ -13,15 +13,15 @@ from contextvars import ContextVar, Token
 from functools import lru_cache
 from typing import Any
 
-from .canonical import evaluate as evaluate
-from .canonical import free_symbols as free_symbols
-from .canonical import least_of as least_of
-from .canonical import linear as linear
-from .canonical import show as show
-from .canonical import simplify as simplify
-from .canonical import slope as slope
-from .canonical import substitute as substitute
-from .canonical import symbol as symbol
+from .dim_arithmetic import evaluate as evaluate
+from .dim_arithmetic import free_symbols as free_symbols
+from .dim_arithmetic import least_of as least_of
+from .dim_arithmetic import linear as linear
+from .dim_arithmetic import show as show
+from .dim_arithmetic import simplify as simplify
+from .dim_arithmetic import slope as slope
+from .dim_arithmetic import substitute as substitute
+from .dim_arithmetic import symbol as symbol
 from .nodes import Dim
 
 _names = lru_cache(maxsize=4096)(free_symbols)

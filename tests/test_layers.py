@@ -92,9 +92,10 @@ PACKAGES = {
     "dcarray.ir": ("analysis", "passes"),
     "dcarray.ir.passes": ("portable", "cpu"),
     "dcarray.lowering": (
-        "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "cpu", "plan",
+        "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "cpu",
+        "compilation",
     ),
-    "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "host"),
+    "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "machine_fingerprint"),
     "dcarray.lowering.cpu.llvm": (
         "types", "passes", "object_code", "text", "math", "ops", "thread_pool", "emitter", "routines",
         "libraries", "target",
@@ -104,7 +105,7 @@ PACKAGES = {
         "cart", "messages", "scatter_gather", "matmul", "pmap",
     ),
     "dcarray.comm.planning": (
-        "cost_model", "analysis", "program", "placement", "passes", "localise", "overlap", "planner",
+        "cost_model", "analysis", "rank_program", "placement", "passes", "localise", "overlap", "planner",
         "counting",
     ),
 }  # fmt: skip

@@ -14,10 +14,7 @@ from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array
-from dcarray.comm.transport.sparse_alltoall import (
-    allgather,
-    ask_owners,
-)
+from dcarray.comm.transport.sparse_alltoall import allgather, ask_owners
 
 from .fancy_indexing import read_elements, write_elements
 from .masks import rebalanced

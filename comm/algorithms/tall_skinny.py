@@ -24,7 +24,7 @@ _ROWS = 2  # rows per column on every rank: with fewer the stacked triangles are
 
 
 def is_tall_skinny(x: DistArray) -> bool:
-    """Whether a matrix is tall enough for these algorithms to pay."""
+    """Whether TSQR pays: two axes, some columns, and at least `_ROWS` rows per column on every rank."""
     return x.ndim == 2 and bool(x.shape[1]) and x.shape[0] >= _ROWS * x.comm.size * x.shape[1]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
 from dcarray.comm.planning.placement.library_calls import planners
-from dcarray.comm.planning.program.steps import Local, Program, Reduce
+from dcarray.comm.planning.rank_program.steps import Local, Program, Reduce
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.parse import parse
 

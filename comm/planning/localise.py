@@ -21,7 +21,7 @@ from dcarray.comm.planning.analysis.normalise import kept_axes, remap_points, st
 from dcarray.comm.planning.passes.redundancy import ExchangeGroup
 from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.planning.placement.ghost_zone_cost import Widths
-from dcarray.comm.planning.program.steps import (
+from dcarray.comm.planning.rank_program.steps import (
     ArrayExchange,
     Exchanges,
     Frame,

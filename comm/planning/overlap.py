@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dcarray.comm.planning.analysis.halo_state import Box, bounds, boxes_around
 from dcarray.comm.planning.analysis.normalise import kept_axes, remap_points
-from dcarray.comm.planning.program.steps import Begin, Exchanges, Finish, Frame, Local, Program, Step
+from dcarray.comm.planning.rank_program.steps import Begin, Exchanges, Finish, Frame, Local, Program, Step
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
 from dcarray.ir.windows import loads

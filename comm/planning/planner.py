@@ -14,7 +14,7 @@ from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.planning.placement.ghost_zone_cost import COSTS, Costs
 from dcarray.comm.planning.placement.insert import insert
 from dcarray.comm.planning.placement.library_calls import Planner, planners
-from dcarray.comm.planning.program.steps import Note, Program
+from dcarray.comm.planning.rank_program.steps import Note, Program
 from dcarray.comm.transport.errors import PlanError
 from dcarray.ir.analysis.effects import families
 from dcarray.ir.nodes import Region

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.memory import allocate
+from dcarray.lowering.runtime.buffer_pool import allocate
 
 from .config import current
 from .counters import is_inside, note, user_line

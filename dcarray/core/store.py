@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dcarray.lowering.runtime.memory import address_of, allocate
+from dcarray.lowering.runtime.buffer_pool import address_of, allocate
 
 from .processes import simulated
 from .window import Index, view

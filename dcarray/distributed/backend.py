@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dcarray.distributed.functions.files import load, tofile
+from dcarray.distributed.functions.numpy_source import call_numpy_source, index_trick
+
 from .consistency import combine_flags
 from .dispatch import is_distributed, try_call, try_call_replicated
 from .executor import default_layout, run
-from .functions.files import load, tofile
-from .functions.numpy_source import call_numpy_source, index_trick
 from .jobs import shared_seed
 from .layouts import elements_of, gather, layout_of, local_of
 from .linspace import distributed_range

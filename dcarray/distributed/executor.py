@@ -24,10 +24,10 @@ from dcarray.core.shard import NDArray, Shard, discard_shard, gather_store, loca
 from dcarray.core.store import Store, memory
 from dcarray.execution import run_plan
 from dcarray.execution.executor import complain, told_of
-from dcarray.lowering.runtime.memory import address_of, empty
+from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.plans.slot import PlanSlot
 
-from . import magnitude_guard
+from . import input_range_check
 from .consistency import agree_on_live, combine_flags
 from .plan_cache import LayoutPlan, LogFacts, compile_region, facts_of, slot_of
 from .reshape import copy_views, write_back_views
@@ -35,7 +35,7 @@ from .reshape import copy_views, write_back_views
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
     from dcarray.comm.planning.analysis.halo_state import ValidHalos
-    from dcarray.comm.planning.program.steps import Program
+    from dcarray.comm.planning.rank_program.steps import Program
     from dcarray.comm.transport.protocol import Communicator
     from dcarray.execution.executor import Executor
     from dcarray.ir.nodes import Region
@@ -156,7 +156,7 @@ def _run_distributed(
     if plan is None:
         plan = facts.cache(key, _plan_on_all_ranks(rec, live, shards, finite, options, comm))
         if options.debug:
-            from dcarray.comm.planning.program.matching import check
+            from dcarray.comm.planning.rank_program.matching import check
 
             with communicating():
                 check(plan.program, comm)
@@ -164,7 +164,7 @@ def _run_distributed(
         counters.plan_hits += 1
     given = _inputs(rec, plan, shards, comm)
     mask = rec.watched
-    if plan.limits and magnitude_guard.within(given, plan.limits, comm, partial(_compute, plan, options)):
+    if plan.limits and input_range_check.within(given, plan.limits, comm, partial(_compute, plan, options)):
         plan, mask = plan.overwriting, 0
     rec.program = plan.program
     counters.flushes += 1
@@ -179,7 +179,7 @@ def _run_distributed(
         nonlocal flags
         flags |= _compute(plan, options, region, arrays)
 
-    from dcarray.comm.planning.program.execution import execute
+    from dcarray.comm.planning.rank_program.execution import execute
 
     with communicating():
         with fp_state.collected() as seen:
@@ -261,7 +261,7 @@ def _plan(
     made = LayoutPlan(program, layouts, ambiguous=ambiguous, culprits=culprits)
     if ambiguous:
         made.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, serial_limit=FEW)
-        made.limits = magnitude_guard.limit(region, again, comm.size, rec.watched)
+        made.limits = input_range_check.limit(region, again, comm.size, rec.watched)
         made.plan_overwriting = partial(
             plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, serial_limit=FEW
         )
@@ -347,7 +347,7 @@ def _attribute_errors(
                 flags & sum(1 << k for k, one in enumerate(plan.culprits) if one == culprit),
             )
         ]
-    from dcarray.comm.planning.program.execution import execute
+    from dcarray.comm.planning.rank_program.execution import execute
     from dcarray.comm.transport.agreement import broadcast_object
     from dcarray.ir import interp
 

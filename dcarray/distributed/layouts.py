@@ -23,7 +23,7 @@ from dcarray.core.handle import Handle, large
 from dcarray.core.processes import communicating
 from dcarray.core.shard import Shard, local_block, set_shard
 from dcarray.core.store import Store, compiles
-from dcarray.lowering.runtime.memory import empty
+from dcarray.lowering.runtime.buffer_pool import empty
 
 __all__ = ["LocalView", "blocks_of", "distribute", "gather", "layout_of", "local_of"]
 

@@ -23,7 +23,7 @@ from .consistency import digest
 if TYPE_CHECKING:
     from dcarray.comm.layout.layouts import Layout
     from dcarray.comm.planning.analysis.halo_state import ValidHalos
-    from dcarray.comm.planning.program.steps import Note, Program
+    from dcarray.comm.planning.rank_program.steps import Note, Program
     from dcarray.ir.analysis.value_ranges import Limits
     from dcarray.ir.nodes import Region
     from dcarray.recording.log import Recording

@@ -13,7 +13,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.handle import NDArray
 from dcarray.core.store import compilable
-from dcarray.lowering.runtime.memory import address_of, empty
+from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.tiering import policy
 
 from .routines import Compiled

@@ -19,7 +19,7 @@ from dcarray.core import window
 from dcarray.core.fp_state import Witness
 from dcarray.core.store import Store
 from dcarray.ir.ops import CALLS, OPS, PLACES, SCANS
-from dcarray.lowering.runtime.memory import MAPPED, address_of, empty, zeros
+from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, empty, zeros
 from dcarray.recording.log import Recording
 from dcarray.recording.log_format import reads, writes
 from dcarray.recording.operands import DTYPES

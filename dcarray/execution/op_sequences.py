@@ -36,7 +36,7 @@ from dcarray.core.processes import LOCK, communicator, simulated
 from dcarray.core.store import Store
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.core.window import Index, identity
-from dcarray.lowering.runtime.memory import POOLED
+from dcarray.lowering.runtime.buffer_pool import POOLED
 from dcarray.recording.log_format import reads
 from dcarray.recording.operands import enter
 from dcarray.tiering.cost_model import tally

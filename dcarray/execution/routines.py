@@ -6,10 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from dcarray.core import config
-from dcarray.execution.executor import EXECUTOR
-from dcarray.lowering.runtime.memory import trim
+from dcarray.lowering.runtime.buffer_pool import trim
 from dcarray.plans.slot import PlanSlot, PlanState
 from dcarray.recording.session import session
+
+from .executor import EXECUTOR
 
 if TYPE_CHECKING:
     from dcarray.plans.requests import Compilation
@@ -84,13 +85,13 @@ def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:
     """The code from the cache folder or from the process that compiles; None if there is no such process."""
     import pickle
 
-    from dcarray.plans import client, disk_store, worker_process
+    from dcarray.plans import client, disk_store, server_handle
 
     left = disk_store.left(request)
     if left is not None:
         with suppress(Exception):  # whatever is wrong with it, it is made anew
             parts: tuple[Any, ...] = pickle.loads(left)
             return parts
-    with suppress(worker_process.NoServer), EXECUTOR.background.aside():
+    with suppress(server_handle.NoServer), EXECUTOR.background.aside():
         return client.REMOTE.code(request)
     return None

@@ -8,7 +8,7 @@ from dcarray.core import config, fp_attribution, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.fp_attribution import MINDFUL
 from dcarray.core.store import Store
-from dcarray.lowering.runtime.memory import MAPPED, address_of, allocate, empty
+from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate, empty
 from dcarray.plans import templates
 from dcarray.recording.operands import DTYPES
 

@@ -24,7 +24,7 @@ from dcarray.recording.session import session
 from dcarray.tiering import call_sites
 
 from .explanation import Explanation
-from .views import RegionView, view_program, view_request
+from .region_views import RegionView, view_program, view_request
 
 __all__ = ["Collection", "explain"]
 
@@ -106,7 +106,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
         request, symbols = EXECUTOR.requested(plan_entry, options)
         remark = EXECUTOR.unplanned(rec, plan_entry, options)
         return [view_request(request, lines, names, symbols, remark=remark)]
-    from dcarray.comm.planning.program.steps import Local
+    from dcarray.comm.planning.rank_program.steps import Local
     from dcarray.distributed.plan_cache import region_request
 
     parts = [

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from .drawing import draw, shape_text
 from .formula import domain_of, statement_lines
-from .views import KernelView, RegionView
+from .region_views import KernelView, RegionView
 
 if TYPE_CHECKING:
-    from dcarray.comm.planning.program.steps import Note as Reason
+    from dcarray.comm.planning.rank_program.steps import Note as Reason
     from dcarray.ir.passes import Note
 
 __all__ = ["Explanation"]
@@ -71,7 +71,7 @@ class Explanation:
             out += [f"{title}{view.summary()}", *filter(None, (view.remark,)), ""]
             out += _recorded_text(view) + _passes_text(view)
             if view.program is not None:
-                from dcarray.comm.planning.program.description import program_lines
+                from dcarray.comm.planning.rank_program.description import program_lines
 
                 show_note = partial(_note_text, view)
                 lines = ["    " + line for line in program_lines(view.program, show_note)]

@@ -20,8 +20,8 @@ import numpy as np
 from dcarray.api.array import ndarray as _Wrapped
 from dcarray.api.dispatch import DISPATCH
 from dcarray.api.functions import fallback
-from dcarray.api.functions.array_api import STANDARD
 from dcarray.api.functions.namespace import _dispatched, _undispatched
+from dcarray.api.functions.standard_arguments import STANDARD
 from dcarray.core.handle import export
 
 from .ctypes_compat import ndpointer

@@ -117,7 +117,7 @@ class Variant:
 
 
 class Variants:
-    """The kinds of calls of a function."""
+    """Cache of one function: by call signature, whether the accelerated or the plain version runs."""
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function

@@ -24,7 +24,7 @@ from dcarray.tiering import eager_period
 
 from . import server
 from .requests import Compilation, Request
-from .worker_process import NoServer, Spawned, Starved
+from .server_handle import NoServer, Spawned, Starved
 
 
 class Refused(Exception):

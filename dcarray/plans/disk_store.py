@@ -43,19 +43,19 @@ def left(request: Request | Compilation) -> bytes | None:
     found = store.read(_key(request)) if store else None
     if found is None:
         return None
-    from dcarray.lowering.cpu import host
+    from dcarray.lowering.cpu import machine_fingerprint
 
-    return found[_MARK:] if found[:_MARK] == host.machine_fingerprint().encode() else None
+    return found[_MARK:] if found[:_MARK] == machine_fingerprint.machine_fingerprint().encode() else None
 
 
 def keep(request: Request | Compilation, plan: bytes) -> None:
     """Store a serialised plan (`lowering.program.serialise`), or other code, for later processes."""
-    from dcarray.lowering.cpu import host
+    from dcarray.lowering.cpu import machine_fingerprint
 
     folder = _folder(request)
     store = _store(folder) if folder else None
     if store:
-        store.write(_key(request), host.machine_fingerprint().encode() + plan)
+        store.write(_key(request), machine_fingerprint.machine_fingerprint().encode() + plan)
 
 
 PLANNING = ("core", "tiering", "recording", "plans", "jit")

@@ -43,9 +43,9 @@ def obtained(request: requests.Request, options: Options, background: Background
         known = found(request)
         if known is not None:
             return known
-        from . import client, worker_process
+        from . import client, server_handle
 
-        with suppress(worker_process.NoServer), background.aside():
+        with suppress(server_handle.NoServer), background.aside():
             made, counts, reasons = client.REMOTE.plan(request)
     if made is not None:
         from dcarray.lowering.program import loaded_plan

@@ -230,7 +230,7 @@ def make(
     """
     from dcarray.ir import dims
     from dcarray.ir.analysis import effects, undo_copies, value_ranges
-    from dcarray.lowering.plan import compile_region
+    from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import code_cache
     from dcarray.lowering.program import input_range_check as range_checks
     from dcarray.lowering.program.verify import verify
@@ -292,7 +292,7 @@ def _range_check(region: Region, final: Region, target: Target, cache_dir: str |
     """The input range check of a region: whether its inputs are too small to raise floating-point exceptions;
     None if none can tell."""
     from dcarray.ir.analysis import value_ranges
-    from dcarray.lowering.plan import compile_region
+    from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import input_range_check
 
     # in the final region conditions are expressions

@@ -9,11 +9,11 @@ import numpy as np
 
 from dcarray.core import config
 from dcarray.core.strides import order_of, strides_of
-from dcarray.recording.session import LOCK, session
 from dcarray.tiering import policy
 
 from . import recorder
 from .operands import Eager, Missing, commit, kind_of, operand, promote_call_site, shape_of
+from .session import LOCK, session
 
 __all__ = ["argreduce"]
 

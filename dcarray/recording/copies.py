@@ -7,9 +7,9 @@ from typing import Any
 
 from dcarray.core import window
 from dcarray.core.processes import communicator
-from dcarray.recording.session import LOCK, session
 
 from .operands import at_last, enter, user_frame
+from .session import LOCK, session
 
 __all__ = ["Part", "copied"]
 

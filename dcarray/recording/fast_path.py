@@ -12,11 +12,11 @@ from typing import Any
 
 from dcarray.core.handle import Handle, large
 from dcarray.core.store import COMPILED, Store
-from dcarray.recording.session import LOCK, session
 from dcarray.tiering.policy import eager, eager_call
 
 from .log import Recording
 from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, target_of, user_frame
+from .session import LOCK, session
 
 _new = object.__new__
 _MOST = 4096

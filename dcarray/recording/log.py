@@ -47,7 +47,7 @@ class Keeper(Protocol):
 
 
 class Recording:
-    """A log before it runs, with the stores and scalars that it refers to.
+    """Operations recorded and not yet run: the log, and the stores and scalars that its entries refer to.
 
     Attributes
     ----------

@@ -16,13 +16,13 @@ import numpy as np
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator, simulated
 from dcarray.core.store import COMPILED
-from dcarray.recording.session import LOCK, session
 from dcarray.tiering import call_sites, policy
 from dcarray.tiering.state import SELECTION, Tier, TierState
 
 from . import fast_path, recorder
 from .log import Recording
 from .operands import DTYPES, shape_of, user_frame
+from .session import LOCK, session
 from .value_numbering import alike, written
 
 _BOOL = np.dtype(bool)

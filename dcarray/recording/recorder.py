@@ -19,7 +19,7 @@ from dcarray.core.store import Store, compilable, compiles, store_of
 from dcarray.core.strides import axes_of, order_of, order_of_copy
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, resolve_fold
 from dcarray.ir.ops import LOOPS_OF, OPS
-from dcarray.lowering.runtime.memory import empty as pool_empty
+from dcarray.lowering.runtime.buffer_pool import empty as pool_empty
 from dcarray.tiering import policy
 
 from . import fast_path, short_circuit

@@ -14,8 +14,9 @@ from typing import Any
 from dcarray.core import config
 from dcarray.core.store import Store
 from dcarray.ir.ops import OPS
-from dcarray.recording.log import Recording
-from dcarray.recording.replay import Replay
+
+from .log import Recording
+from .replay import Replay
 
 MAX_COST = 10.0  # cost of an element that may be computed twice, in additions
 MAX_INPUTS = 2  # arrays that may be read twice

@@ -13,9 +13,9 @@ import numpy as np
 
 from dcarray.core.fp_state import watched
 from dcarray.core.store import Store
-from dcarray.recording.log_format import reads, writes
 
 from .log import Recording
+from .log_format import reads, writes
 
 
 def rewritten(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...]:

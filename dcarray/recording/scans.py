@@ -10,11 +10,11 @@ import numpy as np
 from dcarray.core.handle import Handle
 from dcarray.core.strides import order_of, strides_of
 from dcarray.core.ufunc_loops import resolve_fold
-from dcarray.recording.session import LOCK, session
 from dcarray.tiering import policy
 
 from . import recorder
 from .operands import Eager, Missing, commit, evaluated, kind_of, operand, shape_of
+from .session import LOCK, session
 
 __all__ = ["accumulate"]
 

@@ -21,7 +21,7 @@ from dcarray.core.backend import backend
 from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread, simulated
 from dcarray.core.store import Store
-from dcarray.lowering.runtime.memory import MAPPED
+from dcarray.lowering.runtime.buffer_pool import MAPPED
 from dcarray.tiering import eager_period
 
 from . import iterations

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dcarray.core.store import Store
-from dcarray.recording.log_format import reads, writes
 
 from .log import Recording
+from .log_format import reads, writes
 
 __all__ = ["alike", "written"]
 
@@ -16,7 +16,8 @@ _ALIKE = 64  # entries that a comparison of two arrays visits at most
 
 
 class _History:
-    """The positions of writes in a log; extended as the log grows.
+    """Write history of a log: for each slot the first and the last entry that writes it, extended
+    incrementally.
 
     Attributes
     ----------

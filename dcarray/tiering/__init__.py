@@ -1,1 +1,5 @@
-"""Run eagerly or record: the one place where that is decided, by call sites and costs."""
+"""Run eagerly or record: decided by amount of work, call sites and costs.
+
+With the C extension, its calls on small arrays and the table of call sites are in `_native` (`operators.h`,
+`call_sites.h`).
+"""

@@ -37,7 +37,7 @@ def shared(a: Sequence[int], b: Sequence[int]) -> bool:
 
 
 def read_once(a: Sequence[int], b: Sequence[int], char: str) -> bool:
-    """Whether a product is of a large matrix with few rows, which a plan makes sooner than BLAS."""
+    """Whether a matrix product is so skinny that the routine which reads the large factor once beats BLAS."""
     if len(a) < 2 or len(b) != 2 or char not in skinny_products.DTYPES:
         return False
     return skinny_products.is_skinny(math.prod(a[:-1]), b[1], b[0], np.dtype(char).itemsize)

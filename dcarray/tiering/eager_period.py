@@ -63,11 +63,7 @@ def active() -> bool:
 
 
 if BUILT:
-    from dcarray._native.extension import (
-        begin_eager_period,
-        end_eager_period,
-        expire_eager_period,
-    )
+    from dcarray._native.extension import begin_eager_period, end_eager_period, expire_eager_period
     from dcarray._native.extension import in_eager_period as active
 
     _loops: dict[int, list[bool]] = {}  # by thread: whether its loop has resumed periods, and is new

@@ -14,7 +14,8 @@ from dcarray.ir import dims
 from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Loop, Region, Stmt, Symbol, While
-from dcarray.ir.passes.base import Log, Pass
+
+from .base import Log, Pass
 
 Run = Callable[[Region, Log], Region]
 

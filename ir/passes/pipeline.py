@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Loop, Region, While
-from dcarray.ir.passes.nested import NESTED, in_bodies
 
 from .base import Log, Note, Pass
+from .nested import NESTED, in_bodies
 
 #: Every pass shrinks something, so this is never reached; a third party's pass might not.
 MAX_ROUNDS = 12

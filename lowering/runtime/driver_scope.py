@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import memory
+from . import buffer_pool
 
 NDArray = np.ndarray[Any, Any]
 _U8 = np.dtype(np.uint8)
@@ -52,7 +52,7 @@ def imported(path: str) -> Any:
 def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
     """The driver of a text and the things that it calls by name; that of a launch begins with ``_k``."""
     scope: dict[str, Any] = {
-        "_allocate": partial(memory.allocate, pooled=memory.MAPPED), "_u8": _U8, "_view": _view,
+        "_allocate": partial(buffer_pool.allocate, pooled=buffer_pool.MAPPED), "_u8": _U8, "_view": _view,
         "_byte": _byte, "_repeat": _repeat, "min": min, "max": max, "range": range,
     }  # fmt: skip
     for name, thing in things.items():

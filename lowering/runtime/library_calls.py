@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .buffer_pool import empty
 from .driver_scope import imported
-from .memory import empty
 
 if TYPE_CHECKING:
     from dcarray.ir.interp import Interpreter

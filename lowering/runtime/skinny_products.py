@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .memory import address_of, empty, round_up
+from .buffer_pool import address_of, empty, round_up
 
 if TYPE_CHECKING:
     from dcarray.lowering.kernel.compiler import LoadedKernel

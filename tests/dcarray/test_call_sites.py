@@ -15,7 +15,7 @@ import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.execution import executor, interpreter
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 from dcarray.recording.session import session
 from dcarray.tiering import call_sites, cost_model, eager_period, policy
 
@@ -127,9 +127,9 @@ def test_large_zeros_have_memory_that_is_used_again() -> None:
 
     for n, pooled in ((1 << 17, False), (1 << 19, True)):
         assert runs(zeros, 6)[-1] == int(pooled)
-        before = memory.stats()["lent"]
+        before = buffer_pool.stats()["lent"]
         x = dc.evaluate(zeros())
-        assert (memory.stats()["lent"] - before >= 8 * n) == pooled
+        assert (buffer_pool.stats()["lent"] - before >= 8 * n) == pooled
         assert not np.asarray(x).any()
 
 

@@ -17,7 +17,7 @@ from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.execution import executor
 from dcarray.jit.loops import loop_sites
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 from dcarray.plans.background import Background
 from dcarray.recording import session
 from dcarray.tiering import eager_period
@@ -174,8 +174,8 @@ def f(x, n):
 
 def test_numpy_gets_the_memory_of_what_was_before_a_new_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
-    f, (a, *_) = written(BEFORE, np=np, retained=lambda: memory.stats()["retained"]), arrays()
-    memory.trim()
+    f, (a, *_) = written(BEFORE, np=np, retained=lambda: buffer_pool.stats()["retained"]), arrays()
+    buffer_pool.trim()
     ours, kept = dc.accelerate(f)(a.copy(), 2)
     assert kept == [0, 0]
     np.testing.assert_array_equal(ours, f(a.copy(), 2)[0])

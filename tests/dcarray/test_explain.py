@@ -126,7 +126,7 @@ def _search(x: Any) -> None:
 @pytest.mark.parametrize("run", [_chain, _small, _in_place, _reduction, _product, _loop, _search])
 def test_kernels_are_those_of_the_plan_that_runs(run: Any, fastmath: bool) -> None:
     """An array of another shape is explained, too: its plan is symbolic."""
-    from dcarray.lowering import plan as plans
+    from dcarray.lowering import compilation as plans
     from dcarray.lowering.target import get
 
     made: list[list[str]] = []

@@ -12,11 +12,11 @@ import dcarray as dc
 from dcarray.execution import executor, interpreter, run_plan
 from dcarray.ir import build, interp
 from dcarray.ir.passes.pipeline import Pipeline
-from dcarray.lowering import plan
+from dcarray.lowering import compilation
 from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.runtime import library_calls, memory
+from dcarray.lowering.runtime import buffer_pool, library_calls
 from dcarray.plans import templates
 from dcarray.recording import log_format, session
 
@@ -78,7 +78,8 @@ def broken(*args, **kwargs):
 
 
 PLACES = [
-    (Pipeline, "run"), (build, "build"), (plan, "compile_region"), (scheduler, "schedule"), (interp, "run"),
+    (Pipeline, "run"), (build, "build"), (compilation, "compile_region"),
+    (scheduler, "schedule"), (interp, "run"),
     (log_format, "split"), (templates.LogTemplate, "__init__"), (templates.SymbolicPlan, "__init__"),
     (templates, "_matcher"),
     (templates.ExecutablePlan, "bytes"), (executor.Executor, "prepare"), (templates.PlanEntry, "serve"),
@@ -127,8 +128,8 @@ class Short:
 
     def __init__(self, monkeypatch, fails):
         self.left = fails
-        self.plain = memory.allocate
-        for module in (memory, run_plan):
+        self.plain = buffer_pool.allocate
+        for module in (buffer_pool, run_plan):
             monkeypatch.setattr(module, "allocate", self.allocate)
         monkeypatch.setattr(interpreter, "empty", lambda shape, dtype, pooled: self.allocate(shape, dtype)[0])
 
@@ -365,7 +366,7 @@ def test_operands_of_other_dtypes_are_converted_part_by_part(text):
 
 def test_zeros_that_are_not_written_take_no_memory():
     with dc.options(eager_below=0, jit="off"):
-        memory.trim()
+        buffer_pool.trim()
         before = resident()
         made = dc.zeros(1 << 22)
         made[5] = 1

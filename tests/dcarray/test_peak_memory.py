@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 SIZE = 512  # arrays of 2 MB
 
@@ -80,8 +80,8 @@ def test_results_and_warnings_are_numpys(run, kind, state):
 @pytest.fixture
 def most(monkeypatch):
     """What the pool has lent at once, in arrays, since it was last asked."""
-    pool = memory.Pool()
-    monkeypatch.setattr(memory, "POOL", pool)
+    pool = buffer_pool.Pool()
+    monkeypatch.setattr(buffer_pool, "POOL", pool)
 
     def told():
         most, pool._most = pool._most, 0

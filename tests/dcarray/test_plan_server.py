@@ -18,7 +18,7 @@ from dcarray.execution import executor
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import loaded_plan, serialise
-from dcarray.plans import client, disk_store, server, worker_process
+from dcarray.plans import client, disk_store, server, server_handle
 from dcarray.plans.requests import Recorded
 from dcarray.recording import session
 
@@ -154,7 +154,7 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
 
     monkeypatch.setattr(server, "command", command)
     if starved == "while it begins":
-        monkeypatch.setattr(worker_process, "STARVED_AFTER", -1.0)
+        monkeypatch.setattr(server_handle, "STARVED_AFTER", -1.0)
     with dc.options(**THERE):
         x = dc.asarray(np.arange(43.0))
         dc.report(reset=True)
@@ -178,7 +178,7 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
     def unknown(clock):
         raise OSError
 
-    monkeypatch.setattr(worker_process.time, "clock_gettime", unknown)
+    monkeypatch.setattr(server_handle.time, "clock_gettime", unknown)
     with dc.options(**THERE):
         agree()
     assert began == [server.NICE]
@@ -209,7 +209,7 @@ def test_a_region_that_cannot_be_planned_there():
 
 CHILD = """
     import os, sys, numpy as np, dcarray as dc
-    from dcarray.plans import client as remote, worker_process as spawned
+    from dcarray.plans import client as remote, server_handle as spawned
     from dcarray.execution.executor import EXECUTOR
     spawned.STARVED_AFTER = float("inf")  # a second server would find on the disk what the first one has left
     with dc.options(eager_below=0, jit="background", cache_dir=sys.argv[1]):
@@ -268,7 +268,7 @@ def test_the_next_process_finds_the_plans(tmp_path):
 
 
 def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
-    from dcarray.lowering.cpu import host
+    from dcarray.lowering.cpu import machine_fingerprint
 
     request = Recorded((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
                        ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
@@ -278,7 +278,7 @@ def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     found = disk_store.find(request)
     assert found is not None and found.kernels == 1
     assert disk_store.find(request._replace(fastmath=True)) is None
-    monkeypatch.setattr(host, "machine_fingerprint", lambda: "f" * 16)
+    monkeypatch.setattr(machine_fingerprint, "machine_fingerprint", lambda: "f" * 16)
     assert disk_store.find(request) is None
 
 

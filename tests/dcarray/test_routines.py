@@ -8,7 +8,7 @@ import dcarray as dc
 from dcarray.execution import routines
 from dcarray.execution.executor import EXECUTOR
 from dcarray.lowering.program import loaded_plan
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 CHILD = """
     import sys
@@ -58,11 +58,11 @@ def test_numpy_gets_the_memory_that_is_kept_while_the_code_is_awaited(monkeypatc
     routine = routines.Compiled("compress", "compress", 8)
     with dc.options(jit="background", cache_dir=None):
         for _ in range(2):
-            memory.empty((1 << 18,), float)
+            buffer_pool.empty((1 << 18,), float)
             assert routine.launch(0.0) is None
-            assert memory.stats()["retained"] == 0
+            assert buffer_pool.stats()["retained"] == 0
         (made,) = jobs
         made()
-        memory.empty((1 << 18,), float)
+        buffer_pool.empty((1 << 18,), float)
         assert routine.launch(0.0) is None  # NumPy serves for good
-        assert memory.stats()["retained"] > 0
+        assert buffer_pool.stats()["retained"] > 0

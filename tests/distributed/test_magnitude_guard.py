@@ -10,7 +10,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.core import fp_attribution
-from dcarray.distributed import magnitude_guard
+from dcarray.distributed import input_range_check
 from dcarray.ir.analysis import value_ranges
 from dcarray.ir.text import parse
 
@@ -28,23 +28,23 @@ def region(text: str) -> Any:
 
 @pytest.fixture(autouse=True)
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(magnitude_guard, "FEWEST", 0)
+    monkeypatch.setattr(input_range_check, "FEWEST", 0)
 
 
 def test_regions_worth_an_input_range_check() -> None:
-    found = magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED)
+    found = input_range_check.limit(region(UPDATE), ["a"], 2, MINDED)
     assert found == (2.0**256, 0.0) == value_ranges.safe_limits(region(UPDATE))
-    assert magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED | fp_attribution.UNDER) is None
+    assert input_range_check.limit(region(UPDATE), ["a"], 2, MINDED | fp_attribution.UNDER) is None
     other = region("inout a: f64[64];  in b: f64[64]\n  a[i] = add(b[i], multiply(b[i], b[i])) for i<64\n")
-    assert magnitude_guard.limit(other, ["a"], 2, MINDED) is None  # it makes nothing of what it replaces
+    assert input_range_check.limit(other, ["a"], 2, MINDED) is None  # it makes nothing of what it replaces
     more = region(UPDATE.replace("u: f64[64]", "u: f64[99, 64]").replace("u[i]", "u[3,i]"))
-    assert magnitude_guard.limit(more, ["a"], 2, MINDED) is None  # there is more to look at
+    assert input_range_check.limit(more, ["a"], 2, MINDED) is None  # there is more to look at
 
 
 def test_too_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(magnitude_guard, "FEWEST", 64 * 48 * 4 + 1)
-    assert magnitude_guard.limit(region(UPDATE), ["a"], 2, MINDED) is None
-    assert magnitude_guard.limit(region(UPDATE), ["a"], 1, MINDED) is not None
+    monkeypatch.setattr(input_range_check, "FEWEST", 64 * 48 * 4 + 1)
+    assert input_range_check.limit(region(UPDATE), ["a"], 2, MINDED) is None
+    assert input_range_check.limit(region(UPDATE), ["a"], 1, MINDED) is not None
 
 
 def test_a_product_of_many_large_numbers_is_bounded() -> None:
@@ -76,8 +76,8 @@ def program(top: float, log: list[Any]) -> Any:
 @pytest.mark.parametrize("top", [0.5, 1e200, 1.7e308, np.inf, np.nan])
 def test_as_numpy(top: float, jit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
-    within = magnitude_guard.within
-    monkeypatch.setattr(magnitude_guard, "within", lambda *args: asked.append(within(*args)) or asked[-1])
+    within = input_range_check.within
+    monkeypatch.setattr(input_range_check, "within", lambda *args: asked.append(within(*args)) or asked[-1])
     said: list[Any] = []
     want = program(top, said)
 

@@ -14,7 +14,7 @@ from launching import ROOT, launch, needs_mpi
 
 import dcarray as dc
 from dcarray.comm import MismatchError, run, world
-from dcarray.comm.planning.program import matching as checking
+from dcarray.comm.planning.rank_program import matching as checking
 from dcarray.core.processes import communicator
 from dcarray.distributed.layouts import distribute
 

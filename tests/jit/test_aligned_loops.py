@@ -61,7 +61,7 @@ def test_floating_point_exceptions_are_numpys(mode: str, top: float) -> None:
 
 def test_aligned_copies_need_no_undo_copies() -> None:
     """A run takes memory for the copies that it works on, and for no others."""
-    from dcarray.lowering import plan as plans
+    from dcarray.lowering import compilation as plans
 
     seen = []
     compile_region = plans.compile_region

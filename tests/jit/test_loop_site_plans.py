@@ -171,9 +171,9 @@ CHILD = """
     import sys, numpy as np
     sys.path.insert(0, sys.argv[2])
     import dcarray as dc, loops_of_a_file
-    from dcarray.plans import worker_process
+    from dcarray.plans import server_handle
     from dcarray.execution.executor import EXECUTOR
-    worker_process.STARVED_AFTER = 1e9  # else a second planner would find kernels of the first
+    server_handle.STARVED_AFTER = 1e9  # else a second planner would find kernels of the first
     f = dc.accelerate(loops_of_a_file.f)
     with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
         for k in range(12):

@@ -13,6 +13,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering import target
 from dcarray.lowering.c_family import ops as cops
 from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW
 from dcarray.lowering.kernel.nodes import (
@@ -34,8 +35,7 @@ from dcarray.lowering.kernel.nodes import (
     Update,
     affine,
 )
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 C = target.get("c")
 INTS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
@@ -406,7 +406,7 @@ def run_region(region, name, values):
     plan = compile_region(region, name, fallback=lambda reason, loc: reasons.append(reason))
     assert not reasons
     ordered = [given[array] for array in plan.arrays]
-    plan.run(ordered, [memory.address_of(array) for array in ordered], list(values.values()), 1)
+    plan.run(ordered, [buffer_pool.address_of(array) for array in ordered], list(values.values()), 1)
     return {array.name: given[array.name] for array in region.arrays if array.role in ("out", "inout")}
 
 

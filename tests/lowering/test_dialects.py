@@ -15,8 +15,8 @@ from dcarray.ir.parse import parse
 from dcarray.lowering import target
 from dcarray.lowering.c_family.dialect import C, Dialect
 from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.c import target as c
-from dcarray.lowering.plan import compile_region
 
 # C++ where signed overflow is undefined, without vector loops and NumPy's loops.
 CPP = replace(

@@ -8,10 +8,10 @@ import pytest
 from dcarray.ir import dims, interp
 from dcarray.ir.nodes import Array, Call, Index, Region, Symbol, Window
 from dcarray.ir.verify import verify
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 # How a matrix of (rows, columns) lies in its array: the array's shape and the two indices, with r and c.
 PLACES = {
@@ -38,7 +38,7 @@ def run(region, memory_, values=None):
     compiled = compile_region(region)
     arrays = [memory_[name] for name in compiled.arrays]
     symbols = [values[symbol.name] for symbol in region.symbols] if values else ()
-    compiled.run(arrays, [memory.address_of(array) for array in arrays], symbols, 2)
+    compiled.run(arrays, [buffer_pool.address_of(array) for array in arrays], symbols, 2)
     for name, array in want.items():
         tolerance = 1e-5 if array.dtype.char in "fF" else 1e-12
         np.testing.assert_allclose(memory_[name], array, rtol=tolerance, atol=tolerance)
@@ -113,7 +113,7 @@ def test_stacks_and_vectors(left, right, out, blas, monkeypatch):
     verify(region)
     compiled = compile_region(region)
     arrays = [given[name] for name in compiled.arrays]
-    compiled.run(arrays, [memory.address_of(array) for array in arrays], (), 2)
+    compiled.run(arrays, [buffer_pool.address_of(array) for array in arrays], (), 2)
     np.testing.assert_allclose(given["o"], given["a"] @ given["b"], rtol=1e-13)
 
 

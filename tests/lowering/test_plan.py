@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import dims, interp, text, verify
-from dcarray.lowering import plan
+from dcarray.lowering import compilation
 from dcarray.lowering import target as targets
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID
-from dcarray.lowering.plan import compile_region
 from dcarray.lowering.program import code_cache, storage
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 
 def same(got, want):
@@ -41,7 +41,7 @@ def prepared(compiled, given, values):
         if array.role == "out":
             shape = [dims.evaluate(extent, values) for extent in array.shape]
             if array.base is None:
-                found[array.name] = memory.empty(shape, array.dtype)
+                found[array.name] = buffer_pool.empty(shape, array.dtype)
             else:
                 found[array.name] = found[array.base].reshape(-1).view(array.dtype).reshape(shape)
     return [found[name] for name in compiled.arrays]
@@ -51,7 +51,7 @@ def execute(compiled, given, values=None, threads=2):
     values = values or {}
     ordered = prepared(compiled, given, values)
     symbols = [values[symbol.name] for symbol in compiled.region.symbols]
-    flags = compiled.run(ordered, [memory.address_of(x) for x in ordered], symbols, threads)
+    flags = compiled.run(ordered, [buffer_pool.address_of(x) for x in ordered], symbols, threads)
     return dict(zip(compiled.arrays, ordered, strict=True)), flags
 
 
@@ -224,7 +224,7 @@ def test_a_failed_allocation_leaves_everything_as_it_was(monkeypatch):
     arrays = [b, np.zeros(4)]
     monkeypatch.setitem(plan_.run.__globals__, "_allocate", fail)
     with pytest.raises(MemoryError):
-        plan_.run(arrays, [memory.address_of(x) for x in arrays])
+        plan_.run(arrays, [buffer_pool.address_of(x) for x in arrays])
     assert (b == 0).all()
 
 
@@ -301,7 +301,7 @@ def broken(where):
 @pytest.mark.parametrize("where, reason", [("emit", "KeyError: 'surprise'"), ("compile", "no compiler here")])
 def test_a_broken_compiler_warns_once_and_the_program_runs(monkeypatch, where, reason):
     monkeypatch.setitem(targets._loaded, "broken", broken(where))
-    monkeypatch.setattr(plan, "_warned", set())
+    monkeypatch.setattr(compilation, "_warned", set())
     monkeypatch.setattr(code_cache, "_LOADED", {})
     reasons = []
     with pytest.warns(RuntimeWarning, match=f"some of the program is not compiled: {reason}") as caught:
@@ -343,7 +343,7 @@ def test_flags_of_all_kinds_of_steps_are_reported(monkeypatch):
     assert execute(plan_, {"a": one, "b": zero})[1] == DIVIDE
     assert execute(plan_, {"a": zero, "b": zero})[1] == INVALID
     monkeypatch.setitem(targets._loaded, "broken", broken("compile"))
-    monkeypatch.setattr(plan, "_warned", {"no compiler here"})
+    monkeypatch.setattr(compilation, "_warned", {"no compiler here"})
     plan_ = compiled(source, target="broken")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -17,8 +17,8 @@ from dcarray.ir import interp
 from dcarray.ir.nodes import Compute
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.libraries.dispatch import is_copy
-from dcarray.lowering.plan import compile_region
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.text import dump
 from dcarray.lowering.program.verify import ProgramError, verify

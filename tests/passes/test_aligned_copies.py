@@ -15,7 +15,7 @@ from dcarray.ir.passes.cpu import aligned_copies
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.compilation import compile_region
 
 STEP = """
     b[i+1,j+1] = add(a[i,j+1], subtract(a[i+2,j+1], a[i+1,j])) for i<4, j<37

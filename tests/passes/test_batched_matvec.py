@@ -11,9 +11,9 @@ from dcarray.ir.passes.cpu.batched_matvec import BATCHED_MATVEC
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import loop_kernels
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 ARRAYS = """inout A: f64[12, 20];  in B: f64[12, 20];  inout C: f64[20, 20];  inout v: f64[20]
   inout u: f64[20];  temp t: f64[20];  temp w: f64[20];  in c: f64[]"""
@@ -93,7 +93,7 @@ def test_blocks(name):
     got = interp.run(made, memories[1])
     plan = compile_region(CPU.run(region, debug=True))
     arrays = [memories[2][n] for n in plan.arrays]
-    plan.run(arrays, [memory.address_of(a) for a in arrays])
+    plan.run(arrays, [buffer_pool.address_of(a) for a in arrays])
     assert not plan.stats["interpreted"]
     for key, value in want.items():
         np.testing.assert_array_equal(got[key], value, err_msg=key)

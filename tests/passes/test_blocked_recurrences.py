@@ -10,9 +10,9 @@ from dcarray.ir.passes.cpu import blocked_recurrences
 from dcarray.ir.passes.cpu.blocked_recurrences import BLOCKED_RECURRENCES
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import loop_kernels
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 ARRAYS = """in A: f64[20, 20];  inout x: f64[20];  in b: f64[20];  inout y: f64[20]
   inout C: f64[20, 20];  temp t: f64[];  temp u: f64[]"""
@@ -95,7 +95,7 @@ def test_begun(monkeypatch, name, driven):
     plan = compile_region(made)
     assert ("_repeat" in plan.driver or "for i_block" in plan.driver) == driven
     given_ = [arrays[k] for k in plan.arrays]
-    plan.run(given_, [memory.address_of(a) for a in given_], (), 2)
+    plan.run(given_, [buffer_pool.address_of(a) for a in given_], (), 2)
     for k in want:
         np.testing.assert_array_equal(got[k], want[k])
         np.testing.assert_array_equal(arrays[k], want[k])

@@ -10,7 +10,7 @@ from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.cpu import right_looking
 from dcarray.ir.passes.cpu.right_looking import RIGHT_LOOKING, right_looking_sum
 from dcarray.ir.text import dump, parse
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.compilation import compile_region
 
 
 def test_a_row_of_a_triangle(check):

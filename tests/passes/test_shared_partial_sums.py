@@ -14,7 +14,7 @@ from dcarray.ir.passes.cpu.shared_partial_sums import SHARED_PARTIAL_SUMS
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.compilation import compile_region
 
 SIZE, WIDE = 43, 50
 

@@ -13,7 +13,7 @@ from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.unroll_and_jam import UNROLL_AND_JAM
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.compilation import compile_region
 
 SIZE = 43
 

@@ -10,8 +10,8 @@ from comm_layouts import scatter
 from dcarray.comm import Layout, choose_grid, world
 from dcarray.comm.planning.overlap import overlap_communication
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.execution import execute, interpreted
-from dcarray.comm.planning.program.steps import Begin
+from dcarray.comm.planning.rank_program.execution import execute, interpreted
+from dcarray.comm.planning.rank_program.steps import Begin
 from dcarray.ir import interp
 from dcarray.ir.text import parse
 

@@ -10,8 +10,8 @@ from ir_regions import make_case
 
 from dcarray import comm
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.matching import check
-from dcarray.comm.planning.program.steps import ArrayExchange, Begin, Exchanges, Finish, Program, Step
+from dcarray.comm.planning.rank_program.matching import check
+from dcarray.comm.planning.rank_program.steps import ArrayExchange, Begin, Exchanges, Finish, Program, Step
 
 
 def moved() -> Program:

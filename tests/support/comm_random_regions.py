@@ -14,7 +14,7 @@ from ir_regions import Case, assert_agree, cases
 from dcarray import comm
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.planner import arrays_to_gather, place_region, plan
-from dcarray.comm.planning.program.execution import execute
+from dcarray.comm.planning.rank_program.execution import execute
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir import interp
 from dcarray.ir.text import dump, parse

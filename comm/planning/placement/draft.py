@@ -8,7 +8,7 @@ from typing import Any
 
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, canonical, write
-from dcarray.comm.planning.program.steps import Note
+from dcarray.comm.planning.rank_program.steps import Note
 from dcarray.ir.analysis.effects import families, touched, writes
 from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
 from dcarray.ir.renaming import numbered, rename

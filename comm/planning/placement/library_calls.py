@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.program.steps import Memory, Step
+from dcarray.comm.planning.rank_program.steps import Memory, Step
 from dcarray.ir.nodes import Call
 
 __all__ = ["DistributedForm", "Operand", "Planner", "planners"]

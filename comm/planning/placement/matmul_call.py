@@ -13,7 +13,7 @@ from dcarray.comm.algorithms.product_axes import parse, sum_dtype
 from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout, Whole
-from dcarray.comm.planning.program.steps import ArrayExchange, Exchanges, Execution, Memory, Reduce, Step
+from dcarray.comm.planning.rank_program.steps import ArrayExchange, Exchanges, Execution, Memory, Reduce, Step
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.nodes import Call, Window
 

@@ -12,7 +12,7 @@ from dcarray.api.array import evaluate, ndarray, unwrap, wrap
 from dcarray.core.backend import is_distributed
 from dcarray.core.config import DEVICES
 from dcarray.core.processes import communicator
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 from dcarray.tiering import policy
 
 from . import fallback
@@ -150,7 +150,7 @@ def eye(
         kind = np.dtype(dtype)
         if kind.kind in _FILLED:
             evaluate()  # their memory may be reused here
-            made = memory.zeros(shape, kind)
+            made = buffer_pool.zeros(shape, kind)
             rows = np.arange(max(-k, 0), max(min(shape[0], shape[1] - k), 0))
             made[rows, rows + k] = 1
             return wrap(made)
@@ -281,7 +281,7 @@ def asarray(
 
     Notes
     -----
-    Writes to the wrapped array may be pending: use it, or call `evaluate`, before you look at ``a`` again.
+    Work on the wrapped array may be pending: call `evaluate` before you read ``a`` again, or write to it.
 
     Examples
     --------

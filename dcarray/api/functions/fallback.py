@@ -16,7 +16,7 @@ from dcarray.core.counters import note, user_line
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED, owner
-from dcarray.lowering.runtime.memory import POOLED
+from dcarray.lowering.runtime.buffer_pool import POOLED
 from dcarray.recording.operands import promote_call_site
 from dcarray.recording.session import session
 from dcarray.tiering import eager_period

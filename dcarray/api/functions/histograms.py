@@ -11,7 +11,7 @@ from dcarray.api.array import ndarray, wrap
 from dcarray.core import config
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.runtime.memory import address_of, require
+from dcarray.lowering.runtime.buffer_pool import address_of, require
 from dcarray.recording import recorder
 from dcarray.tiering import policy
 
@@ -87,7 +87,7 @@ def _regular(edges: Any) -> bool:
 
 
 def _counted(launch: Any, values: Any, weights: Any, edges: Any) -> Any:
-    """The counts, or sums of weights, of the bins between the edges."""
+    """Count the values per bin, or sum their weights, by the compiled histogram routine."""
     from dcarray.lowering.cpu.llvm.routines.histogram import BLOCK
 
     bins = len(edges) - 1

@@ -23,9 +23,9 @@ from dcarray.core.backend import NOT_DISTRIBUTED, backend
 from dcarray.core.processes import communicator
 
 from . import creation, fallback
-from .array_api import STANDARD
 from .common import NOTHING
 from .native_routes import made_small, shorten_calls, shortened
+from .standard_arguments import STANDARD
 
 __all__ = ["delegate", "lookup", "names", "reduced"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from dcarray.api.array import wrap
 from dcarray.core import config
 from dcarray.core.backend import is_distributed
-from dcarray.lowering.runtime.memory import empty
+from dcarray.lowering.runtime.buffer_pool import empty
 from dcarray.recording.session import session
 
 from .common import is_wrapped, plain

@@ -194,7 +194,8 @@ def default_rng(seed: Any = None) -> Generator:
 
 
 def function(name: str) -> Any:
-    """The counterpart of a name of `numpy.random` that has no class here."""
+    """Return the counterpart of a name of `numpy.random`: a wrapped function, a seeded class, or NumPy's
+    own object."""
     value = getattr(np.random, name)
     if name == "shuffle":
         return _shuffling(value, 0)

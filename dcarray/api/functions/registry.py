@@ -38,7 +38,8 @@ def _single(values: Any) -> bool:
 
 
 def _opaque(value: Any) -> bool:
-    """Whether a wrapped array cannot be used by kernels, for its dtype or its address."""
+    """Whether this is a large wrapped array whose memory kernels cannot handle: its dtype does not compile,
+    or it is misaligned."""
     return type(value) is ndarray and value._small is None and not value._store.char
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from dcarray.api.array import wrap
 from dcarray.core import config
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.runtime.memory import address_of, empty
+from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.tiering import policy
 
 from .common import line, packed, plain

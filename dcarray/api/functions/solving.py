@@ -11,7 +11,7 @@ from dcarray.api.array import ndarray, wrap
 from dcarray.core import config
 from dcarray.core.backend import is_distributed
 from dcarray.execution.routines import Compiled
-from dcarray.lowering.runtime.memory import address_of, empty, require
+from dcarray.lowering.runtime.buffer_pool import address_of, empty, require
 from dcarray.tiering import policy
 
 from .common import is_array, plain

@@ -24,7 +24,7 @@ from dcarray.core.errors import Untraceable
 from dcarray.core.fp_attribution import RAISING
 from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
-from dcarray.lowering.runtime.memory import trim
+from dcarray.lowering.runtime.buffer_pool import trim
 from dcarray.plans import provider
 from dcarray.plans.background import PATIENCE
 from dcarray.plans.slot import PlanSlot, PlanState

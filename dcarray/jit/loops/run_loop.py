@@ -16,7 +16,7 @@ from dcarray.core.fp_attribution import INVALID, MINDFUL, RAISING
 from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import FAMILIES, Store, owner
-from dcarray.lowering.runtime.memory import MAPPED, address_of, allocate
+from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
 from dcarray.recording.session import LOCK, Uninterrupted
 
 from .entry_values import Result

@@ -138,7 +138,8 @@ class Statements(Expressions):
                 raise self.scope.fail("a target that is not understood")
 
     def _checked_if_dead(self, target: ast.expr, value: Value) -> Value:
-        """The value of an assignment, with a check of its floating-point flags if it may be dead."""
+        """Return the value; if its target may be dead and it is a scalar, attach a check that no floating-
+        point flag was raised."""
         if (
             target in self._dead_targets
             and isinstance(value, Data)

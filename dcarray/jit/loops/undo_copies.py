@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.memory import MAPPED, empty
+from dcarray.lowering.runtime.buffer_pool import MAPPED, empty
 
 __all__ = ["UndoCopy"]
 

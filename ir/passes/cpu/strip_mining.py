@@ -150,7 +150,7 @@ def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int)
 
 
 def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
-    """The number of points of the statements in all iterations."""
+    """Estimated number of points that a loop body computes in total, by size hints."""
     total = 0
     for stmt in body:
         if isinstance(stmt, Loop):

@@ -47,7 +47,8 @@ MAX_ELEMENTS = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """A loop as an axis: its variable is ``start + step * i`` for ``i < count``."""
+    """Iteration space of a loop that becomes an array axis: ``var = start + step * i`` for ``0 <= i <
+    count``."""
 
     var: str
     start: Dim

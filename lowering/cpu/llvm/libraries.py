@@ -7,10 +7,9 @@ import math
 from dcarray.ir import dims
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Call, Dim, Region
+from dcarray.lowering.cpu.llvm.routines.routine import Routine
 from dcarray.lowering.libraries.dispatch import Library, all_alike, dtypes_of
 from dcarray.lowering.runtime import matmul_tiles, openblas, skinny_products
-
-from .routines.routine import Routine
 
 
 def _few_rows(call: Call, region: Region) -> bool:

@@ -19,8 +19,8 @@ from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.placement.library_calls import DistributedForm, Operand
 from dcarray.comm.planning.placement.matmul_call import letters, plan_matmul
-from dcarray.comm.planning.program.execution import interpreted
-from dcarray.comm.planning.program.steps import Execution, Memory, Reduce
+from dcarray.comm.planning.rank_program.execution import interpreted
+from dcarray.comm.planning.rank_program.steps import Execution, Memory, Reduce
 from dcarray.comm.transport import threads
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array

@@ -17,8 +17,8 @@ from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.planning.placement.ghost_zone_cost import Costs
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.execution import execute
-from dcarray.comm.planning.program.steps import Frame, Local
+from dcarray.comm.planning.rank_program.execution import execute
+from dcarray.comm.planning.rank_program.steps import Frame, Local
 from dcarray.comm.transport.errors import PlanError
 from dcarray.ir import interp
 from dcarray.ir.analysis.effects import families

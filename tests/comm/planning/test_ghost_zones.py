@@ -13,8 +13,8 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.cost_model import Line, Link
 from dcarray.comm.planning.placement.ghost_zone_cost import Costs
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.execution import execute
-from dcarray.comm.planning.program.steps import Exchanges
+from dcarray.comm.planning.rank_program.execution import execute
+from dcarray.comm.planning.rank_program.steps import Exchanges
 from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 from dcarray.ir.parse import parse

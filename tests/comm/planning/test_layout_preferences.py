@@ -12,7 +12,7 @@ from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.placement.layout_preferences import final_arrays, preferred_layouts
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.steps import Exchanges
+from dcarray.comm.planning.rank_program.steps import Exchanges
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.parse import parse as region
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.passes.redundancy import ASIDE
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.steps import Exchanges, Local, Reduce
+from dcarray.comm.planning.rank_program.steps import Exchanges, Local, Reduce
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.base import Log
 from dcarray.ir.text import dump

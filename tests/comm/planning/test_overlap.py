@@ -12,8 +12,8 @@ from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.overlap import overlap_communication
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.matching import matched_steps
-from dcarray.comm.planning.program.steps import Begin, Finish, Local
+from dcarray.comm.planning.rank_program.matching import matched_steps
+from dcarray.comm.planning.rank_program.steps import Begin, Finish, Local
 from dcarray.ir.text import parse
 
 TEXT = """region() {

@@ -13,7 +13,7 @@ from launching import launch, needs_mpi
 from dcarray import comm
 from dcarray.comm.exchange.plan_matching import verify
 from dcarray.comm.planning.planner import arrays_to_gather, plan
-from dcarray.comm.planning.program.matching import matched_steps
+from dcarray.comm.planning.rank_program.matching import matched_steps
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)

@@ -14,7 +14,7 @@ from dcarray import comm
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.planner import plan
-from dcarray.comm.planning.program.steps import Program, Reduce
+from dcarray.comm.planning.rank_program.steps import Program, Reduce
 from dcarray.ir.parse import parse
 
 DECLARED = """region() {

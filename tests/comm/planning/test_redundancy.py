@@ -15,8 +15,8 @@ from dcarray.comm.layout.notation import canonical, read, write
 from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos
 from dcarray.comm.planning.passes import redundancy
 from dcarray.comm.planning.planner import place_region, plan
-from dcarray.comm.planning.program.execution import execute
-from dcarray.comm.planning.program.steps import Exchanges, Local
+from dcarray.comm.planning.rank_program.execution import execute
+from dcarray.comm.planning.rank_program.steps import Exchanges, Local
 from dcarray.ir import interp
 from dcarray.ir.passes.base import Log
 from dcarray.ir.text import dump, parse

@@ -10,7 +10,7 @@ from dcarray.ir import dims, text
 from dcarray.lowering.cpu.schedules import reductions as reduce_module
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.kernel import nodes as K
-from dcarray.lowering.kernel.check import check
+from dcarray.lowering.kernel.verify import check
 
 FOLDS = {
     "logical_or": np.any, "maximum": np.any, "fmax": np.any, "bitwise_or": np.any, "add": np.any,

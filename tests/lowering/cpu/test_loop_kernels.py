@@ -19,13 +19,13 @@ from dcarray.ir.analysis.independence import all_statements
 from dcarray.ir.ops import const
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import column_reductions as columns_module
 from dcarray.lowering.cpu.schedules import loop_kernels as loops_module
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as K
-from dcarray.lowering.kernel.check import check
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.kernel.verify import check
 
 
 def memory(region, values, seed=0):

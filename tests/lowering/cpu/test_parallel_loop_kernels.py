@@ -12,7 +12,7 @@ from dcarray.ir.passes.cpu import strip_mining as module
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.strip_mining import STRIP_MINING
 from dcarray.ir.text import parse
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.compilation import compile_region
 
 
 def refuse(reason, loc):

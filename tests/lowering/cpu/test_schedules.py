@@ -41,7 +41,7 @@ from dcarray.lowering.cpu.schedules import transpose as transpose_module
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as K
-from dcarray.lowering.kernel.check import check
+from dcarray.lowering.kernel.verify import check
 
 F8, F4, F2, I4, U1, B1, C16 = (np.dtype(c) for c in "defiB?D")
 

@@ -20,10 +20,10 @@ from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits, time_tiling
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import time_tiles as lowered
 from dcarray.lowering.cpu.schedules.scheduler import schedule
-from dcarray.lowering.kernel.check import check
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.kernel.verify import check
 
 SMALL = CacheLimits(last=0, near=1 << 20, again=0, points=0, tiles=2, sides=1, height=2)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import column_reductions
 from dcarray.lowering.cpu.schedules.scheduler import schedule
-from dcarray.lowering.kernel.check import check
 from dcarray.lowering.kernel.nodes import text
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.kernel.verify import check
 
 TEXT = """region() {{
   in a: f64[23, 23];  inout c: f64[23, 6]

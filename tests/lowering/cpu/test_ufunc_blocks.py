@@ -11,11 +11,11 @@ from kernel_machine import Machine, loop_of
 
 from dcarray.ir.ops import LOOPS_OF, OPS, power
 from dcarray.ir.text import parse
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.kernel import nodes as K
-from dcarray.lowering.kernel.check import check
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import memory, numpy_loops
+from dcarray.lowering.kernel.verify import check
+from dcarray.lowering.runtime import buffer_pool, numpy_loops
 
 F8, I8 = np.dtype("d"), np.dtype("q")
 I = K.Term(1, None, "i")  # noqa: E741
@@ -203,7 +203,7 @@ def run(source, given_, target="cpu", threads=1, **options):
     plan = compile_region(parse(source), target, fallback=lambda why, loc: reasons.append(why), **options)
     assert not reasons
     arrays = [given_[name] for name in plan.arrays]
-    return plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)
+    return plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), threads)
 
 
 @pytest.mark.parametrize("target", ["cpu", "c"])

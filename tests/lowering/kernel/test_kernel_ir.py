@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.lowering.kernel import nodes as K
-from dcarray.lowering.kernel.check import check
+from dcarray.lowering.kernel.verify import check
 
 F8 = np.dtype("d")
 

@@ -15,14 +15,14 @@ from loop_regions import Loops
 from dcarray.ir import dims
 from dcarray.ir.text import parse
 from dcarray.lowering import target
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code.engine import assembly, machine
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
-from dcarray.lowering.kernel.check import check
 from dcarray.lowering.kernel.specialise import specialise
-from dcarray.lowering.plan import compile_region
+from dcarray.lowering.kernel.verify import check
 
 CPU = target.get("cpu")
 STENCIL = """

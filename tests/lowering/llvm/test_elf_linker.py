@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from dcarray.lowering.cpu import host
+from dcarray.lowering.cpu import machine_fingerprint
 from dcarray.lowering.cpu.llvm.object_code import elf_linker, engine
 from dcarray.lowering.cpu.llvm.thread_pool import threads
 
@@ -141,7 +141,7 @@ print("llvmlite.binding" in sys.modules)
 
 def test_a_machine_has_one_fingerprint() -> None:
     assert (
-        len(host.machine_fingerprint()) == 16
-        and host.machine_fingerprint() == host.machine_fingerprint.__wrapped__()
+        len(machine_fingerprint.machine_fingerprint()) == 16
+        and machine_fingerprint.machine_fingerprint() == machine_fingerprint.machine_fingerprint.__wrapped__()
     )
-    assert "flags" in host._processor()
+    assert "flags" in machine_fingerprint._processor()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import libm, memory
+from dcarray.lowering.runtime import buffer_pool, libm
 
 needs_it = pytest.mark.skipif(
     not engine.machine().exact_exp, reason="this machine's exp is not known so well"
@@ -26,7 +26,7 @@ def run(x, threads=1, body="exp(x[i])", out=None):
     plan = compile_region(parse(source))
     given = {"x": x, "z": np.empty_like(x)}
     arrays = [given[name] for name in plan.arrays]
-    flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)
+    flags = plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), threads)
     return given[target], flags
 
 

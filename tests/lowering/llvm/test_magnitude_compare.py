@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir.text import parse
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.kernel.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 needs_it = pytest.mark.skipif(
     not engine.machine().scaled_magnitude, reason="NumPy's formula is not known here"
@@ -80,7 +80,7 @@ def run(z, h):
     plan = PLANS[key]
     found = {"z": z, "h": np.asarray(h, float), **{name: np.empty(z.shape, bool) for name in ORDERS}}
     arrays = [found[name] for name in plan.arrays]
-    flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+    flags = plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), 1)
     return found, flags
 
 
@@ -176,7 +176,7 @@ def test_absolute_values_have_numpys_bits():
     for z in some:
         r = np.empty(n)
         arrays = [{"z": z, "r": r}[name] for name in plan.arrays]
-        flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+        flags = plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), 1)
         with np.errstate(all="ignore"):
             want = np.absolute(z)
         same = (r.view("i8") == want.view("i8")) | (np.isnan(r) & np.isnan(want))

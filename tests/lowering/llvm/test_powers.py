@@ -7,10 +7,10 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.text import parse
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.target import TARGET
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 needs_it = pytest.mark.skipif(
     not engine.machine().exact_powers, reason="this machine's pow is not known so well"
@@ -33,7 +33,7 @@ def run(x, y, threads=1, name="power", literal=False):
         assert ours == ("halves(" in TARGET.emit(plan.kernels[0].kernel))
     given = {"x": x, "y": np.array(y), "z": np.empty_like(x)}
     arrays = [given[name] for name in plan.arrays]
-    flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)
+    flags = plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), threads)
     return given["z"], flags
 
 
@@ -117,7 +117,7 @@ def test_one_exponent_and_many_are_two_operations(target, dtype, y):
     plan = compile_region(parse(source), target)
     given = {"x": x, "y": many, "s": np.zeros((), dtype), **{n: np.empty_like(x) for n in "abcd"}}
     arrays = [given[name] for name in plan.arrays]
-    plan.run(arrays, [memory.address_of(a) for a in arrays], (), 1)
+    plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), 1)
     one, each = np.power(x, dtype(y)), np.power(x, np.full_like(x, y))
     interpreted = interp.run(
         parse(source), {n: given[n] for n in "xys"} | {n: np.empty_like(x) for n in "abcd"}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dcarray.ir.text import parse
+from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.target import TARGET
 from dcarray.lowering.kernel.flags import INVALID, UNDERFLOW
-from dcarray.lowering.plan import compile_region
-from dcarray.lowering.runtime import libm, memory
+from dcarray.lowering.runtime import buffer_pool, libm
 
 needs_it = pytest.mark.skipif(
     not engine.machine().exact_sincos, reason="this machine's sin is not known so well"
@@ -29,7 +29,7 @@ def run(x, threads=1):
     assert ("@dc_sin_rows(" in emitted and "@dc_cos_rows(" in emitted) == engine.machine().exact_sincos
     given = {"x": x, "s": np.empty_like(x), "c": np.empty_like(x)}
     arrays = [given[name] for name in plan.arrays]
-    flags = plan.run(arrays, [memory.address_of(a) for a in arrays], (), threads)
+    flags = plan.run(arrays, [buffer_pool.address_of(a) for a in arrays], (), threads)
     return given["s"], given["c"], flags
 
 

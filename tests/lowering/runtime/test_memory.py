@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from resident import resident
 
-from dcarray.lowering.runtime import memory
+from dcarray.lowering.runtime import buffer_pool
 
 BIG = (1 << 18, 8)  # 16 MiB of float64
 
@@ -19,18 +19,18 @@ BIG = (1 << 18, 8)  # 16 MiB of float64
 @pytest.mark.parametrize("shape", [(), (0,), (3, 4), (0, 1 << 40), BIG])
 @pytest.mark.parametrize("dtype", [bool, np.float16, np.float64, np.complex128])
 def test_looks_like_numpys_own(shape, dtype):
-    mine, theirs = memory.empty(shape, dtype), np.empty(shape, dtype)
+    mine, theirs = buffer_pool.empty(shape, dtype), np.empty(shape, dtype)
     assert type(mine) is np.ndarray
     assert (mine.shape, mine.dtype, mine.strides) == (theirs.shape, theirs.dtype, theirs.strides)
     assert mine.flags.writeable and mine.flags.aligned and mine.flags.c_contiguous
-    assert memory.address_of(mine) == mine.__array_interface__["data"][0]
+    assert buffer_pool.address_of(mine) == mine.__array_interface__["data"][0]
     mine.fill(1)
     assert (mine == 1).all()
 
 
 def test_large_arrays_are_aligned_and_apart():
-    arrays = [memory.empty(BIG, float) for _ in range(4)]
-    addresses = [memory.address_of(array) for array in arrays]
+    arrays = [buffer_pool.empty(BIG, float) for _ in range(4)]
+    addresses = [buffer_pool.address_of(array) for array in arrays]
     assert all(address % 64 == 0 for address in addresses)
     for number, array in enumerate(arrays):
         array.fill(number)
@@ -40,12 +40,12 @@ def test_large_arrays_are_aligned_and_apart():
 
 def test_allocate_gives_the_address():
     for shape in ((5,), BIG):
-        array, address = memory.allocate(shape, np.float32)
+        array, address = buffer_pool.allocate(shape, np.float32)
         assert address == array.__array_interface__["data"][0]
 
 
 def test_a_block_returns_when_the_last_view_dies():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     loan, address = pool.lend(1 << 21)
     array = np.ndarray((1 << 18,), float, loan)
     view = array[5:].reshape(-1)[::2]
@@ -60,14 +60,14 @@ def test_a_block_returns_when_the_last_view_dies():
 
 
 def test_similar_sizes_share_a_block():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     address = pool.lend(10_000_000)[1]
     assert pool.lend(9_700_000)[1] == address
     assert pool.stats()["lent"] == 0 and pool.stats()["mapped"] == 1
 
 
 def test_a_larger_block_is_divided_and_whole_again():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     kept = pool.lend(8 << 20)[1]
     for sizes in ((4, 4), (2, 2, 2, 2), (6, 2), (3, 5), (2, 4, 2), (8,)):
         loans = [pool.lend(size << 20) for size in sizes]
@@ -88,7 +88,7 @@ def test_a_larger_block_is_divided_and_whole_again():
 
 
 def test_what_is_hardly_larger_is_not_divided():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     kept = pool.lend(8 << 20)[1]
     loan, address = pool.lend(15 << 19)
     assert address == kept and loan.size == 8 << 20
@@ -96,7 +96,7 @@ def test_what_is_hardly_larger_is_not_divided():
 
 
 def test_a_block_that_is_much_too_large_is_not_divided():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     kept = pool.lend(64 << 20)[1]
     loan, address = pool.lend(8 << 20)
     assert address != kept
@@ -105,7 +105,7 @@ def test_a_block_that_is_much_too_large_is_not_divided():
 
 
 def test_the_smallest_block_that_fits_is_taken():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     loans = [pool.lend(size << 20) for size in (16, 4, 12)]
     kept = loans[1][1]
     del loans
@@ -113,7 +113,7 @@ def test_the_smallest_block_that_fits_is_taken():
 
 
 def test_the_pages_of_a_part_go_back_while_the_other_one_is_in_use():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     pool.lend(32 << 20)[0].fill(1)
     first, rest = pool.lend(16 << 20)[0], pool.lend(16 << 20)[0]
     first.fill(1)
@@ -133,8 +133,8 @@ def test_the_pages_of_a_part_go_back_while_the_other_one_is_in_use():
 def test_no_mapping_waits_for_the_garbage_collector():
     gc.disable()
     try:
-        pool = memory.Pool(1 << 30)
-        before, known = resident(), sum(isinstance(one, memory._Block) for one in gc.get_objects())
+        pool = buffer_pool.Pool(1 << 30)
+        before, known = resident(), sum(isinstance(one, buffer_pool._Block) for one in gc.get_objects())
         for _ in range(5):
             pool.lend(64 << 20)[0].fill(1)
             for _ in range(2):
@@ -146,7 +146,7 @@ def test_no_mapping_waits_for_the_garbage_collector():
             del loans
             pool.trim()
         assert resident() - before < 8 << 20
-        assert sum(isinstance(one, memory._Block) for one in gc.get_objects()) == known
+        assert sum(isinstance(one, buffer_pool._Block) for one in gc.get_objects()) == known
     finally:
         gc.enable()
 
@@ -154,7 +154,7 @@ def test_no_mapping_waits_for_the_garbage_collector():
 def test_parts_never_meet_and_keep_what_was_written():
     for seed in range(8):
         draw = random.Random(seed)
-        pool, loans = memory.Pool(1 << 30), []
+        pool, loans = buffer_pool.Pool(1 << 30), []
         for _ in range(300):
             if loans and draw.random() < 0.5:
                 loan, value = loans.pop(draw.randrange(len(loans)))
@@ -173,7 +173,7 @@ def test_parts_never_meet_and_keep_what_was_written():
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first():
-    pool = memory.Pool(6 << 20)
+    pool = buffer_pool.Pool(6 << 20)
     a, b, c = pool.lend(2 << 20), pool.lend(2 << 20), pool.lend(4 << 20)
     kept = b[1], c[1]
     del a, b, c
@@ -186,7 +186,7 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first():
 
 
 def test_what_is_larger_than_the_bound_does_not_push_others_out_when_it_comes_back():
-    pool = memory.Pool(6 << 20)
+    pool = buffer_pool.Pool(6 << 20)
     large, b, c = pool.lend(100 << 20), pool.lend(2 << 20), pool.lend(4 << 20)
     del b, c
     del large
@@ -194,7 +194,7 @@ def test_what_is_larger_than_the_bound_does_not_push_others_out_when_it_comes_ba
 
 
 def test_memory_goes_back_before_more_is_mapped_than_was_in_use_at_once():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     a, b = pool.lend(40 << 20), pool.lend(36 << 20)
     del a
     c = pool.lend(44 << 20)  # 40 MiB lie there, but 76 were in use at once
@@ -208,7 +208,7 @@ def test_memory_goes_back_before_more_is_mapped_than_was_in_use_at_once():
 
 @pytest.mark.parametrize(("sizes", "kept"), [((40, 64, 104, 160), 160), ((20, 80), 80), ((160, 80, 40), 160)])
 def test_what_comes_again_is_there_again(sizes, kept):
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     for _ in range(4):  # one after the other, never together
         for size in sizes:
             pool.lend(size << 20)
@@ -223,7 +223,7 @@ def test_what_comes_again_is_there_again(sizes, kept):
 
 
 def test_many_threads_never_share_a_block():
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     wrong = []
 
     def work(number):
@@ -248,7 +248,7 @@ def test_a_collection_inside_the_pool_does_not_hang():
     class Cycle:
         pass
 
-    pool = memory.Pool(1 << 30)
+    pool = buffer_pool.Pool(1 << 30)
     for _ in range(20):
         ring = Cycle()
         ring.me, ring.loan = ring, pool.lend(1 << 20)[0]
@@ -268,61 +268,61 @@ def test_a_collection_inside_the_pool_does_not_hang():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_fork_copies_and_the_child_can_allocate():
-    array = memory.empty(BIG, float)
+    array = buffer_pool.empty(BIG, float)
     array.fill(1.0)
-    memory.POOL._lock.acquire()  # as if another thread were inside the pool
+    buffer_pool.POOL._lock.acquire()  # as if another thread were inside the pool
     try:
         child = os.fork()
         if child == 0:
             array.fill(2.0)
-            other = memory.empty(BIG, float)
+            other = buffer_pool.empty(BIG, float)
             os._exit(0 if array[0, 0] == 2.0 and other.shape == BIG else 1)
     finally:
-        memory.POOL._lock.release()
+        buffer_pool.POOL._lock.release()
     assert os.waitpid(child, 0)[1] == 0
     assert (array == 1.0).all()
 
 
 def test_exhaustion_trims_and_then_says_so_as_numpy_does():
-    memory.empty(BIG, float)
+    buffer_pool.empty(BIG, float)
     with pytest.raises(MemoryError, match="Unable to allocate"):
-        memory.empty((1 << 50,), float)
-    assert memory.stats()["retained"] == 0
+        buffer_pool.empty((1 << 50,), float)
+    assert buffer_pool.stats()["retained"] == 0
     with pytest.raises(ValueError, match="array is too big"):
-        memory.empty((1 << 62, 1 << 62), float)
+        buffer_pool.empty((1 << 62, 1 << 62), float)
     with pytest.raises(ValueError, match="negative dimensions"):
-        memory.empty((-1, 5), float)
-    assert memory.empty(BIG, float).shape == BIG
+        buffer_pool.empty((-1, 5), float)
+    assert buffer_pool.empty(BIG, float).shape == BIG
 
 
 def test_objects_stay_out_of_the_pool():
-    assert (memory.empty((1 << 18,), object) == np.empty((1 << 18,), object)).all()
+    assert (buffer_pool.empty((1 << 18,), object) == np.empty((1 << 18,), object)).all()
 
 
 def test_steady_state_leaks_nothing():
     for _ in range(3):
-        memory.empty(BIG, float)
-    before = memory.stats()
+        buffer_pool.empty(BIG, float)
+    before = buffer_pool.stats()
     for _ in range(1000):
-        memory.empty(BIG, float)
-    after = memory.stats()
+        buffer_pool.empty(BIG, float)
+    after = buffer_pool.stats()
     assert after["mapped"] == before["mapped"]
     assert after["lent"] == before["lent"]
-    assert sys.getrefcount(memory.POOL) < 50
+    assert sys.getrefcount(buffer_pool.POOL) < 50
 
 
-@pytest.mark.parametrize("past", [64, 4096, memory._HUGE - 64, memory._HUGE])
+@pytest.mark.parametrize("past", [64, 4096, buffer_pool._HUGE - 64, buffer_pool._HUGE])
 def test_a_block_fits_in_its_mapping_wherever_that_lies(monkeypatch, past):
     """The system puts a mapping anywhere; the way to the next huge page may be all but a whole one."""
-    monkeypatch.setattr(memory, "address_of", lambda array: 5 * memory._HUGE + past)
+    monkeypatch.setattr(buffer_pool, "address_of", lambda array: 5 * buffer_pool._HUGE + past)
     for serial in range(300):
-        block = memory._Block(memory.POOLED, memory.POOLED, serial)
+        block = buffer_pool._Block(buffer_pool.POOLED, buffer_pool.POOLED, serial)
         assert block.skip + block.size <= len(block.mapped)
         assert block.address % 64 == 0
 
 
-@pytest.mark.skipif(not memory._ADVISE, reason="no huge pages here")
-@pytest.mark.parametrize("nbytes", [memory._HUGE - 1, memory._HUGE, 3 * memory._HUGE + 5])
+@pytest.mark.skipif(not buffer_pool._ADVISE, reason="no huge pages here")
+@pytest.mark.parametrize("nbytes", [buffer_pool._HUGE - 1, buffer_pool._HUGE, 3 * buffer_pool._HUGE + 5])
 def test_huge_pages_end_where_the_array_does(monkeypatch, nbytes):
     asked = []
 
@@ -333,25 +333,25 @@ def test_huge_pages_end_where_the_array_does(monkeypatch, nbytes):
         def madvise(self, option, start, length):
             asked.append(length)
 
-    monkeypatch.setattr(memory.mmap, "mmap", Mapping)
-    monkeypatch.setattr(memory.np, "frombuffer", lambda *args: None)
-    monkeypatch.setattr(memory, "address_of", lambda array: 5 * memory._HUGE)
-    memory._Block(memory._size_class(nbytes), nbytes, 1)
-    assert asked == ([nbytes // memory._HUGE * memory._HUGE] if nbytes >= memory._HUGE else [])
+    monkeypatch.setattr(buffer_pool.mmap, "mmap", Mapping)
+    monkeypatch.setattr(buffer_pool.np, "frombuffer", lambda *args: None)
+    monkeypatch.setattr(buffer_pool, "address_of", lambda array: 5 * buffer_pool._HUGE)
+    buffer_pool._Block(buffer_pool._size_class(nbytes), nbytes, 1)
+    assert asked == ([nbytes // buffer_pool._HUGE * buffer_pool._HUGE] if nbytes >= buffer_pool._HUGE else [])
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 4), BIG])
 @pytest.mark.parametrize("dtype", [bool, np.float64, np.complex128, object])
 def test_zeros_are_zeros_in_memory_that_others_have_used(shape, dtype):
     for _ in range(3):
-        made = memory.zeros(shape, dtype)
+        made = buffer_pool.zeros(shape, dtype)
         assert made.shape == shape and made.dtype == dtype and not made.any()
         made.fill(1)
 
 
 def test_zeros_that_nobody_has_used_take_no_memory():
-    memory.trim()
+    buffer_pool.trim()
     before = resident()
-    made = memory.zeros(BIG, float)
+    made = buffer_pool.zeros(BIG, float)
     assert resident() - before < made.nbytes // 8
     assert not made.any()

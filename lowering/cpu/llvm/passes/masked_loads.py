@@ -58,7 +58,7 @@ def _function(text: str) -> str:
 
 
 def _under_mask(name: str, made: dict[str, tuple[str, str]], users: dict[str, list[str]]) -> bool:
-    """Whether a load, or an operation on it, would be fused into a masked instruction."""
+    """Whether LLVM would fold a load, or the one operation on it, into a masked AVX-512 instruction."""
     for operations in range(2):
         used = users.get(name, [])
         if len(used) != 1 or used[0] not in made:

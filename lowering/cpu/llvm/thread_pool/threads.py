@@ -132,7 +132,7 @@ atexit.register(_stop)
 
 
 class Launch:
-    """A kernel whose phases are native functions at ``addresses``; see `LoadedKernel`.
+    """A compiled kernel, callable on the thread pool; implements `LoadedKernel`.
 
     ``arguments`` is their number; flags outside ``mask`` are not reported.  ``parts`` serialises the launch
     for another process (see `lowering.program.loaded_plan`), where that is possible.

@@ -14,7 +14,7 @@ from .drawing import Panel, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
 
 if TYPE_CHECKING:
-    from dcarray.comm.planning.program.steps import Program
+    from dcarray.comm.planning.rank_program.steps import Program
     from dcarray.ir.nodes import Region
     from dcarray.ir.passes import Note
     from dcarray.lowering.kernel.nodes import Kernel

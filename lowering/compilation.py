@@ -1,4 +1,4 @@
-"""From a region to a program, and from that to a plan that runs.
+"""Compiling a region: to a program, and from that to a plan that runs.
 
 Every statement becomes a kernel, a library call, or, for what cannot be compiled, a call of the interpreter.
 """
@@ -30,16 +30,17 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.compiler import LoadedKernel
 from dcarray.lowering.kernel.nodes import Kernel
-from dcarray.lowering.libraries import dispatch
-from dcarray.lowering.nest import expansion
-from dcarray.lowering.program import code_cache, nodes, storage
 from dcarray.lowering.program.executable import Part, Plan
 from dcarray.lowering.runtime.driver_scope import function
 from dcarray.lowering.runtime.library_calls import Interpreted
-from dcarray.lowering.target import Target, get
+
+from .errors import Unsupported
+from .libraries import dispatch
+from .nest import expansion
+from .program import code_cache, nodes, storage
+from .target import Target, get
 
 Fallback = Callable[[str, Any], None]
 
