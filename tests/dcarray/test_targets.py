@@ -106,7 +106,9 @@ def test_a_plan_for_one_target_serves_no_other(tmp_path):
     for target, made in (("cpu", True), ("c", True), ("cpu", False)):
         with dc.options(target=target, jit="eager", eager_below=0, cache_dir=""):
             dc.report(reset=True)
-            np.testing.assert_array_equal(np.asarray(dc.asarray(a) * 3 + 1), a * 3 + 1)
+            x = dc.asarray(a)  # a log that no other test has
+            found = (x * 3 + 1) * 0.71875 - x / 0.3125
+            np.testing.assert_array_equal(np.asarray(found), (a * 3 + 1) * 0.71875 - a / 0.3125)
             assert (dc.report().compiles + dc.report().cache_hits > 0) == made
 
 
