@@ -131,6 +131,7 @@ def test_another_process_plans_for_a_target_of_ones_own(mine):
     """)
     environment = {**os.environ, "PYTHONPATH": str(mine), "DCARRAY_TARGET": "mine:TARGET"}
     environment |= {"DCARRAY_CACHE_DIR": str(mine / "cache"), "DCARRAY_EAGER_BELOW": "0"}
+    environment["DCARRAY_JIT"] = "background"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (mine / "mine.py.log").read_text()
