@@ -209,7 +209,7 @@ def _compressed(size: int) -> tuple[str, str]:
 
 
 def _permuted(size: int) -> tuple[str, str]:
-    """The same by AVX2's permutation of eight words of 32 bits, with a table of permutations."""
+    """Declarations, and the instructions that move elements by AVX2's permutation of words, from a table."""
     lanes = min(32 // size, 8)
     rows = ", ".join(_row(bits, lanes) for bits in range(1 << lanes))
     head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{rows}], align 64\n{_PERMUTE}"
