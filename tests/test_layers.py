@@ -89,6 +89,7 @@ PACKAGES = {
         "_native", "core", "tiering", "recording", "plans", "execution", "api", "array_api", "jit",
         "distributed", "inspect", "demo",
     ),
+    "dcarray.jit.loops": ("syntax", "entry", "operations", "tracing", "sites"),
     "dcarray.ir": ("analysis", "passes"),
     "dcarray.ir.passes": ("portable", "cpu"),
     "dcarray.lowering": (

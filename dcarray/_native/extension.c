@@ -446,7 +446,7 @@ static PyMethodDef methods[] = {
     {"wrap_arguments", (PyCFunction)(void (*)(void))wrap_arguments, METH_FASTCALL,
      "wrap_arguments(args, wide): arguments of an accelerated function as it gets them, with pairs of arrays; as in\n"
      "`dcarray.jit.decorator`."},
-    {"checks_hold", (PyCFunction)(void (*)(void))checks_hold, METH_FASTCALL, "checks_hold(checks, values): as in `dcarray.jit.loops.guard_checks`."},
+    {"checks_hold", (PyCFunction)(void (*)(void))checks_hold, METH_FASTCALL, "checks_hold(checks, values): as in `dcarray.jit.loops.entry.guard_checks`."},
     {"holds_no_wrapped", holds_no_wrapped, METH_O, "holds_no_wrapped(value): is nothing of ours in it, as far as that is soon found out?"},
     {"short_call", short_call, METH_VARARGS,
      "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"

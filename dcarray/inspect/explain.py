@@ -17,8 +17,8 @@ from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
-from dcarray.jit.loops.loop_sites import watchers
-from dcarray.jit.loops.requests import LoopRequest
+from dcarray.jit.loops.sites.loop_sites import watchers
+from dcarray.jit.loops.sites.requests import LoopRequest
 from dcarray.recording.log import Recording
 from dcarray.recording.session import session
 from dcarray.tiering import call_sites

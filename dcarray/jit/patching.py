@@ -8,7 +8,7 @@ from typing import Any
 
 from dcarray.core import config
 from dcarray.core.native import BUILT
-from dcarray.jit.loops.rewrite import ModuleRewrites
+from dcarray.jit.loops.sites.rewrite import ModuleRewrites
 
 from .numpy_proxy import counterpart, members_known, patch_array_method
 

@@ -22,7 +22,7 @@ from typing import Any
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator
-from dcarray.jit.loops.globals import original
+from dcarray.jit.loops.entry.globals import original
 from dcarray.tiering import state
 from dcarray.tiering.cost_model import tally
 from dcarray.tiering.state import Backoff, Tier, TierState

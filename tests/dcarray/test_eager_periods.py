@@ -16,7 +16,7 @@ import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
 from dcarray.execution import executor
-from dcarray.jit.loops import loop_sites
+from dcarray.jit.loops.sites import loop_sites
 from dcarray.lowering.runtime import buffer_pool
 from dcarray.plans.background import Background
 from dcarray.recording import session

@@ -95,7 +95,7 @@ def outside(names, folders):
 
 
 def test_the_key_of_a_plan_covers_all_that_plans(planning):
-    assert {"dcarray.ir.build", "dcarray.jit.loops.trace", "dcarray.core.errors"} <= planning
+    assert {"dcarray.ir.build", "dcarray.jit.loops.tracing.trace", "dcarray.core.errors"} <= planning
     assert not outside(planning, [Path(folder).resolve() for folder in disk_store.source_folders()])
 
 

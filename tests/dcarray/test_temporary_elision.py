@@ -17,8 +17,8 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
-from dcarray.jit.loops import loop_sites
-from dcarray.jit.loops.rewrite import rewritten
+from dcarray.jit.loops.sites import loop_sites
+from dcarray.jit.loops.sites.rewrite import rewritten
 from dcarray.plans.background import Background
 from dcarray.recording import session
 from dcarray.tiering import eager_period

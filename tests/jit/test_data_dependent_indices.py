@@ -12,7 +12,7 @@ from loop_requests import check, request
 from written import written
 
 from dcarray.core.errors import Untraceable
-from dcarray.jit.loops.trace import trace
+from dcarray.jit.loops.tracing.trace import trace
 
 R = np.random.default_rng(7)
 

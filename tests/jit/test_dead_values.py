@@ -17,7 +17,7 @@ from dcarray.core.counters import counters
 from dcarray.core.fp_attribution import DIVIDE, INVALID, OVER
 from dcarray.ir.nodes import Apply, Const, Expr
 from dcarray.ir.ops import const
-from dcarray.jit.loops.dead_values import dead_targets, with_flag_check
+from dcarray.jit.loops.tracing.dead_values import dead_targets, with_flag_check
 
 HEAD = """
 import numpy as np

@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import written
 
-from dcarray.jit.loops import loop_sites
-from dcarray.jit.loops.globals import originals
-from dcarray.jit.loops.liveness import Liveness
-from dcarray.jit.loops.rewrite import ModuleRewrites, rewritten
-from dcarray.jit.loops.source import source_of
+from dcarray.jit.loops.entry.globals import originals
+from dcarray.jit.loops.sites import loop_sites
+from dcarray.jit.loops.sites.rewrite import ModuleRewrites, rewritten
+from dcarray.jit.loops.syntax.liveness import Liveness
+from dcarray.jit.loops.syntax.source import source_of
 
 
 def sites_of(code: Any) -> list[loop_sites.LoopSite]:

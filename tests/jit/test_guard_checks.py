@@ -12,8 +12,8 @@ from written import written
 import dcarray as dc
 from dcarray.core.native import BUILT
 from dcarray.jit.decorator import wrap_arguments
-from dcarray.jit.loops.guard_checks import checks_hold, checks_of
-from dcarray.jit.loops.guards import guard_of
+from dcarray.jit.loops.entry.guard_checks import checks_hold, checks_of
+from dcarray.jit.loops.entry.guards import guard_of
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="without the C module there is no short way")
 

@@ -14,8 +14,8 @@ from loop_requests import check, request
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir import interp
-from dcarray.jit.loops.bounds import MOST_BITS, bounded
-from dcarray.jit.loops.trace import trace
+from dcarray.jit.loops.operations.bounds import MOST_BITS, bounded
+from dcarray.jit.loops.tracing.trace import trace
 
 OPS: dict[str, Any] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,

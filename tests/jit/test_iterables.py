@@ -11,7 +11,7 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.errors import Untraceable
-from dcarray.jit.loops.trace import trace
+from dcarray.jit.loops.tracing.trace import trace
 
 
 def names() -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops import backoff, loop_sites
+from dcarray.jit.loops.sites import backoff, loop_sites
 from dcarray.plans import client, provider
 from dcarray.plans.background import Background
 from dcarray.recording import session

@@ -14,8 +14,8 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops import loop_sites, run_loop
-from dcarray.jit.loops.globals import originals
+from dcarray.jit.loops.entry.globals import originals
+from dcarray.jit.loops.sites import loop_sites, run_loop
 from dcarray.tiering import state
 
 EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None}

@@ -10,8 +10,8 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops import requests, run_loop
-from dcarray.jit.loops.undo_copies import UndoCopy
+from dcarray.jit.loops.sites import requests, run_loop
+from dcarray.jit.loops.sites.undo_copies import UndoCopy
 
 THOMAS = """
 def f(a, b, c, d, out):

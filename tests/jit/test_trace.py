@@ -10,7 +10,7 @@ from loop_requests import check, request, serve
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir import interp
-from dcarray.jit.loops.trace import trace
+from dcarray.jit.loops.tracing.trace import trace
 
 
 def data(*shape: int, seed: int = 0, dtype: Any = float) -> Any:

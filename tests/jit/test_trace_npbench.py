@@ -17,7 +17,7 @@ import pytest
 from loop_requests import request
 
 from dcarray.core.errors import Untraceable
-from dcarray.jit.loops.trace import trace
+from dcarray.jit.loops.tracing.trace import trace
 
 SUITE = Path(os.environ.get("NPBENCH", ""))
 TRACED = [

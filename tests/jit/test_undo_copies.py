@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops import run_loop, undo_copies
-from dcarray.jit.loops.undo_copies import UndoCopy
+from dcarray.jit.loops.sites import run_loop, undo_copies
+from dcarray.jit.loops.sites.undo_copies import UndoCopy
 
 SPECIAL = [0.0, -0.0, 1.0, np.nan, np.inf, 5e-324]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir import interp
-from dcarray.jit.loops.entry_values import (
+from dcarray.jit.loops.entry.entry_values import (
     ArrayType,
     Constant,
     EntryValue,
@@ -25,7 +25,7 @@ from dcarray.jit.loops.entry_values import (
     ScalarType,
     TracedLoop,
 )
-from dcarray.jit.loops.trace import trace
+from dcarray.jit.loops.tracing.trace import trace
 
 Names = dict[str, Any]
 

@@ -10,8 +10,8 @@ from dcarray.ir.nodes import Apply, Dim, Expr, Index, Size
 from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 
+from ..entry.entry_values import DType
 from .bounds import Bounds
-from .entry_values import DType
 from .memory import Memory
 from .values import Data, Shape, Value, cast, is_int, kind_of
 

@@ -19,8 +19,8 @@ from dcarray.core.store import FAMILIES, Store, owner
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
 from dcarray.recording.session import LOCK, Uninterrupted
 
-from .entry_values import Result
-from .guard_checks import Checks, checks_hold, checks_of, span
+from ..entry.entry_values import Result
+from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from .requests import LoopInterface
 from .undo_copies import UndoCopy
 

@@ -21,7 +21,7 @@ from dcarray.ir.nodes import Apply, Dim, Expr, Gather, Index, Load, Size, Window
 from dcarray.ir.ops import const
 from dcarray.ir.windows import rewrite
 
-from .entry_values import DType
+from ..entry.entry_values import DType
 
 Shape = tuple[Dim, ...]
 Value = Any

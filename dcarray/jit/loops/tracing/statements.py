@@ -14,13 +14,9 @@ from dcarray.ir.conditions import implied
 from dcarray.ir.nodes import Branch, Load, Stmt
 from dcarray.ir.windows import same
 
-from .bindings import may_exit, needed
-from .dead_values import dead_targets, with_flag_check
-from .entry_values import Function, LoopDescription, PublicObject
-from .expressions import Expressions, Frame
-from .indexing import only_integers
-from .syntax_facts import Names
-from .values import (
+from ..entry.entry_values import Function, LoopDescription, PublicObject
+from ..operations.indexing import only_integers
+from ..operations.values import (
     PYTHON,
     Data,
     ItemRange,
@@ -34,6 +30,10 @@ from .values import (
     shape_of,
     weak_dtype,
 )
+from ..syntax.bindings import may_exit, needed
+from ..syntax.syntax_facts import Names
+from .dead_values import dead_targets, with_flag_check
+from .expressions import Expressions, Frame
 
 _MAX_DEPTH = 24  # of calls
 _BOOL = np.dtype(np.bool_)

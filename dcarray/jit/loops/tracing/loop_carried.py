@@ -18,14 +18,10 @@ from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import Apply, Dim, Load, Stmt, Window
 from dcarray.ir.ops import const
 
-from .entry_values import DType
-from .expressions import Frame
-from .memory import Checkpoint
-from .numbers import MAX_COUNTER
-from .statements import Statements, identical
-from .substitute import with_constants
-from .syntax_facts import Names
-from .values import (
+from ..entry.entry_values import DType
+from ..operations.memory import Checkpoint
+from ..operations.numbers import MAX_COUNTER
+from ..operations.values import (
     PYTHON,
     Data,
     PythonOrNumpy,
@@ -39,6 +35,10 @@ from .values import (
     weak_dtype,
     with_last_values,
 )
+from ..syntax.syntax_facts import Names
+from .expressions import Frame
+from .statements import Statements, identical
+from .substitute import with_constants
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 MAX_UNROLLED = 8  # iterations of a loop that is unrolled

@@ -14,11 +14,7 @@ from dcarray.ir.nodes import Array, Compute, Region
 from dcarray.ir.ops import const
 from dcarray.ir.verify import VerifyError, verify
 
-from .arithmetic import Arithmetic
-from .arrays import Arrays
-from .calls import Calls
-from .dead_values import dead_targets
-from .entry_values import (
+from ..entry.entry_values import (
     ArrayType,
     Constant,
     EntryValue,
@@ -29,13 +25,17 @@ from .entry_values import (
     ScalarType,
     TracedLoop,
 )
+from ..operations.arithmetic import Arithmetic
+from ..operations.arrays import Arrays
+from ..operations.calls import Calls
+from ..operations.memory import Memory
+from ..operations.reductions import Reductions
+from ..operations.scope import Scope
+from ..operations.values import Data, Unbound, is_array, is_int, is_number, public_object, whole
+from ..syntax.syntax_facts import stores
+from .dead_values import dead_targets
 from .expressions import Frame
 from .loop_statements import LoopStatements
-from .memory import Memory
-from .reductions import Reductions
-from .scope import Scope
-from .syntax_facts import stores
-from .values import Data, Unbound, is_array, is_int, is_number, public_object, whole
 
 __all__ = ["trace"]
 

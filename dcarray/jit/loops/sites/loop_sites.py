@@ -32,9 +32,9 @@ from dcarray.recording.session import LOCK, session
 from dcarray.tiering import eager_period, state
 from dcarray.tiering.state import Tier, TierState
 
+from ..entry.entry_values import LoopDescription
+from ..entry.guards import ARRAYS, entry_value, guard_of
 from . import backoff
-from .entry_values import LoopDescription
-from .guards import ARRAYS, entry_value, guard_of
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from dcarray.jit.numpy_proxy import counterpart
 
+from ..syntax.source import source_of
+from ..syntax.syntax_facts import loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
-from .source import source_of
-from .syntax_facts import loads
 
 MAX_GUARDS = 4096
 _MISSING = object()
@@ -50,7 +50,7 @@ class ObjectGuard:
 _guards: dict[int, ObjectGuard] = {}
 _refused: dict[int, CodeType] = {}  # the codes of functions that are not supported
 originals: dict[int, tuple[CodeType, CodeType]] = {}
-"""By the identity of a rewritten code object: that and the original (see `dcarray.jit.loops.rewrite`)."""
+"""By the identity of a rewritten code object: that and the original (`dcarray.jit.loops.sites.rewrite`)."""
 
 
 def original(function: FunctionType) -> CodeType:

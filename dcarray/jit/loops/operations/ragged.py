@@ -13,8 +13,8 @@ from dcarray.ir.nodes import Apply, Compute, Expr, Load, While
 from dcarray.ir.ops import const
 from dcarray.ir.windows import loads
 
+from ..entry.entry_values import DType
 from .arithmetic import Arithmetic
-from .entry_values import DType
 from .gathers import Gathers
 from .values import Data, Ragged, Value, cast, is_int
 

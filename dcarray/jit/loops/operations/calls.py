@@ -8,8 +8,8 @@ from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.nodes import Apply, Dim
 from dcarray.ir.ops import C_LIBRARY
 
+from ..entry.entry_values import DType, PublicObject
 from .arrays import size_of
-from .entry_values import DType, PublicObject
 from .joining import Joining
 from .numpy_calls import REDUCTIONS
 from .python_calls import Args, Named

@@ -9,7 +9,7 @@ import numpy as np
 from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import C_LIBRARY, OPS, const
 
-from .entry_values import DType
+from ..entry.entry_values import DType
 from .iterables import Iterables
 from .reductions import Reductions
 from .values import PYTHON, Data, ItemRange, Masked, RuntimeRange, Value, is_array, is_int, kind_of

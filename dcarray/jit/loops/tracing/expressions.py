@@ -10,9 +10,9 @@ from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import While
 
-from .calls import Calls
-from .entry_values import Function
-from .values import Data, Unbound, Value
+from ..entry.entry_values import Function
+from ..operations.calls import Calls
+from ..operations.values import Data, Unbound, Value
 
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",

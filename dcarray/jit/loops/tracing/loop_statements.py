@@ -11,12 +11,12 @@ from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from .bindings import has_break, needed_in_loop
+from ..operations.values import Data, ItemRange, RuntimeRange, Unbound, Value
+from ..syntax.bindings import has_break, needed_in_loop
+from ..syntax.syntax_facts import Names, loads, stores
 from .expressions import Frame
 from .loop_carried import MAX_UNROLLED, LoopBodies, PermutedNames
 from .statements import FALLS_THROUGH
-from .syntax_facts import Names, loads, stores
-from .values import Data, ItemRange, RuntimeRange, Unbound, Value
 
 _UNROLLED = 64
 _ATTEMPTS = 16  # how often a loop is unrolled because its body cannot be traced once

@@ -11,7 +11,7 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Apply, Dim, Expr, Index, Iota
 from dcarray.ir.ops import const
 
-from .entry_values import DType
+from ..entry.entry_values import DType
 from .indexing import run_length
 from .numpy_calls import NumpyCalls
 from .python_calls import Args, Named

@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 
-from .entry_values import DType
+from ..entry.entry_values import DType
 from .values import cast
 
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dcarray.core.errors import Untraceable
 from dcarray.plans.requests import Drawn
 
-from .entry_values import LoopDescription, Result
+from ..entry.entry_values import LoopDescription, Result
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
@@ -64,7 +64,7 @@ class LoopRequest(NamedTuple):
         """The region of the loop."""
         from dcarray.ir.analysis.idempotence import idempotent
 
-        from .trace import trace
+        from ..tracing.trace import trace
 
         traced = trace(self.loop)
         if self.max_elements is not None and _largest(traced.region) > self.max_elements:

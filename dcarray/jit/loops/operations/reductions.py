@@ -12,8 +12,8 @@ from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
 from dcarray.ir.ops import OPS, const
 from dcarray.ir.windows import remap
 
+from ..entry.entry_values import DType
 from .arrays import Arrays
-from .entry_values import DType
 from .values import Data, Masked, Ragged, Shape, Value, cast, is_array, shape_of
 
 _SMALL = 1 << 15

@@ -30,12 +30,12 @@ from dcarray.core.native import BUILT
 if BUILT:
     from dcarray._native import extension
 
-from .eligibility import eligible
-from .globals import original, originals
-from .liveness import Liveness, LoopNode
+from ..entry.globals import original, originals
+from ..syntax.eligibility import eligible
+from ..syntax.liveness import Liveness, LoopNode
+from ..syntax.source import Source, source_of
+from ..syntax.syntax_facts import loads, stores
 from .loop_sites import LoopSite, LoopSource
-from .source import Source, source_of
-from .syntax_facts import loads, stores
 
 MAX_FUNCTIONS = 1024  # cached for one module
 # Functions that read the local names of other frames, also names that are dead.

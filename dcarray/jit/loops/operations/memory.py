@@ -17,7 +17,7 @@ from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
 from dcarray.ir.windows import injective, loads, overlap, same, walk
 
-from .entry_values import DType
+from ..entry.entry_values import DType
 from .scope import Scope
 from .values import Data, Shape, cast, whole
 

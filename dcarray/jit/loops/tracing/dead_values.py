@@ -17,8 +17,8 @@ from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 from dcarray.ir.windows import walk
 
-from .bindings import may_exit
-from .syntax_facts import loads, stores
+from ..syntax.bindings import may_exit
+from ..syntax.syntax_facts import loads, stores
 
 _BOOL = np.dtype(np.bool_)
 _MAX_OPERATIONS = 12  # operations of one value that are checked

@@ -10,9 +10,9 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from dcarray.ir.nodes import Dim, Expr
 from dcarray.ir.windows import compose, remap
 
+from ..entry.entry_values import DType, PublicObject
 from . import overflow
 from .arithmetic import Arithmetic
-from .entry_values import DType, PublicObject
 from .gathers import Gathers
 from .indexing import Selection, flipped, is_basic, only_integers, resized, select, transposed
 from .masks import Masks

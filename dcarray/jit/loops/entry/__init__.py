@@ -1,0 +1,1 @@
+"""The values at a loop's entry: their guards, and their descriptions for the planner."""

@@ -1,0 +1,1 @@
+"""The tracer: from the statements of a loop to a region."""
