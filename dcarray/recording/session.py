@@ -99,11 +99,10 @@ class Session:
         code, instruction = rec.sites[-1][:2]
         if rec.iteration_ends.get(instruction) is code:
             return True
-        if len(rec.log) <= ENTRIES:
-            return False
         one_rank = communicator() is None
-        if not one_rank and len(rec.log) <= ENTRIES_TOGETHER:
-            rec.entry_limit, rec.due = ENTRIES_TOGETHER, False
+        few = ENTRIES if one_rank else ENTRIES_TOGETHER
+        if len(rec.log) <= few:
+            rec.entry_limit, rec.due = few, False  # until it is longer, or keeps more memory alive
             return False
         if not rec.wanted() and one_rank:  # ranks may differ in what is alive
             self._end(rec)

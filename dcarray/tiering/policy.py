@@ -40,7 +40,7 @@ PLANNED_AT_ONCE = 1 << 20
 
 def eager(elements: float, factor: int = 1) -> bool:
     """Whether work on so many elements is little, or none."""
-    return elements < max(factor * current().eager_below, 1)
+    return elements < 1 or elements < factor * current().eager_below
 
 
 def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1) -> bool:
