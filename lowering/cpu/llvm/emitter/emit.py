@@ -7,6 +7,9 @@ instructions; LLVM's loop vectoriser makes vectors of the loops marked "vector".
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 from dcarray.lowering.cpu.llvm.math import exact_functions
 from dcarray.lowering.cpu.llvm.object_code.engine import Machine
 from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
@@ -154,10 +157,9 @@ class _Phase(Values):
         first = next((stmt for stmt in body if isinstance(stmt, Store) and stmt.nontemporal), None)
         if first is None or not b.machine.nontemporal:
             return low
-        outer, self.vars = self.vars, {**self.vars, var: low}
         buffer = self.buffers[first.buffer]
-        address = self.address(buffer, self.affine(first.at))[0]
-        self.vars = outer
+        with self.scope({var: low}):
+            address = self.address(buffer, self.affine(first.at))[0]
         before = b.op(f"sub i64 0, {b.op(f'ptrtoint ptr {address} to i64')}")
         count = b.op(f"udiv i64 {b.op(f'and i64 {before}, {LINE - 1}')}, {buffer.dtype.itemsize}")
         begin = b.intrinsic("smin", "i64", b.op(f"add nsw i64 {low}, {count}"), high)
@@ -167,6 +169,16 @@ class _Phase(Values):
         self.loop(var, low, begin, 1, False, body)
         return begin
 
+    @contextmanager
+    def scope(self, variables: Mapping[str, str], group: str = "") -> Iterator[None]:
+        """A context with locals and loop variables of its own; ``group`` is that of its memory accesses."""
+        outer = self.b.group, self.locals, self.vars
+        self.locals, self.vars = dict(self.locals), {**self.vars, **variables}
+        if group:
+            self.b.group = f", !llvm.access.group {group}"
+        yield
+        self.b.group, self.locals, self.vars = outer
+
     def loop(
         self, var: str, low: str, high: str, step: int, vector: bool, body: tuple[Stmt, ...], unroll: int = 0
     ) -> None:
@@ -174,31 +186,24 @@ class _Phase(Values):
         start, head, inside, latch, end = (
             b.label(hint) for hint in ("start", "head", "body", "latch", "end")
         )
-        b.line(f"br label %{start}")
-        b.lines.append(f"{start}:")
-        b.line(f"br label %{head}")
-        b.lines.append(f"{head}:")
+        b.fall_into(start)
+        b.fall_into(head)
         i, following = b.name(), b.name()
         b.line(f"{i} = phi i64 [ {low}, %{start} ], [ {following}, %{latch} ]")
-        b.line(f"br i1 {b.icmp('slt', 'i64', i, high)}, label %{inside}, label %{end}")
-        b.lines.append(f"{inside}:")
-        outer_group, outer_locals, outer_vars = b.group, self.locals, self.vars
-        self.locals, self.vars = dict(self.locals), {**self.vars, var: i}
+        b.fork(b.icmp("slt", "i64", i, high), inside, end)
+        b.begin(inside)
         group, calls = f"!{b.label('')}", b.calls
-        if vector:
-            b.group = f", !llvm.access.group {group}"
         outer_along, self.along = self.along, is_contiguous(body, var)
-        self.block(body)
+        with self.scope({var: i}, group if vector else ""):
+            self.block(body)
         self.along = outer_along
-        b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
-        b.line(f"br label %{latch}")
-        b.lines.append(f"{latch}:")
+        b.fall_into(latch)
         b.line(f"{following} = add nsw i64 {i}, {step}")
         # Interleaved iterations around a call would all spill what they hold.
         known = (EARLY, LATER) if _known(low, high) else ()
         note = self.note(group, 1 if b.calls > calls else unroll, known) if vector else ""
-        b.line(f"br label %{head}{note}")
-        b.lines.append(f"{end}:")
+        b.jump(head + note)
+        b.begin(end)
 
     def vectors(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
         """A loop over whole vectors, with its remainder as one masked vector."""
@@ -218,42 +223,35 @@ class _Phase(Values):
                     self.counted(var, str(int(low) + first), str(many), body, *notes, EARLY, LATER)
             return
         some, more, last, end = (b.label(hint) for hint in ("some", "more", "last", "end"))
-        b.line(f"br i1 {b.icmp('slt', 'i64', low, high)}, label %{some}, label %{end}")
-        b.lines.append(f"{some}:")
+        b.fork(b.icmp("slt", "i64", low, high), some, end)
+        b.begin(some)
         before = b.op(f"add nsw i64 {b.op(f'sub nuw nsw i64 {high}, {low}')}, -1")
         whole = b.op(f"and i64 {before}, {-size}")
-        b.line(f"br i1 {b.icmp('ult', 'i64', whole, str(size))}, label %{last}, label %{more}")
-        b.lines.append(f"{more}:")
+        b.fork(b.icmp("ult", "i64", whole, str(size)), last, more)
+        b.begin(more)
         self.counted(var, low, whole, body, wide)
-        b.line(f"br label %{last}")
-        b.lines.append(f"{last}:")
+        b.fall_into(last)
         rest = b.op(f"add nuw nsw i64 {b.op(f'and i64 {before}, {size - 1}')}, 1")
         self.counted(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, wide, masked)
-        b.line(f"br label %{end}")
-        b.lines.append(f"{end}:")
+        b.fall_into(end)
 
     def counted(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
         """A loop of ``count`` iterations from ``low`` on, at least one; ``notes`` are for the vectoriser."""
         b = self.b
         start, inside, latch, end = (b.label(hint) for hint in ("start", "body", "latch", "end"))
-        b.line(f"br label %{start}")
-        b.lines.append(f"{start}:")
-        b.line(f"br label %{inside}")
-        b.lines.append(f"{inside}:")
+        b.fall_into(start)
+        b.fall_into(inside)
         k, following = b.name(), b.name()
         b.line(f"{k} = phi i64 [ 0, %{start} ], [ {following}, %{latch} ]")
-        outer_group, outer_locals, outer_vars = b.group, self.locals, self.vars
-        self.locals, self.vars = dict(self.locals), {**self.vars, var: b.op(f"add nsw i64 {low}, {k}")}
+        variables = {var: b.op(f"add nsw i64 {low}, {k}")}
         group = f"!{b.label('')}"
-        b.group = f", !llvm.access.group {group}"
-        self.block(body)
-        b.group, self.locals, self.vars = outer_group, outer_locals, outer_vars
-        b.line(f"br label %{latch}")
-        b.lines.append(f"{latch}:")
+        with self.scope(variables, group):
+            self.block(body)
+        b.fall_into(latch)
         b.line(f"{following} = add nuw nsw i64 {k}, 1")
         again = b.icmp("ult", "i64", following, count)
-        b.line(f"br i1 {again}, label %{inside}, label %{end}{self.note(group, 1, notes)}")
-        b.lines.append(f"{end}:")
+        b.fork(again, inside, end, self.note(group, 1, notes))
+        b.begin(end)
 
     def note(self, group: str, unroll: int, more: tuple[str, ...] = ()) -> str:
         """The loop metadata for the vectoriser: the loop's iterations are independent."""
@@ -272,30 +270,25 @@ class _Phase(Values):
     def repeat(self, stmt: Repeat) -> None:
         b = self.b
         head, inside, end = (b.label(hint) for hint in ("repeat", "body", "end"))
-        b.line(f"br label %{head}")
-        b.lines.append(f"{head}:")
-        outer = self.locals
-        self.locals = dict(outer)
-        self.block(stmt.head)
-        b.line(f"br i1 {self.expr(stmt.cond)}, label %{inside}, label %{end}")
-        b.lines.append(f"{inside}:")
-        self.block(stmt.body)
-        self.locals = outer
-        b.line(f"br label %{head}")
-        b.lines.append(f"{end}:")
+        b.fall_into(head)
+        with self.scope({}):
+            self.block(stmt.head)
+            b.fork(str(self.expr(stmt.cond)), inside, end)
+            b.begin(inside)
+            self.block(stmt.body)
+        b.jump(head)
+        b.begin(end)
 
     def branch(self, stmt: If) -> None:
         b = self.b
         then, orelse, end = (b.label(hint) for hint in ("then", "else", "join"))
-        b.line(f"br i1 {self.expr(stmt.cond)}, label %{then}, label %{orelse}")
+        b.fork(str(self.expr(stmt.cond)), then, orelse)
         for label, body in ((then, stmt.then), (orelse, stmt.orelse)):
-            b.lines.append(f"{label}:")
-            outer = self.locals
-            self.locals = dict(outer)
-            self.block(body)
-            self.locals = outer
-            b.line(f"br label %{end}")
-        b.lines.append(f"{end}:")
+            b.begin(label)
+            with self.scope({}):
+                self.block(body)
+            b.jump(end)
+        b.begin(end)
 
     def run(self) -> list[str]:
         """The body of the function."""

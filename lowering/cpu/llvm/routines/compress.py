@@ -25,10 +25,7 @@ declare i8 @llvm.ctpop.i8(i8)
 ; arguments: mask, values, counts or ends, result; then the numbers of elements, and of those in a block
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %mask = argument ptr 0
-  %counts = argument ptr 2
-  %n = argument i64 4
-  %length = argument i64 5
+  arguments ptr mask, _, ptr counts, _, i64 n, i64 length
   br label %block
 block:
   %b = phi i64 [ %lo, %entry ], [ %b1, %done ]
@@ -64,8 +61,7 @@ one:
   %i1 = add i64 %i, 1
   br label %next
 done:
-  %at = getelementptr i64, ptr %counts, i64 %b
-  store i64 %sum, ptr %at
+  store i64 %sum, ptr %counts[i64 %b]
   %b1 = add i64 %b, 1
   br label %block
 exit:
@@ -74,12 +70,7 @@ exit:
 
 define i32 @phase1(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %mask = argument ptr 0
-  %x = argument ptr 1
-  %ends = argument ptr 2
-  %result = argument ptr 3
-  %n = argument i64 4
-  %length = argument i64 5
+  arguments ptr mask, ptr x, ptr ends, ptr result, i64 n, i64 length
   br label %block
 block:
   %b = phi i64 [ %lo, %entry ], [ %b1, %done ]
@@ -91,8 +82,7 @@ open:
   %stop = call i64 @llvm.smin.i64(i64 %end, i64 %n)
   %from = getelementptr i64, ptr %ends, i64 %b
   %first = load i64, ptr %from
-  %to = getelementptr i64, ptr %from, i64 1
-  %last = load i64, ptr %to
+  %last = load i64, ptr %from[i64 1]
   br label %step
 step:
   %i = phi i64 [ %start, %open ], [ %i8, %some ], [ %i8, %eight ], [ %i1, %single ]
@@ -156,16 +146,14 @@ _NARROW = """  %v8 = load <8 x $T>, ptr %vp, align $ALIGN
 _PAIRS = """  %on0 = shufflevector <8 x i1> %ons, <8 x i1> poison, <8 x i32> <$LOW>
   %on1 = shufflevector <8 x i1> %ons, <8 x i1> poison, <8 x i32> <$HIGH>
   %v0 = load <8 x $P>, ptr %vp, align 8
-  %vp1 = getelementptr i8, ptr %vp, i64 64
-  %v1 = load <8 x $P>, ptr %vp1, align 8
+  %v1 = load <8 x $P>, ptr %vp[i8 64], align 8
   %c0 = call <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P> %v0, <8 x i1> %on0, <8 x $P> poison)
   %c1 = call <8 x $P> @llvm.experimental.vector.compress.v8$P(<8 x $P> %v1, <8 x i1> %on1, <8 x $P> poison)
   store <8 x $P> %c0, ptr %op, align 8
   %lower = and i8 %bits, 15
   %half8 = call i8 @llvm.ctpop.i8(i8 %lower)
   %half = zext i8 %half8 to i64
-  %op1 = getelementptr [16 x i8], ptr %op, i64 %half
-  store <8 x $P> %c1, ptr %op1, align 8"""
+  store <8 x $P> %c1, ptr %op[[16 x i8] %half], align 8"""
 
 
 _PERMUTE = "declare <8 x i32> @llvm.x86.avx2.permd(<8 x i32>, <8 x i32>)\n"

@@ -23,10 +23,8 @@ entry:
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %next ]
   %sum = phi $V [ zeroinitializer, %entry ], [ %sum1, %next ]
-  %xk = getelementptr $T, ptr %x, i64 %k
-  %a = load $V, ptr %xk, align $ALIGN
-  %wk = getelementptr $T, ptr %w, i64 %k
-  %b = load $T, ptr %wk
+  %a = load $V, ptr %x[$T %k], align $ALIGN
+  %b = load $T, ptr %w[$T %k]
   %b1 = insertelement $V poison, $T %b, i64 0
   %bs = shufflevector $V %b1, $V poison, $I zeroinitializer
   %product = fmul $V %a, %bs
@@ -53,11 +51,7 @@ declare i64 @llvm.smin.i64(i64, i64)
 ; arguments: the line, the shorter one, the result; then the numbers of results and of terms of each
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %x = argument ptr 0
-  %w = argument ptr 1
-  %y = argument ptr 2
-  %n = argument i64 3
-  %terms = argument i64 4
+  arguments ptr x, ptr w, ptr y, i64 n, i64 terms
   %start = mul i64 %lo, $BLOCK
   %end = mul i64 %hi, $BLOCK
   %stop = call i64 @llvm.smin.i64(i64 %end, i64 %n)
@@ -85,18 +79,14 @@ together:
   %fits = icmp sle i64 %i1, %to
   br i1 %fits, label %whole, label %rest
 whole:
-  %xi = getelementptr $T, ptr %xc, i64 %i
-  %yi = getelementptr $T, ptr %y, i64 %i
-  call void @several(ptr %xi, ptr %wc, ptr %yi, i64 %count, i1 %first)
+  call void @several(ptr %xc[$T %i], ptr %wc, ptr %y[$T %i], i64 %count, i1 %first)
   br label %together
 rest:
   %j = phi i64 [ %i, %together ], [ %j1, %single ]
   %any = icmp slt i64 %j, %to
   br i1 %any, label %single, label %after
 single:
-  %xj = getelementptr $T, ptr %xc, i64 %j
-  %yj = getelementptr $T, ptr %y, i64 %j
-  call void @one(ptr %xj, ptr %wc, ptr %yj, i64 %count, i1 %first)
+  call void @one(ptr %xc[$T %j], ptr %wc, ptr %y[$T %j], i64 %count, i1 %first)
   %j1 = add i64 %j, 1
   br label %rest
 after:

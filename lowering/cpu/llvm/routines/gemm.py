@@ -31,30 +31,9 @@ declare i64 @llvm.smax.i64(i64, i64)
 ; function makes those on it, and all are mirrored
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %a = argument ptr 0
-  %b = argument ptr 1
-  %c = argument ptr 2
-  %gemm = argument ptr 3
-  %m = argument i64 4
-  %n = argument i64 5
-  %k = argument i64 6
-  %lda = argument i64 7
-  %ldb = argument i64 8
-  %ldc = argument i64 9
-  %ta64 = argument i64 10
-  %tb64 = argument i64 11
-  %rows = argument i64 12
-  %columns = argument i64 13
-  %across = argument i64 14
-  %down = argument i64 15
-  %along = argument i64 16
-  %one = argument ptr 17
-  %taken = argument ptr 18
-  %places = argument i64 19
-  %scratch = argument ptr 20
-  %room = argument i64 21
-  %syrk = argument ptr 22
-  %pairs = argument ptr 23
+  arguments ptr a, ptr b, ptr c, ptr gemm, i64 m, i64 n, i64 k, i64 lda, i64 ldb, i64 ldc, i64 ta64,
+    i64 tb64, i64 rows, i64 columns, i64 across, i64 down, i64 along, ptr one, ptr taken, i64 places,
+    ptr scratch, i64 room, ptr syrk, ptr pairs
   %square = icmp ne ptr %pairs, null
   %ta = trunc i64 %ta64 to i32
   %tb = trunc i64 %tb64 to i32
@@ -64,8 +43,7 @@ entry:
   br i1 %aside, label %place, label %start
 place:
   %p = phi i64 [ 0, %entry ], [ %p2, %place ]
-  %flag = getelementptr i64, ptr %taken, i64 %p
-  %was = atomicrmw xchg ptr %flag, i64 1 seq_cst
+  %was = atomicrmw xchg ptr %taken[i64 %p], i64 1 seq_cst
   %free = icmp eq i64 %was, 0
   %p1 = add i64 %p, 1
   %p2 = urem i64 %p1, %places
@@ -85,8 +63,7 @@ paired:
   %t2 = mul i64 %t, 2
   %pair = getelementptr i64, ptr %pairs, i64 %t2
   %tr.p = load i64, ptr %pair
-  %pair1 = getelementptr i64, ptr %pair, i64 1
-  %tc.p = load i64, ptr %pair1
+  %tc.p = load i64, ptr %pair[i64 1]
   br label %found
 counted:
   %tr.c = udiv i64 %t, %across
@@ -145,11 +122,9 @@ element:
   %some = icmp slt i64 %j, %j1
   br i1 %some, label %moved, label %lined
 moved:
-  %ep = getelementptr $E, ptr %yp, i64 %j
-  %value = load $E, ptr %ep, align $ALIGN
+  %value = load $E, ptr %yp[$E %j], align $ALIGN
   %jo = mul i64 %j, %ldc
-  %dp = getelementptr $E, ptr %zp, i64 %jo
-  store $E %value, ptr %dp, align $ALIGN
+  store $E %value, ptr %zp[$E %jo], align $ALIGN
   %jn = add i64 %j, 1
   br label %element
 lined:
@@ -166,10 +141,8 @@ back:
 row:
   %i = phi i64 [ 0, %back ], [ %i1, %row ]
   %fo = mul i64 %i, %w
-  %from = getelementptr $E, ptr %own, i64 %fo
   %io = mul i64 %i, %ldc
-  %into = getelementptr $E, ptr %cp, i64 %io
-  call void @llvm.memcpy.p0.p0.i64(ptr %into, ptr %from, i64 %bytes, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %cp[$E %io], ptr %own[$E %fo], i64 %bytes, i1 false)
   %i1 = add i64 %i, 1
   %rest = icmp slt i64 %i1, %h
   br i1 %rest, label %row, label %next
@@ -179,8 +152,7 @@ next:
 close:
   br i1 %aside, label %release, label %exit
 release:
-  %mineflag = getelementptr i64, ptr %taken, i64 %mine
-  store atomic i64 0, ptr %mineflag seq_cst, align 8
+  store atomic i64 0, ptr %taken[i64 %mine] seq_cst, align 8
   br label %exit
 exit:
   ret i32 0

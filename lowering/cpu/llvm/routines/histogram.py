@@ -26,15 +26,9 @@ declare i32 @llvm.smin.i32(i32, i32)
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %found = alloca [$PIECE x i32], align 64
-  %x = argument ptr 0
-  %w = argument ptr 1
-  %edges = argument ptr 2
-  %rows = argument ptr 3
-  %n = argument i64 5
-  %bins = argument i64 6
+  arguments ptr x, ptr w, ptr edges, ptr rows, _, i64 n, i64 bins
   %first = load double, ptr %edges
-  %lastp = getelementptr double, ptr %edges, i64 %bins
-  %last = load double, ptr %lastp
+  %last = load double, ptr %edges[double %bins]
   %width = fsub double %last, %first
   %scale = sitofp i64 %bins to double
   %step = fdiv double %width, %scale
@@ -68,8 +62,7 @@ bounds:
   br label %find
 find:
   %j = phi i64 [ 0, %bounds ], [ %j1, %find ]
-  %vp = getelementptr double, ptr %xs, i64 %j
-  %v = load double, ptr %vp
+  %v = load double, ptr %xs[double %j]
   %above = fcmp oge double %v, %first
   %below = fcmp ole double %v, %last
   %inside = and i1 %above, %below
@@ -94,8 +87,7 @@ find:
   %up = zext i1 %next to i32
   %i2 = add i32 %i1, %up
   %bin = select i1 %inside, i32 %i2, i32 %outside
-  %fp = getelementptr i32, ptr %found, i64 %j
-  store i32 %bin, ptr %fp
+  store i32 %bin, ptr %found[i32 %j]
   %j1 = add i64 %j, 1
   %jend = icmp eq i64 %j1, %size
   br i1 %jend, label %ready, label %find
@@ -104,8 +96,7 @@ ready:
   br label %count
 count:
   %k = phi i64 [ 0, %ready ], [ %k1, %count ]
-  %kp = getelementptr i32, ptr %found, i64 %k
-  %short = load i32, ptr %kp
+  %short = load i32, ptr %found[i32 %k]
   %slot = zext i32 %short to i64
   %at = getelementptr i64, ptr %row, i64 %slot
   %old = load $T, ptr %at
@@ -126,10 +117,7 @@ exit:
 
 define i32 @phase1(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %rows = argument ptr 3
-  %result = argument ptr 4
-  %bins = argument i64 6
-  %blocks = argument i64 7
+  arguments _, _, _, ptr rows, ptr result, _, i64 bins, i64 blocks
   %pitch = add i64 %bins, 1
   br label %clear
 clear:
@@ -137,8 +125,7 @@ clear:
   %zmore = icmp slt i64 %z, %hi
   br i1 %zmore, label %zero, label %block
 zero:
-  %zp = getelementptr $T, ptr %result, i64 %z
-  store $T $ZERO, ptr %zp
+  store $T $ZERO, ptr %result[$T %z]
   %z1 = add i64 %z, 1
   br label %clear
 block:
@@ -154,8 +141,7 @@ bin:
   %kmore = icmp slt i64 %k, %hi
   br i1 %kmore, label %add, label %next
 add:
-  %from = getelementptr $T, ptr %row, i64 %k
-  %value = load $T, ptr %from
+  %value = load $T, ptr %row[$T %k]
   %to = getelementptr $T, ptr %result, i64 %k
   %old = load $T, ptr %to
   %new = $ADD $T %old, %value

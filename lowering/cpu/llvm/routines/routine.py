@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.cpu.llvm.text.addresses import expand_addresses
 from dcarray.lowering.cpu.llvm.thread_pool import threads
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.compiler import LoadedKernel
@@ -88,11 +89,18 @@ def scalar(char: str, name: str) -> tuple[str, str]:
 
 
 def filled(text: str, **words: object) -> str:
-    """A template with values for its words in capitals, each after a dollar sign, and with loads of the
-    arguments: ``%n = argument i64 4`` is the fifth argument."""
+    """Return a template with values for its words in capitals, each after a dollar sign, and with addresses
+    of elements and loads of arguments written out: ``arguments ptr x, _, i64 n`` are the first and the
+    third."""
     for word, meaning in words.items():
         text = text.replace(f"${word}", str(meaning))
-    return _ARGUMENT.sub(r"%\1.at = getelementptr i64, ptr %args, i64 \3\n  %\1 = load \2, ptr %\1.at", text)
+    return expand_addresses(_ARGUMENTS.sub(_loaded, text))
 
 
-_ARGUMENT = re.compile(r"%(\w+) = argument (\w+) (\d+)")
+_ARGUMENTS = re.compile(r"^  arguments ((?:.*,\n)*.*)$", re.M)
+
+
+def _loaded(found: re.Match[str]) -> str:
+    """The loads of a list of arguments."""
+    named = [(k, text.split()) for k, text in enumerate(found[1].split(",")) if text.strip() != "_"]
+    return "\n".join(f"  %{name} = load {kind}, ptr %args[i64 {k}]" for k, (kind, name) in named)

@@ -134,21 +134,12 @@ _SEARCH = """
 ; a part and of those in the table, and the place of what is no number
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %x = argument ptr 0
-  %result = argument ptr 1
-  %pivots = argument ptr 2
-  %table = argument ptr 3
-  %n = argument i64 4
-  %length = argument i64 5
-  %m = argument i64 6
-  %odd = argument i64 7
+  arguments ptr x, ptr result, ptr pivots, ptr table, i64 n, i64 length, i64 m, i64 odd
   %start = mul i64 %lo, $BLOCK
   %end = mul i64 %hi, $BLOCK
   %stop = call i64 @llvm.smin.i64(i64 %end, i64 %n)
   %size = sub i64 %stop, %start
-  %keys = getelementptr $T, ptr %x, i64 %start
-  %out = getelementptr i64, ptr %result, i64 %start
-  call void @find(ptr %keys, ptr %out, i64 %size, $TABLE)
+  call void @find(ptr %x[$T %start], ptr %result[i64 %start], i64 %size, $TABLE)
   ret i32 0
 }
 """
@@ -159,24 +150,14 @@ _INTERPOLATION = """
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
   %found = alloca [$PIECE x i64], align 64
-  %x = argument ptr 0
-  %result = argument ptr 1
-  %pivots = argument ptr 2
-  %table = argument ptr 3
-  %values = argument ptr 4
-  %slopes = argument ptr 5
-  %ends = argument ptr 6
-  %n = argument i64 7
-  %length = argument i64 8
-  %m = argument i64 9
+  arguments ptr x, ptr result, ptr pivots, ptr table, ptr values, ptr slopes, ptr ends, i64 n, i64 length,
+    i64 m
   %odd = add i64 0, 0
   %low = load double, ptr %ends
-  %highp = getelementptr double, ptr %ends, i64 1
-  %high = load double, ptr %highp
+  %high = load double, ptr %ends[double 1]
   %top = sub i64 %m, 1
   %first = load double, ptr %table
-  %lastp = getelementptr double, ptr %table, i64 %top
-  %last = load double, ptr %lastp
+  %last = load double, ptr %table[double %top]
   %start = mul i64 %lo, $BLOCK
   %end = mul i64 %hi, $BLOCK
   %stop = call i64 @llvm.smin.i64(i64 %end, i64 %n)
@@ -196,18 +177,13 @@ bounds:
 value:
   %k = phi i64 [ 0, %bounds ], [ %k1, %value ]
   %bad = phi i1 [ false, %bounds ], [ %bad1, %value ]
-  %kx = getelementptr double, ptr %xs, i64 %k
-  %u = load double, ptr %kx
-  %kf = getelementptr i64, ptr %found, i64 %k
-  %count = load i64, ptr %kf
+  %u = load double, ptr %xs[double %k]
+  %count = load i64, ptr %found[i64 %k]
   %before = sub i64 %count, 1
   %j = call i64 @llvm.smax.i64(i64 %before, i64 0)
-  %jx = getelementptr double, ptr %table, i64 %j
-  %x0 = load double, ptr %jx
-  %jy = getelementptr double, ptr %values, i64 %j
-  %y0 = load double, ptr %jy
-  %js = getelementptr double, ptr %slopes, i64 %j
-  %slope = load double, ptr %js
+  %x0 = load double, ptr %table[double %j]
+  %y0 = load double, ptr %values[double %j]
+  %slope = load double, ptr %slopes[double %j]
   %off = fsub double %u, %x0
   %rise = fmul double %slope, %off
   %y = fadd double %rise, %y0
@@ -219,8 +195,7 @@ value:
   %yr = select i1 %more, double %high, double %yl
   %none = fcmp uno double %u, %u
   %yn = select i1 %none, double %u, double %yr
-  %kr = getelementptr double, ptr %rs, i64 %k
-  store double %yn, ptr %kr
+  store double %yn, ptr %rs[double %k]
   %new = fcmp uno double %yn, %yn
   %some = fcmp ord double %u, %u
   %lost = and i1 %new, %some
@@ -236,12 +211,10 @@ mend:
   br i1 %imore, label %look, label %mended
 look:
   %i1 = add i64 %i, 1
-  %ix = getelementptr double, ptr %xs, i64 %i
-  %w = load double, ptr %ix
+  %w = load double, ptr %xs[double %i]
   %ir = getelementptr double, ptr %rs, i64 %i
   %r = load double, ptr %ir
-  %if = getelementptr i64, ptr %found, i64 %i
-  %count1 = load i64, ptr %if
+  %count1 = load i64, ptr %found[i64 %i]
   %p = sub i64 %count1, 1
   %wrong = fcmp uno double %r, %r
   %above = fcmp oge double %w, %first
@@ -255,14 +228,11 @@ between:
   %apart = fcmp one double %p0, %w
   br i1 %apart, label %again, label %mend1
 again:
-  %px1 = getelementptr double, ptr %px, i64 1
-  %p1 = load double, ptr %px1
+  %p1 = load double, ptr %px[double 1]
   %py = getelementptr double, ptr %values, i64 %p
   %q0 = load double, ptr %py
-  %py1 = getelementptr double, ptr %py, i64 1
-  %q1 = load double, ptr %py1
-  %ps = getelementptr double, ptr %slopes, i64 %p
-  %slope1 = load double, ptr %ps
+  %q1 = load double, ptr %py[double 1]
+  %slope1 = load double, ptr %slopes[double %p]
   %off1 = fsub double %w, %p1
   %rise1 = fmul double %slope1, %off1
   %z = fadd double %rise1, %q1

@@ -43,20 +43,8 @@ declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 ; others are an item
 define i32 @phase0(ptr %args, i64 %lo, i64 %hi) {
 entry:
-  %w = argument ptr 0
-  %x = argument ptr 1
-  %out = argument ptr 2
-  %part = argument ptr 3
-  %along = argument i64 4
-  %k = argument i64 5
-  %n = argument i64 6
-  %ldw = argument i64 7
-  %rows = argument i64 8
-  %padded = argument i64 9
-  %ldx = argument i64 10
-  %down = argument i64 11
-  %across = argument i64 12
-  %width = argument i64 13
+  arguments ptr w, ptr x, ptr out, ptr part, i64 along, i64 k, i64 n, i64 ldw, i64 rows, i64 padded,
+    i64 ldx, i64 down, i64 across, i64 width
   %rowwise = icmp ne i64 %along, 0
   %deep = select i1 %rowwise, i64 $CHUNK, i64 $DEPTH
   br label %item
@@ -152,11 +140,10 @@ own:
   %so = mul i64 %q, %padded
   %sp = getelementptr $R, ptr %part, i64 %so
   %others = sub i64 %q, %qj
-  %sq = getelementptr $R, ptr %sp, i64 %others
   %oo = mul i64 %q, %across
   %to = getelementptr $R, ptr %out, i64 %oo
   %owned = sub i64 %qe, %q
-  call void @added(ptr %sq, i64 $TILE, ptr %to, i64 %rows, i64 %owned, i64 %down, i64 %across)
+  call void @added(ptr %sp[$R %others], i64 $TILE, ptr %to, i64 %rows, i64 %owned, i64 %down, i64 %across)
   %owns = icmp slt i64 %qn, %c1
   br i1 %owns, label %own, label %exit
 exit:
@@ -178,8 +165,7 @@ row:
 element:
   %e = phi i64 [ 0, %row ], [ %e1, %element ]
   %e1 = add i64 %e, 1
-  %ep = getelementptr $R, ptr %sp, i64 %e
-  %sum = load $R, ptr %ep, align $SIZE
+  %sum = load $R, ptr %sp[$R %e], align $SIZE
   %eo = mul i64 %e, %across
   %at = getelementptr $R, ptr %tp, i64 %eo
   %was = load $R, ptr %at, align $SIZE
@@ -246,8 +232,7 @@ store:
   %re = call i64 @llvm.smin.i64(i64 %rn, i64 %rows)
   %own = sub i64 %re, %r
   %ro = mul i64 %r, %down
-  %to = getelementptr $R, ptr %oc, i64 %ro
-  call void @added(ptr %sums, i64 $MOST, ptr %to, i64 %lines, i64 %own, i64 %across, i64 %down)
+  call void @added(ptr %sums, i64 $MOST, ptr %oc[$R %ro], i64 %lines, i64 %own, i64 %across, i64 %down)
   br label %group
 lined:
   %again = icmp slt i64 %cn, %c1

@@ -33,10 +33,8 @@ row:
   br i1 %rowed, label %line, label %exit
 line:
   %ar = mul i64 %r, %ad
-  %al = getelementptr $E, ptr %a, i64 %ar
   %br = mul i64 %r, %bd
-  %bl = getelementptr $E, ptr %b, i64 %br
-  call void @llvm.memcpy.p0.p0.i64(ptr %al, ptr %bl, i64 %bytes, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %a[$E %ar], ptr %b[$E %br], i64 %bytes, i1 false)
   %r1 = add i64 %r, 1
   br label %row
 band:
@@ -54,13 +52,11 @@ element:
   %bi = mul i64 %i, %bd
   %bj = mul i64 %j, %ba
   %bo = add i64 %bi, %bj
-  %bp = getelementptr $E, ptr %b, i64 %bo
-  %v = load $E, ptr %bp, align $ALIGN
+  %v = load $E, ptr %b[$E %bo], align $ALIGN
   %ai = mul i64 %i, %ad
   %aj = mul i64 %j, %aa
   %ao = add i64 %ai, %aj
-  %ap = getelementptr $E, ptr %a, i64 %ao
-  store $E %v, ptr %ap, align $ALIGN
+  store $E %v, ptr %a[$E %ao], align $ALIGN
   %i1 = add i64 %i, 1
   %elements = icmp slt i64 %i1, %it
   br i1 %elements, label %element, label %columned
@@ -94,8 +90,7 @@ row:
   %rest = icmp slt i64 %r, %rows
   br i1 %rest, label %which, label %time
 which:
-  %sp = getelementptr i64, ptr %b, i64 %r
-  %s1 = load i64, ptr %sp
+  %s1 = load i64, ptr %b[i64 %r]
   %s = sub i64 %s1, 1
   %r1 = add i64 %r, 1
   %same = icmp eq i64 %s, %r
@@ -124,13 +119,7 @@ exit:
 ; done for one matrix after the other.
 define internal i32 @items(ptr %args, i64 %lo, i64 %hi, i64 %before) {
 entry:
-  %table = argument ptr 0
-  %starts = argument ptr 1
-  %getrf = argument ptr 2
-  %trsm = argument ptr 3
-  %gemm = argument ptr 4
-  %one = argument ptr 5
-  %count = argument i64 6
+  arguments ptr table, ptr starts, ptr getrf, ptr trsm, ptr gemm, ptr one, i64 count
   %minus = getelementptr $E, ptr %one, i64 1
   $SCALARS
   br label %item
@@ -144,9 +133,8 @@ open:
   %k = urem i64 %t, %count
   %number = add i64 %own, %before
   %beginp = getelementptr i64, ptr %starts, i64 %number
-  %stopp = getelementptr i64, ptr %beginp, i64 1
   %begin = load i64, ptr %beginp
-  %stop = load i64, ptr %stopp
+  %stop = load i64, ptr %beginp[i64 1]
   br label %step
 step:
   %s = phi i64 [ %begin, %open ], [ %s1, %next ]
@@ -187,7 +175,7 @@ exit:
 """  # noqa: E501
 _PHASE = """
 define i32 @phase$NUMBER(ptr %args, i64 %lo, i64 %hi) {
-  %before = argument i64 $PLACE
+  %before = load i64, ptr %args[i64 $PLACE]
   %done = call i32 @items(ptr %args, i64 %lo, i64 %hi, i64 %before)
   ret i32 %done
 }

@@ -48,8 +48,7 @@ element:
   %k = select i1 %back, i64 %qb, i64 %q
   %column = mul i64 %k, %pitch
   %at = add i64 %column, %i
-  %fp = getelementptr $E, ptr %t, i64 %at
-  %v = load $E, ptr %fp, align $ALIGN
+  %v = load $E, ptr %t[$E %at], align $ALIGN
   %to = add i64 %line, %q
   %tp = getelementptr $E, ptr %own, i64 %to
   store $E %v, ptr %tp, align $ALIGN

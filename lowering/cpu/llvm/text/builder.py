@@ -77,6 +77,23 @@ class Builder:
     def line(self, text: str) -> None:
         self.lines.append("  " + text)
 
+    def begin(self, label: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{label}:")
+
+    def jump(self, label: str) -> None:
+        """Branch to a basic block."""
+        self.line(f"br label %{label}")
+
+    def fall_into(self, label: str) -> None:
+        """End a basic block and begin the one that follows it."""
+        self.jump(label)
+        self.begin(label)
+
+    def fork(self, cond: str, yes: str, no: str, note: str = "") -> None:
+        """Branch on a condition."""
+        self.line(f"br i1 {cond}, label %{yes}, label %{no}{note}")
+
     def op(self, text: str) -> str:
         """Emit an instruction; returns its result."""
         result = self.name()

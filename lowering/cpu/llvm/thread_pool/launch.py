@@ -44,15 +44,13 @@ define internal { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners) {
 ; jobs come thick; it is %t o'clock
 define internal void @open(ptr %pool, i64 %owners, i1 %large, i64 %t) {
 entry:
-  %flags = getelementptr i8, ptr %pool, i64 $FLAGS
-  store atomic i32 0, ptr %flags seq_cst, align 4
+  store atomic i32 0, ptr %pool[i8 $FLAGS] seq_cst, align 4
   %next = getelementptr i8, ptr %pool, i64 $NEXT
   br label %reset
 reset:
   %i = phi i64 [ 0, %entry ], [ %i1, %reset ]
   %line = mul i64 %i, 64
-  %slot = getelementptr i8, ptr %next, i64 %line
-  store i64 0, ptr %slot
+  store i64 0, ptr %next[i8 %line]
   %i1 = add i64 %i, 1
   %more = icmp slt i64 %i1, %owners
   br i1 %more, label %reset, label %begin
@@ -66,20 +64,17 @@ begin:
   %last = load i64, ptr %lastp
   store i64 %t, ptr %lastp
   %cpu = call i32 @cpu()
-  %cpup = getelementptr i8, ptr %pool, i64 $CPU
-  store atomic i32 %cpu, ptr %cpup monotonic, align 4
+  store atomic i32 %cpu, ptr %pool[i8 $CPU] monotonic, align 4
   %ago = sub i64 %t, %last
   %thick = icmp slt i64 %ago, $thick
-  %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
-  %z = load atomic i64, ptr %sleepers seq_cst, align 8
+  %z = load atomic i64, ptr %pool[i8 $SLEEPERS] seq_cst, align 8
   %any = icmp sgt i64 %z, 0
   %worthy = or i1 %large, %thick
   %wanted = and i1 %any, %worthy
   br i1 %wanted, label %rouse, label %opened
 rouse:
   %patience = select i1 %thick, i64 $longer, i64 $spin
-  %patiencep = getelementptr i8, ptr %pool, i64 $PATIENCE
-  store atomic i64 %patience, ptr %patiencep monotonic, align 8
+  store atomic i64 %patience, ptr %pool[i8 $PATIENCE] monotonic, align 8
   call void @wake(ptr %pool)
   br label %opened
 opened:
@@ -114,8 +109,7 @@ again:
   call void @pause()
   br label %wait
 done:
-  %flags = getelementptr i8, ptr %pool, i64 $FLAGS
-  %theirs = load atomic i32, ptr %flags seq_cst, align 4
+  %theirs = load atomic i32, ptr %pool[i8 $FLAGS] seq_cst, align 4
   ret i32 %theirs
 }
 
@@ -136,8 +130,7 @@ define internal void @kept_waiting(ptr %pool) {
   call i32 @sched_yield()
   %late = call i64 @now()
   %until = add i64 %late, $cool
-  %coolp = getelementptr i8, ptr %pool, i64 $COOL
-  store atomic i64 %until, ptr %coolp monotonic, align 8
+  store atomic i64 %until, ptr %pool[i8 $COOL] monotonic, align 8
   ret void
 }
 
@@ -147,16 +140,11 @@ define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %w
   %chunk = extractvalue { i64, i64 } %cut, 1
   %job = getelementptr i8, ptr %pool, i64 $JOB
   store ptr %fn, ptr %job
-  %p1 = getelementptr i64, ptr %job, i64 1
-  store ptr %args, ptr %p1
-  %p2 = getelementptr i64, ptr %job, i64 2
-  store i64 %extent, ptr %p2
-  %p3 = getelementptr i64, ptr %job, i64 3
-  store i64 %chunk, ptr %p3
-  %p4 = getelementptr i64, ptr %job, i64 4
-  store i64 %each, ptr %p4
-  %p5 = getelementptr i64, ptr %job, i64 5
-  store i64 %owners, ptr %p5
+  store ptr %args, ptr %job[i64 1]
+  store i64 %extent, ptr %job[i64 2]
+  store i64 %chunk, ptr %job[i64 3]
+  store i64 %each, ptr %job[i64 4]
+  store i64 %owners, ptr %job[i64 5]
   %total = mul i64 %extent, %work
   %large = icmp uge i64 %total, $large
   call void @open(ptr %pool, i64 %owners, i1 %large, i64 %t)
@@ -171,8 +159,7 @@ define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %w
 define i32 @dc_launch(ptr %pool, ptr %packed) {
 entry:
   %table = load ptr, ptr %packed
-  %numberp = getelementptr i64, ptr %packed, i64 1
-  %phases = load i64, ptr %numberp
+  %phases = load i64, ptr %packed[i64 1]
   %pairs = getelementptr i64, ptr %packed, i64 2
   %args = getelementptr { i64, i64 }, ptr %pairs, i64 %phases
   %alone = icmp eq ptr %pool, null
@@ -181,8 +168,7 @@ which:
   %ask = icmp eq ptr %pool, inttoptr (i64 1 to ptr)
   br i1 %ask, label %survey, label %given
 given:
-  %size = getelementptr i8, ptr %pool, i64 $THREADS
-  %running = load i64, ptr %size
+  %running = load i64, ptr %pool[i8 $THREADS]
   br label %begin
 survey:
   %q = phi i64 [ 0, %which ], [ %q1, %surveyed ]
@@ -191,8 +177,7 @@ survey:
 surveyed:
   %qp = getelementptr { i64, i64 }, ptr %pairs, i64 %q
   %qe = load i64, ptr %qp
-  %qwp = getelementptr i64, ptr %qp, i64 1
-  %qw = load i64, ptr %qwp
+  %qw = load i64, ptr %qp[i64 1]
   %qn = call i64 @worth(i64 %qe, i64 %qw, i64 2)
   %q1 = add i64 %q, 1
   %qbig = icmp sgt i64 %qn, 1
@@ -211,10 +196,8 @@ phase:
 look:
   %kp = getelementptr { i64, i64 }, ptr %pairs, i64 %k
   %extent = load i64, ptr %kp
-  %wp = getelementptr i64, ptr %kp, i64 1
-  %work = load i64, ptr %wp
-  %fp = getelementptr ptr, ptr %table, i64 %k
-  %fn = load ptr, ptr %fp
+  %work = load i64, ptr %kp[i64 1]
+  %fn = load ptr, ptr %table[ptr %k]
   %some = icmp sgt i64 %extent, 0
   br i1 %some, label %weigh, label %step
 weigh:
@@ -224,8 +207,7 @@ weigh:
 consider:
   %all = mul i64 %extent, %work
   %large = icmp uge i64 %all, $large
-  %coolp = getelementptr i8, ptr %pool, i64 $COOL
-  %until = load atomic i64, ptr %coolp monotonic, align 8
+  %until = load atomic i64, ptr %pool[i8 $COOL] monotonic, align 8
   %t = call i64 @now()
   %warm = icmp sge i64 %t, %until
   %worthy = or i1 %large, %warm

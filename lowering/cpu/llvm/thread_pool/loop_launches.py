@@ -16,21 +16,16 @@ LOOP_LAUNCHES = """
 define internal void @advance(ptr %to, ptr %row, i64 %turn) {
 entry:
   %from = load ptr, ptr %row
-  %stepp = getelementptr i64, ptr %row, i64 1
-  %step = load ptr, ptr %stepp
-  %sizep = getelementptr i64, ptr %row, i64 2
-  %size = load i64, ptr %sizep
+  %step = load ptr, ptr %row[i64 1]
+  %size = load i64, ptr %row[i64 2]
   br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %next ]
-  %fp = getelementptr i64, ptr %from, i64 %k
-  %f = load i64, ptr %fp
-  %sp = getelementptr i64, ptr %step, i64 %k
-  %s = load i64, ptr %sp
+  %f = load i64, ptr %from[i64 %k]
+  %s = load i64, ptr %step[i64 %k]
   %far = mul i64 %s, %turn
   %now = add i64 %f, %far
-  %tp = getelementptr i64, ptr %to, i64 %k
-  store i64 %now, ptr %tp
+  store i64 %now, ptr %to[i64 %k]
   %k1 = add i64 %k, 1
   %more = icmp slt i64 %k1, %size
   br i1 %more, label %next, label %end
@@ -57,19 +52,13 @@ end:
 define internal i32 @turns(ptr %pool, i64 %me, ptr %reached) {
 entry:
   %job = getelementptr i8, ptr %pool, i64 $JOB
-  %loopp = getelementptr i64, ptr %job, i64 1
-  %loop = load ptr, ptr %loopp
+  %loop = load ptr, ptr %job[i64 1]
   %turns = load i64, ptr %loop
-  %launchesp = getelementptr %loop, ptr %loop, i64 0, i32 1
-  %launches = load i64, ptr %launchesp
-  %tablep = getelementptr %loop, ptr %loop, i64 0, i32 2
-  %table = load ptr, ptr %tablep
-  %firstp = getelementptr %loop, ptr %loop, i64 0, i32 3
-  %first = load i64, ptr %firstp
-  %threadsp = getelementptr %loop, ptr %loop, i64 0, i32 4
-  %threads = load i64, ptr %threadsp
-  %mostp = getelementptr %loop, ptr %loop, i64 0, i32 5
-  %most = load i64, ptr %mostp
+  %launches = load i64, ptr %loop[i64 1]
+  %table = load ptr, ptr %loop[i64 2]
+  %first = load i64, ptr %loop[i64 3]
+  %threads = load i64, ptr %loop[i64 4]
+  %most = load i64, ptr %loop[i64 5]
   %packed = alloca i64, i64 %most
   %phase = alloca %phase
   %launching = icmp ne ptr %reached, null
@@ -103,8 +92,7 @@ dismiss:
   %was = atomicrmw or ptr %pool, i64 524288 seq_cst
   %inside = and i64 %was, 524287
   %alone = icmp eq i64 %inside, 0
-  %donep = getelementptr i8, ptr %pool, i64 $DONE
-  %total = load atomic i64, ptr %donep seq_cst, align 8
+  %total = load atomic i64, ptr %pool[i8 $DONE] seq_cst, align 8
   %here = icmp eq i64 %total, %target0
   %may = and i1 %alone, %here
   br i1 %may, label %finish, label %launch
@@ -119,12 +107,10 @@ launch:
 prepare:
   %row = getelementptr [4 x i64], ptr %table, i64 %k
   call void @advance(ptr %packed, ptr %row, i64 %t)
-  %maskp = getelementptr i64, ptr %row, i64 3
-  %mask64 = load i64, ptr %maskp
+  %mask64 = load i64, ptr %row[i64 3]
   %mask = trunc i64 %mask64 to i32
   %functions = load ptr, ptr %packed
-  %phasesp = getelementptr i64, ptr %packed, i64 1
-  %phases = load i64, ptr %phasesp
+  %phases = load i64, ptr %packed[i64 1]
   %pairs = getelementptr i64, ptr %packed, i64 2
   %args = getelementptr { i64, i64 }, ptr %pairs, i64 %phases
   br label %phase1
@@ -139,8 +125,7 @@ phase1:
 look:
   %pairp = getelementptr { i64, i64 }, ptr %pairs, i64 %q
   %extent = load i64, ptr %pairp
-  %workp = getelementptr i64, ptr %pairp, i64 1
-  %work = load i64, ptr %workp
+  %work = load i64, ptr %pairp[i64 1]
   %some = icmp sgt i64 %extent, 0
   br i1 %some, label %divide, label %step
 divide:
@@ -159,19 +144,13 @@ divide:
   %past = call i1 @add_done(ptr %pool, i64 0, i64 %target3)
   br i1 %past, label %step, label %do
 do:
-  %fnp = getelementptr ptr, ptr %functions, i64 %q
-  %fn = load ptr, ptr %fnp
+  %fn = load ptr, ptr %functions[ptr %q]
   store ptr %fn, ptr %phase
-  %f1 = getelementptr %phase, ptr %phase, i64 0, i32 1
-  store ptr %args, ptr %f1
-  %f2 = getelementptr %phase, ptr %phase, i64 0, i32 2
-  store i64 %extent, ptr %f2
-  %f3 = getelementptr %phase, ptr %phase, i64 0, i32 3
-  store i64 %owners, ptr %f3
-  %f4 = getelementptr %phase, ptr %phase, i64 0, i32 4
-  store i64 %each, ptr %f4
-  %f5 = getelementptr %phase, ptr %phase, i64 0, i32 5
-  store i64 %chunk, ptr %f5
+  store ptr %args, ptr %phase[i64 1]
+  store i64 %extent, ptr %phase[i64 2]
+  store i64 %owners, ptr %phase[i64 3]
+  store i64 %each, ptr %phase[i64 4]
+  store i64 %chunk, ptr %phase[i64 5]
   %soft1 = call i32 @part(ptr %pool, i64 %me, ptr %phase, i64 %number2, i64 %target3)
   br label %step
 step:
@@ -211,10 +190,8 @@ launch:
   %all = icmp sge i64 %k, %launches
   br i1 %all, label %end, label %prepare
 prepare:
-  %row = getelementptr [4 x i64], ptr %table, i64 %k
-  call void @advance(ptr %packed, ptr %row, i64 %turn)
-  %phasesp = getelementptr i64, ptr %packed, i64 1
-  %phases = load i64, ptr %phasesp
+  call void @advance(ptr %packed, ptr %table[[4 x i64] %k], i64 %turn)
+  %phases = load i64, ptr %packed[i64 1]
   %pairs = getelementptr i64, ptr %packed, i64 2
   br label %phase
 phase:
@@ -225,8 +202,7 @@ phase:
 look:
   %pairp = getelementptr { i64, i64 }, ptr %pairs, i64 %q
   %extent = load i64, ptr %pairp
-  %workp = getelementptr i64, ptr %pairp, i64 1
-  %work = load i64, ptr %workp
+  %work = load i64, ptr %pairp[i64 1]
   %total = mul i64 %extent, %work
   %grains = lshr i64 %total, $grain
   %possible = call i64 @llvm.smax.i64(i64 %extent, i64 0)
@@ -251,8 +227,7 @@ measure:
   %m = phi i64 [ 0, %entry ], [ %m1, %measure ]
   %most0 = phi i64 [ 0, %entry ], [ %most, %measure ]
   %mrow = getelementptr [4 x i64], ptr %table, i64 %m
-  %msizep = getelementptr i64, ptr %mrow, i64 2
-  %msize = load i64, ptr %msizep
+  %msize = load i64, ptr %mrow[i64 2]
   %most = call i64 @llvm.smax.i64(i64 %most0, i64 %msize)
   %m1 = add i64 %m, 1
   %mmore = icmp slt i64 %m1, %launches
@@ -262,12 +237,9 @@ measured:
   %loop = alloca %loop
   %reached = alloca i64
   store i64 %turns, ptr %loop
-  %l1 = getelementptr %loop, ptr %loop, i64 0, i32 1
-  store i64 %launches, ptr %l1
-  %l2 = getelementptr %loop, ptr %loop, i64 0, i32 2
-  store ptr %table, ptr %l2
-  %l5 = getelementptr %loop, ptr %loop, i64 0, i32 5
-  store i64 %most, ptr %l5
+  store i64 %launches, ptr %loop[i64 1]
+  store ptr %table, ptr %loop[i64 2]
+  store i64 %most, ptr %loop[i64 5]
   br label %turn
 turn:
   %t = phi i64 [ 0, %measured ], [ %t1, %turned ], [ %there, %back ]
@@ -285,8 +257,7 @@ consider:
   br i1 %common, label %clock, label %launch
 clock:
   %large = icmp sge i64 %grains, $worth_waking
-  %coolp = getelementptr i8, ptr %pool, i64 $COOL
-  %until = load atomic i64, ptr %coolp monotonic, align 8
+  %until = load atomic i64, ptr %pool[i8 $COOL] monotonic, align 8
   %time = call i64 @now()
   %warm = icmp sge i64 %time, %until
   %worthy = or i1 %large, %warm
@@ -297,18 +268,13 @@ claim:
   %free = extractvalue { i64, i1 } %pair, 1
   br i1 %free, label %together, label %launch
 together:
-  %threadsp = getelementptr i8, ptr %pool, i64 $THREADS
-  %threads = load i64, ptr %threadsp
-  %l3 = getelementptr %loop, ptr %loop, i64 0, i32 3
-  store i64 %t, ptr %l3
-  %l4 = getelementptr %loop, ptr %loop, i64 0, i32 4
-  store i64 %threads, ptr %l4
+  %threads = load i64, ptr %pool[i8 $THREADS]
+  store i64 %t, ptr %loop[i64 3]
+  store i64 %threads, ptr %loop[i64 4]
   %job = getelementptr i8, ptr %pool, i64 $JOB
   store ptr null, ptr %job
-  %p1 = getelementptr i64, ptr %job, i64 1
-  store ptr %loop, ptr %p1
-  %donep = getelementptr i8, ptr %pool, i64 $DONE
-  store atomic i64 0, ptr %donep seq_cst, align 8
+  store ptr %loop, ptr %job[i64 1]
+  store atomic i64 0, ptr %pool[i8 $DONE] seq_cst, align 8
   %left = sub i64 %turns, %t
   %ahead = mul i64 %left, %grains
   %rouse = icmp sge i64 %ahead, $worth_waking
@@ -332,8 +298,7 @@ launch:
 run:
   %row = getelementptr [4 x i64], ptr %table, i64 %k
   call void @advance(ptr %packed, ptr %row, i64 %t)
-  %maskp = getelementptr i64, ptr %row, i64 3
-  %mask64 = load i64, ptr %maskp
+  %mask64 = load i64, ptr %row[i64 3]
   %mask = trunc i64 %mask64 to i32
   %raised = call i32 @dc_launch(ptr %pool, ptr %packed)
   %own = and i32 %raised, %mask

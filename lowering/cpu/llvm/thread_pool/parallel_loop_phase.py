@@ -17,17 +17,12 @@ PHASES = """
 define internal { i64, i32 } @take(ptr %pool, ptr %phase, i64 %owner, i64 %number) {
 entry:
   %fn = load ptr, ptr %phase
-  %argp = getelementptr %phase, ptr %phase, i64 0, i32 1
-  %args = load ptr, ptr %argp
-  %extp = getelementptr %phase, ptr %phase, i64 0, i32 2
-  %extent = load i64, ptr %extp
-  %eachp = getelementptr %phase, ptr %phase, i64 0, i32 4
-  %each = load i64, ptr %eachp
-  %chunkp = getelementptr %phase, ptr %phase, i64 0, i32 5
-  %chunk = load i64, ptr %chunkp
+  %args = load ptr, ptr %phase[i64 1]
+  %extent = load i64, ptr %phase[i64 2]
+  %each = load i64, ptr %phase[i64 4]
+  %chunk = load i64, ptr %phase[i64 5]
   %last = sub i64 %each, 1
-  %ownersp = getelementptr %phase, ptr %phase, i64 0, i32 3
-  %owners = load i64, ptr %ownersp
+  %owners = load i64, ptr %phase[i64 3]
   %chunks = mul i64 %owners, %each
   ; Of a large phase what was used last is nearest: every other one goes back.
   %parity = and i64 %number, 1
@@ -138,8 +133,7 @@ who:
   br i1 %workerp, label %worker, label %launching
 worker:
   %here = call i32 @cpu()
-  %therep = getelementptr i8, ptr %pool, i64 $CPU
-  %there = load atomic i32, ptr %therep monotonic, align 4
+  %there = load atomic i32, ptr %pool[i8 $CPU] monotonic, align 4
   %same = icmp $shares i32 %here, %there
   %crowded = or i1 %same, %long
   br i1 %crowded, label %yield, label %relax
@@ -163,8 +157,7 @@ no:
 ; a thread's part in a phase, after which %target chunks are done in all: its flags
 define internal i32 @part(ptr %pool, i64 %me, ptr %phase, i64 %number, i64 %target) {
 entry:
-  %ownersp = getelementptr %phase, ptr %phase, i64 0, i32 3
-  %owners = load i64, ptr %ownersp
+  %owners = load i64, ptr %phase[i64 3]
   %owner = icmp slt i64 %me, %owners
   br i1 %owner, label %own, label %others
 own:

@@ -11,6 +11,8 @@ import platform
 import string
 from typing import Any
 
+from dcarray.lowering.cpu.llvm.text.addresses import expand_addresses
+
 from .launch import LAUNCH
 from .layout import OFFSETS
 from .loop_launches import LOOP_LAUNCHES
@@ -70,8 +72,7 @@ define internal i64 @now() {
   %t = alloca [2 x i64]
   call i32 @clock_gettime(i32 $monotonic, ptr %t)
   %s = load i64, ptr %t
-  %np = getelementptr i64, ptr %t, i64 1
-  %n = load i64, ptr %np
+  %n = load i64, ptr %t[i64 1]
   %b = mul i64 %s, 1000000000
   %r = add i64 %b, %n
   ret i64 %r
@@ -114,16 +115,11 @@ define internal i32 @share(ptr %pool, i64 %me) {
 entry:
   %job = getelementptr i8, ptr %pool, i64 $JOB
   %fn = load ptr, ptr %job
-  %p1 = getelementptr i64, ptr %job, i64 1
-  %args = load ptr, ptr %p1
-  %p2 = getelementptr i64, ptr %job, i64 2
-  %extent = load i64, ptr %p2
-  %p3 = getelementptr i64, ptr %job, i64 3
-  %chunk = load i64, ptr %p3
-  %p4 = getelementptr i64, ptr %job, i64 4
-  %each = load i64, ptr %p4
-  %p5 = getelementptr i64, ptr %job, i64 5
-  %owners = load i64, ptr %p5
+  %args = load ptr, ptr %job[i64 1]
+  %extent = load i64, ptr %job[i64 2]
+  %chunk = load i64, ptr %job[i64 3]
+  %each = load i64, ptr %job[i64 4]
+  %owners = load i64, ptr %job[i64 5]
   br label %victim
 victim:
   %i = phi i64 [ 0, %entry ], [ %inext, %emptied ]
@@ -162,29 +158,23 @@ done:
 
 define void @dc_pool_init(ptr %pool, i64 %threads) {
   store atomic i64 524288, ptr %pool seq_cst, align 8
-  %size = getelementptr i8, ptr %pool, i64 $THREADS
-  store i64 %threads, ptr %size
-  %patience = getelementptr i8, ptr %pool, i64 $PATIENCE
-  store i64 $spin, ptr %patience
-  %m = getelementptr i8, ptr %pool, i64 $MUTEX
-  %c = getelementptr i8, ptr %pool, i64 $COND
-  call i32 @pthread_mutex_init(ptr %m, ptr null)
-  call i32 @pthread_cond_init(ptr %c, ptr null)
+  store i64 %threads, ptr %pool[i8 $THREADS]
+  store i64 $spin, ptr %pool[i8 $PATIENCE]
+  call i32 @pthread_mutex_init(ptr %pool[i8 $MUTEX], ptr null)
+  call i32 @pthread_cond_init(ptr %pool[i8 $COND], ptr null)
   ret void
 }
 
 define internal void @wake(ptr %pool) {
   %m = getelementptr i8, ptr %pool, i64 $MUTEX
-  %c = getelementptr i8, ptr %pool, i64 $COND
   call i32 @pthread_mutex_lock(ptr %m)
-  call i32 @pthread_cond_broadcast(ptr %c)
+  call i32 @pthread_cond_broadcast(ptr %pool[i8 $COND])
   call i32 @pthread_mutex_unlock(ptr %m)
   ret void
 }
 
 define void @dc_pool_stop(ptr %pool) {
-  %stop = getelementptr i8, ptr %pool, i64 $STOP
-  store atomic i64 1, ptr %stop seq_cst, align 8
+  store atomic i64 1, ptr %pool[i8 $STOP] seq_cst, align 8
   call void @wake(ptr %pool)
   ret void
 }
@@ -220,8 +210,7 @@ clock:
   br i1 %young, label %crowded, label %sleep
 crowded:
   %here = call i32 @cpu()
-  %therep = getelementptr i8, ptr %pool, i64 $CPU
-  %there = load atomic i32, ptr %therep monotonic, align 4
+  %there = load atomic i32, ptr %pool[i8 $CPU] monotonic, align 4
   %same = icmp $shares i32 %here, %there
   br i1 %same, label %yield, label %spin
 yield:
@@ -265,8 +254,7 @@ enter:
 work:
   %number = lshr i64 %s3, 20
   call i32 @feclearexcept(i32 $all)
-  %job = getelementptr i8, ptr %pool, i64 $JOB
-  %fn = load ptr, ptr %job
+  %fn = load ptr, ptr %pool[i8 $JOB]
   %many = icmp eq ptr %fn, null
   br i1 %many, label %turns, label %once
 turns:
@@ -319,4 +307,5 @@ def source() -> str:
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,
         "all": invalid | divide | overflow | underflow,
     }  # fmt: skip
-    return string.Template(_SOURCE + LAUNCH + PHASES + LOOP_LAUNCHES).substitute(words)
+    text = string.Template(_SOURCE + LAUNCH + PHASES + LOOP_LAUNCHES).substitute(words)
+    return expand_addresses(text)

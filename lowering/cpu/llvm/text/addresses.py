@@ -1,0 +1,27 @@
+"""Addresses of elements inside instructions: a shorthand of LLVM text that is written by hand."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+
+__all__ = ["expand_addresses"]
+
+_ADDRESS = re.compile(r"(%[\w.]+)\[([^%\n]+?) (%[\w.]+|-?\d+)\]")
+
+
+def expand_addresses(text: str) -> str:
+    """Return LLVM text with each ``ptr %base[type index]`` written out: a ``getelementptr`` on the line
+    before, and its result."""
+    numbers = count()
+    lines: list[str] = []
+    for line in text.split("\n"):
+
+        def address(found: re.Match[str]) -> str:
+            base, kind, index = found.groups()
+            lines.append(f"  %address.{next(numbers)} = getelementptr {kind}, ptr {base}, i64 {index}")
+            return lines[-1].split()[0]
+
+        expanded = _ADDRESS.sub(address, line)
+        lines.append(expanded)
+    return "\n".join(lines)
