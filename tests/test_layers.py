@@ -93,7 +93,7 @@ PACKAGES = {
     "dcarray.ir": ("analysis", "passes"),
     "dcarray.ir.passes": ("portable", "cpu"),
     "dcarray.lowering": (
-        "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "cpu",
+        "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "cpu", "gpu",
         "compilation",
     ),
     "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "machine_fingerprint"),

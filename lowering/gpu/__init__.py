@@ -1,0 +1,1 @@
+"""Devices with memory of their own: GPUs, and whatever OpenCL has a runtime for."""

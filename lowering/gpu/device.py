@@ -1,0 +1,118 @@
+"""Devices with memory of their own: what each has to offer, and the table of those of this machine.
+
+Nothing of a device's vendor is imported before a device is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["KINDS", "Device", "NoDevice", "find", "get", "missing"]
+
+
+class Device(Protocol):
+    """One device: its memory, and one queue in which its work is done in order.
+
+    Attributes
+    ----------
+    name : str
+        The kind and a number: ``"opencl:0"``.
+    target : str
+        The name of the target that makes its plans.
+    description : str
+        Its name by the vendor, with units and memory.
+    memory : int
+        Bytes.
+    fp64 : bool
+        Whether it computes in double precision.
+    """
+
+    name: str
+    target: str
+    description: str
+    memory: int
+    fp64: bool
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return a buffer of at least ``nbytes``, which goes back to a pool when it is garbage.
+
+        Raises
+        ------
+        MemoryError
+            If the device has no memory left.
+        """
+
+    def upload(self, source: NDArray[Any], buffer: Any) -> None:
+        """Copy a C-contiguous host array to the beginning of a buffer; ``source`` may change afterwards."""
+
+    def download(self, buffer: Any, target: NDArray[Any]) -> None:
+        """Copy the beginning of a buffer into a C-contiguous host array, after the work in the queue."""
+
+    def copy(self, source: Any, target: Any, nbytes: int) -> None:
+        """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
+
+    def synchronise(self) -> None:
+        """Wait for the work in the queue."""
+
+
+class NoDevice(RuntimeError):
+    """The error of a kind of which no device can be used: the reason, and the command that installs it."""
+
+
+# Kind of device -> the module whose `find` makes all devices of the kind, or raises `NoDevice`.
+_MODULES: Final = {
+    "opencl": "dcarray.lowering.gpu.opencl.device",
+}
+KINDS: Final = tuple(_MODULES)
+
+_lock = threading.Lock()
+_found: dict[str, list[Device] | NoDevice] = {}
+
+
+def _of_kind(kind: str) -> list[Device] | NoDevice:
+    """The devices of a kind, or why there are none; looked for once."""
+    with _lock:
+        known = _found.get(kind)
+        if known is None:
+            try:
+                known = importlib.import_module(_MODULES[kind]).find()
+            except NoDevice as reason:
+                known = reason
+            _found[kind] = known
+        return known
+
+
+def find() -> list[Device]:
+    """Return all devices of this machine, each made once, kind by kind."""
+    per_kind = [_of_kind(kind) for kind in KINDS]
+    return [device for devices in per_kind if not isinstance(devices, NoDevice) for device in devices]
+
+
+def missing() -> dict[str, str]:
+    """Return, for each kind without a device, the reason and the command that installs it."""
+    per_kind = {kind: _of_kind(kind) for kind in KINDS}
+    return {kind: str(reason) for kind, reason in per_kind.items() if isinstance(reason, NoDevice)}
+
+
+def get(name: str) -> Device:
+    """Return the device of a name; ``"opencl"`` alone is the first one of its kind.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message names those there are, and says why the kind is missing.
+    """
+    kind = name.partition(":")[0]
+    devices = _of_kind(kind) if kind in KINDS else []
+    if not isinstance(devices, NoDevice):
+        for device in devices:
+            if device.name in (name, f"{name}:0"):
+                return device
+    there = ", ".join(["cpu", *(device.name for device in find())])
+    reason = f"; {devices}" if isinstance(devices, NoDevice) else ""
+    raise ValueError(f"no device {name!r}: there are {there}{reason}")

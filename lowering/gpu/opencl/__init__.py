@@ -1,0 +1,1 @@
+"""OpenCL: devices, the dialect of its kernels, and the target that compiles them."""

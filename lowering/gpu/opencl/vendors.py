@@ -1,0 +1,73 @@
+"""OpenCL runtimes that come as wheels, made visible to the loader of runtimes.
+
+The loader reads a folder of ``.icd`` files, each with the path of a runtime's library.  The wheel
+``intel-opencl-rt`` brings one with a placeholder for its path.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["wheel_runtime", "wheel_runtime_added"]
+
+_WHEEL: Final = "intel-opencl-rt"
+_LIBRARY: Final = "libintelocl.so"
+_VARIABLE: Final = "OCL_ICD_VENDORS"
+_SYSTEM: Final = "/etc/OpenCL/vendors"
+
+
+def wheel_runtime() -> Path | None:
+    """Return the library of the runtime that is installed as a wheel, None if there is none."""
+    try:
+        files = metadata.files(_WHEEL) or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == _LIBRARY:
+            path = Path(os.path.normpath(file.locate()))
+            return path if path.exists() else None
+    return None
+
+
+def _vendor_files(vendors: Path) -> list[Path]:
+    """The files of runtimes that the loader would read: of a folder, or the one that is named."""
+    if vendors.is_dir():
+        return sorted(vendors.glob("*.icd"))
+    return [vendors] if vendors.suffix == ".icd" and vendors.exists() else []
+
+
+@contextmanager
+def wheel_runtime_added() -> Iterator[None]:
+    """Let the loader find the wheel's runtime beside those of the system, or of the user's own setting.
+
+    The loader looks but once, at the first call of OpenCL, which has to come in the ``with`` block.
+    """
+    own = os.environ.get(_VARIABLE)
+    known = _vendor_files(Path(own or _SYSTEM))
+    library = wheel_runtime()
+    if library is None or any(library.name in file.read_text(errors="replace") for file in known):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="dcarray-opencl-") as folder:
+        for file in known:
+            shutil.copy(file, folder)
+        if own and not known:  # the path of a library, which the loader takes, too
+            Path(folder, "own.icd").write_text(own + "\n")
+        Path(folder, "wheel.icd").write_text(f"{library}\n")
+        os.environ[_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            if own is None:
+                del os.environ[_VARIABLE]
+            else:
+                os.environ[_VARIABLE] = own
