@@ -46,6 +46,7 @@ from .nodes import (
 )
 from .ops import const, const_value, has_loop
 from .parse import DTYPES, parse
+from .statements import loop_variables
 from .tokens import ParseError
 from .windows import children, identity, walk
 
@@ -75,7 +76,7 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 
 def axis_names(region: Region, count: int) -> list[str]:
     """Names of a domain's axes that are not used in the region."""
-    taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | _loop_variables(region.body)
+    taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | loop_variables(region.body)
     names: list[str] = []
     candidates = [*"ijklmn", *(f"i{k}" for k in range(6, 6 + count + len(taken)))]
     for name in candidates:
@@ -93,19 +94,6 @@ def show_expr(expr: Expr, axes: list[str]) -> str:
 def show_window(window: Window, axes: list[str]) -> str:
     """A window as text, with the given names of the domain's axes."""
     return f"{window.array}[{','.join(_index(ix, axes) for ix in window.index)}]"
-
-
-def _loop_variables(body: tuple[Stmt, ...]) -> set[str]:
-    found: set[str] = set()
-    for stmt in body:
-        match stmt:
-            case Loop(var, _, inner):
-                found |= {var} | _loop_variables(inner)
-            case While(_, inner):
-                found |= _loop_variables(inner)
-            case Branch(_, then, orelse):
-                found |= _loop_variables((*then, *orelse))
-    return found
 
 
 class _Printer:

@@ -306,32 +306,6 @@ def conflict(
     return None
 
 
-def last_writer(region: Region, position: int, window: Window) -> int | None:
-    """The nearest top-level statement before ``position`` that may write some of ``window``."""
-    for k in range(position - 1, -1, -1):
-        if any(clash(w, window, region) is not False for w in writes(region.body[k])):
-            return k
-    return None
-
-
-def writers_between(region: Region, start: int, stop: int, window: Window) -> tuple[int, ...]:
-    """The top-level statements ``start <= k < stop`` that may write some of ``window``."""
-    return tuple(
-        k
-        for k in range(start, stop)
-        if any(clash(w, window, region) is not False for w in writes(region.body[k]))
-    )
-
-
-def readers_between(region: Region, start: int, stop: int, window: Window) -> tuple[int, ...]:
-    """The top-level statements ``start <= k < stop`` that may read some of ``window``."""
-    return tuple(
-        k
-        for k in range(start, stop)
-        if any(clash(w, window, region) is not False for w in reads(region.body[k]))
-    )
-
-
 def overwritten_inputs(region: Region) -> tuple[str, ...]:
     """Return the existing arrays of which a run may overwrite elements that it reads, so that another run
     would give something else: not those that are written before they are read, and in no other place."""
@@ -357,12 +331,3 @@ def _overwrites_input(name: str, region: Region) -> bool:
         if not all(covers(first, w) is True for w in written):
             return True
     return False
-
-
-def live_after(region: Region, position: int, name: str) -> bool:
-    """Whether the array is live after top-level statement ``position``: read later, or a result."""
-    root = families(region)
-    kin = {array.name for array in region.arrays if root[array.name] == root[name]}
-    if any(array.role in ("out", "inout") for array in region.arrays if array.name in kin):
-        return True
-    return any(w.array in kin for stmt in region.body[position + 1 :] for w in reads(stmt))

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Call, Loop, Region, Stmt, While, Window
+from dcarray.ir.statements import all_statements, flattened
 from dcarray.ir.windows import covers, identity, overlap
 
 from .effects import definite_writes, sharing, touched, writes
-from .independence import accesses, all_statements, flattened, iteration_pair, upward_exposed_reads, window_at
+from .independence import accesses, iteration_pair, upward_exposed_reads, window_at
 
 INFALLIBLE = frozenset({"blas.matmul"})
 """Library calls that end a run for want of memory only."""

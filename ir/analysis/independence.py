@@ -7,11 +7,12 @@ whatever iterations the loops inside are in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dcarray.ir import dims
-from dcarray.ir.nodes import Bands, Branch, Call, Dim, Index, Loop, Nest, Region, Rows, Stmt, While, Window
+from dcarray.ir.nodes import Branch, Call, Dim, Index, Loop, Region, Stmt, While, Window
+from dcarray.ir.statements import all_statements, bodies, flattened
 from dcarray.ir.windows import covers, identity, overlap, union
 
 from .effects import Reason, definite_writes, families, reads, sharing, touched, widened_footprint, writes
@@ -51,7 +52,7 @@ def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset
     found: set[str] = set()
     times = 0
     for stmt in stmts:
-        parts = _bodies(stmt)
+        parts = bodies(stmt)
         if not (parts and isinstance(stmt, Loop)):
             found |= touched(_head(stmt))
         for part in parts:
@@ -62,20 +63,6 @@ def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset
                 found |= names
                 times += more
     return frozenset(found), times
-
-
-def _bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    if isinstance(stmt, Loop | While):
-        return (stmt.body,)
-    return (stmt.then, stmt.orelse) if isinstance(stmt, Branch) else ()
-
-
-def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Walk over the statements and those in loops and branches."""
-    for stmt in body:
-        yield stmt
-        for part in _bodies(stmt):
-            yield from all_statements(part)
 
 
 def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
@@ -89,7 +76,7 @@ def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
             some = [widened_footprint(w, stmt.var, stmt.bounds) for w in inner]
         else:
             some = [w for w in reads(_head(stmt)) if w.array == whole.array]
-            some += [w for part in _bodies(stmt) for w in upward_exposed_reads(part, whole)]
+            some += [w for part in bodies(stmt) for w in upward_exposed_reads(part, whole)]
         for window in some:
             wanted = window if window.index else whole
             if not any(covers(w, wanted) is True for w in made):
@@ -108,16 +95,6 @@ def _add(made: list[Window], window: Window) -> None:
             _add(made, both)
             return
     made.append(window)
-
-
-def flattened(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Walk over the statements with those of nests, rows and bands one after the other, which gives the
-    same."""
-    for stmt in body:
-        if isinstance(stmt, Nest | Rows | Bands):
-            yield from flattened(stmt.body)
-        else:
-            yield stmt
 
 
 def _head(stmt: Stmt) -> Stmt:
@@ -236,7 +213,7 @@ def accesses(
             part = accesses(stmt.body, inner, mark, {**ranges, name: bounds}, written, root)
             found.update(dict.fromkeys(part))
             continue
-        parts = _bodies(stmt)
+        parts = bodies(stmt)
         for some in parts:
             found.update(dict.fromkeys(accesses(some, values, mark, ranges, written, root)))
         stmt = _head(stmt)

@@ -14,10 +14,10 @@ import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Array, Call, Compute, Gather, Index, Load, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.statements import all_statements
 from dcarray.ir.windows import covers, identity, loads, same
 
 from .effects import families, sharing, touched, writes
-from .independence import all_statements
 
 
 @dataclass(frozen=True, slots=True)

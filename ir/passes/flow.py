@@ -29,6 +29,7 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
+from dcarray.ir.statements import bodies, with_bodies
 
 from .exprs import loads_of
 from .match import far_apart, fills, serve
@@ -97,15 +98,6 @@ class Facts:
         if a.array == b.array:
             return False if far_apart(a, b) else windows.overlap(a, b)
         return None if self.roots[a.array] == self.roots[b.array] else False
-
-
-def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    """The bodies of a statement; none if it has none."""
-    if isinstance(stmt, Loop | While):
-        return (stmt.body,)
-    if isinstance(stmt, Branch):
-        return (stmt.then, stmt.orelse)
-    return ()
 
 
 def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
@@ -324,21 +316,7 @@ def _descend(
     body: tuple[Stmt, ...], facts: Facts, fn: Callable[[Block], bool], numbers: Iterator[int]
 ) -> tuple[Stmt, ...]:
     key = next(numbers)
-    inner = [stmt if not bodies(stmt) else _inside(stmt, facts, fn, numbers) for stmt in body]
+    inner = [with_bodies(s, [_descend(part, facts, fn, numbers) for part in bodies(s)]) for s in body]
     changed = any(new is not old for new, old in zip(inner, body, strict=True))
     block = Block(tuple(inner), facts, key)
-    if fn(block):
-        changed = True
-    return block.body() if changed else body
-
-
-def _inside(stmt: Stmt, facts: Facts, fn: Callable[[Block], bool], numbers: Iterator[int]) -> Stmt:
-    if isinstance(stmt, Branch):
-        then = _descend(stmt.then, facts, fn, numbers)
-        orelse = _descend(stmt.orelse, facts, fn, numbers)
-        return (
-            stmt if then is stmt.then and orelse is stmt.orelse else replace(stmt, then=then, orelse=orelse)
-        )
-    assert isinstance(stmt, Loop | While)
-    body = _descend(stmt.body, facts, fn, numbers)
-    return stmt if body is stmt.body else replace(stmt, body=body)
+    return block.body() if fn(block) or changed else body

@@ -8,12 +8,14 @@ passes; the range of a loop's variable is known to all proofs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Branch, Loop, Region, Stmt, Symbol, While
+from dcarray.ir.nodes import Loop, Region, Stmt, Symbol
+from dcarray.ir.statements import bodies, with_bodies
 
 from .base import Log, Pass
 
@@ -50,19 +52,13 @@ def in_bodies(region: Region, log: Log, run: Run) -> Region:
 
 def _statement(stmt: Stmt, region: Region, log: Log, run: Run) -> tuple[Stmt, Region]:
     """The statement with new bodies, and the region, with the statement as it was, with new arrays."""
-    if isinstance(stmt, Loop):
-        with dims.ranging(stmt.var, stmt.bounds):
-            body, region = _body(stmt.body, region, log, run, stmt)
-        return (stmt if body is stmt.body else replace(stmt, body=body)), region
-    if isinstance(stmt, While):
-        body, region = _body(stmt.body, region, log, run)
-        return (stmt if body is stmt.body else replace(stmt, body=body)), region
-    if isinstance(stmt, Branch):
-        then, region = _body(stmt.then, region, log, run)
-        orelse, region = _body(stmt.orelse, region, log, run)
-        same = then is stmt.then and orelse is stmt.orelse
-        return (stmt if same else replace(stmt, then=then, orelse=orelse)), region
-    return stmt, region
+    loop = stmt if isinstance(stmt, Loop) else None
+    made: list[tuple[Stmt, ...]] = []
+    with dims.ranging(loop.var, loop.bounds) if loop is not None else nullcontext():
+        for part in bodies(stmt):
+            body, region = _body(part, region, log, run, loop)
+            made.append(body)
+    return with_bodies(stmt, made), region
 
 
 def _body(

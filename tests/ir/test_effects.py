@@ -79,18 +79,6 @@ def test_depends_says_why():
     assert str(effects.depends(a[2], a[0], r)) == "overwrites what the earlier statement reads: B"
 
 
-def test_queries():
-    r = region("t[i] = A[i] for i<9", "t[3] = 1.0", "B[i] = t[i] for i<3", "s[] = t[3]")
-    first, cell = Window("t", (3,), (Index(0, 1, 0),)), Window("t", (), (Index(3),))
-    assert effects.last_writer(r, 2, first) == 0
-    assert effects.last_writer(r, 3, cell) == 1
-    assert effects.last_writer(r, 0, first) is None
-    assert effects.writers_between(r, 0, 4, cell) == (0, 1)
-    assert effects.readers_between(r, 0, 4, cell) == (3,)
-    assert effects.live_after(r, 2, "t") and not effects.live_after(r, 3, "t")
-    assert effects.live_after(r, 3, "B") and not effects.live_after(r, 3, "A")
-
-
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(cases(), st.data())
 def test_independent_neighbours_may_change_places(case, data):

@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from dcarray.ir.analysis.effects import Reason, anywhere, families, reads, touched, writes
+from dcarray.ir.analysis.effects import Reason, anywhere, computes_of, families, reads, touched, writes
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.dims import free_symbols
 from dcarray.ir.nodes import (
     Apply,
     Array,
     Bands,
-    Branch,
     Call,
     Compute,
     Dim,
@@ -34,12 +33,12 @@ from dcarray.ir.nodes import (
     Rows,
     Size,
     Stmt,
-    While,
     Window,
 )
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.portable.siblings import MAX_PARTS
 from dcarray.ir.renaming import rewindow
+from dcarray.ir.statements import all_statements
 from dcarray.ir.windows import identity, walk
 
 from .time_tiling import CacheLimits
@@ -84,16 +83,8 @@ def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
 
 def _fixed_layout(body: tuple[Stmt, ...]) -> frozenset[str]:
     """The arrays of statements that depend on the memory layout: library calls, time tiles and rows."""
-    found: frozenset[str] = frozenset()
-    for stmt in body:
-        match stmt:
-            case Call() | Bands() | Rows():
-                found |= touched(stmt)
-            case Loop(body=inner) | While(body=inner):
-                found |= _fixed_layout(inner)
-            case Branch(_, then, orelse):
-                found |= _fixed_layout((*then, *orelse))
-    return found
+    fixed = (stmt for stmt in all_statements(body) if isinstance(stmt, Call | Bands | Rows))
+    return frozenset[str]().union(*map(touched, fixed))
 
 
 # ---- what it is worth ---------------------------------------------------------------------------------
@@ -124,16 +115,9 @@ def _along(window: Window) -> bool:
 
 def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
     """The operations on elements in statements."""
-    found: set[str] = set()
-    for stmt in body:
-        match stmt:
-            case Compute(body=root):
-                found |= {node.op for node in walk(root) if isinstance(node, Apply)}
-            case Nest(body=inner) | Loop(body=inner) | While(body=inner):
-                found |= _operations(inner)
-            case Branch(_, then, orelse):
-                found |= _operations((*then, *orelse))
-    return frozenset(found)
+    plain = (stmt for stmt in all_statements(body) if isinstance(stmt, Compute | Nest))
+    roots = [compute.body for stmt in plain for compute in computes_of(stmt)]
+    return frozenset(node.op for node in walk(*roots) if isinstance(node, Apply))
 
 
 def worth_aligning(loop: Loop, region: Region, limits: CacheLimits) -> Reason | None:

@@ -98,7 +98,8 @@ def blocked(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations
             index = []
             for ix in load.window.index:
                 pace, offset = _moves(ix, loop.var), dims.substitute(ix.offset, here)
-                index.append(Index(offset, pace, 0) if pace else Index(offset, ix.stride, _second(ix)))
+                axis = None if ix.axis is None else 1
+                index.append(Index(offset, pace, 0) if pace else Index(offset, ix.stride, axis))
             return Load(Window(load.window.array, (iterations, first), tuple(index)), load.dtype)
 
         def later(load: Expr, first: Dim = first, extent: Dim = found.extent) -> Expr:
@@ -122,10 +123,6 @@ def blocked(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations
             init=start,
         )
     return (*made, Loop(loop.var, (at, dims.simplify(at + iterations), 1), tuple(rest), loc=loop.loc))
-
-
-def _second(ix: Index) -> int | None:
-    return None if ix.axis is None else 1
 
 
 def _run(region: Region, log: Log) -> Region:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash, families, writes
-from dcarray.ir.analysis.independence import privatisable
+from dcarray.ir.analysis.independence import privatisable, window_at
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
@@ -32,12 +32,12 @@ from dcarray.ir.nodes import (
     Region,
     Size,
     Stmt,
-    While,
     Window,
 )
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.statements import bodies, with_bodies
 
 from .extrema import folded
 
@@ -119,7 +119,7 @@ def _conflict(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
     start, stop, _ = loop.bounds
     iteration = dims.symbol(f"{loop.var}_iteration", None)  # one that writes, before or in that of the sum
     here = {loop.var: iteration}
-    changed = [_at(window, here) for inner in loop.body for window in writes(inner)]
+    changed = [window_at(window, here) for inner in loop.body for window in writes(inner)]
     for load in windows.loads(stmt.body):
         assert isinstance(load, Load)
         if any(_pace(ix, loop.var) is None for ix in load.window.index):
@@ -133,16 +133,6 @@ def _conflict(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
                 if root[window.array] == root[early.array] and clash(early, window, region) is not False:
                     return Reason(f"{early.array} may still change when a term is added", (early, window))
     return None
-
-
-def _at(window: Window, here: dict[str, Dim]) -> Window:
-    """The window for the given values of variables."""
-    shape = tuple(dims.substitute(n, here) for n in window.shape)
-    index = (
-        Index(dims.substitute(ix.offset, here), dims.substitute(ix.stride, here), ix.axis)
-        for ix in window.index
-    )
-    return Window(window.array, shape, tuple(index))
 
 
 def _pace(ix: Index, var: str) -> int | None:
@@ -192,7 +182,8 @@ def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ..
         index = []
         for ix in load.window.index:
             pace, offset = _pace(ix, loop.var), dims.substitute(ix.offset, first)
-            index.append(Index(offset, pace, 0) if pace else Index(offset, ix.stride, _second(ix)))
+            axis = None if ix.axis is None else 1
+            index.append(Index(offset, pace, 0) if pace else Index(offset, ix.stride, axis))
         return Load(Window(load.window.array, (found.count, begun), tuple(index)), load.dtype)
 
     whole = Window(array, (found.count,), (Index(0, 1, 0),))
@@ -241,10 +232,6 @@ def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ..
     return begin, Compute(replace(whole, array=part), zero, loc=stmt.loc), replace(loop, body=tuple(inner))
 
 
-def _second(ix: Index) -> int | None:
-    return None if ix.axis is None else 1
-
-
 # ---- the pass -----------------------------------------------------------------------------------------
 def _run(region: Region, log: Log) -> Region:
     while (found := _one_sum(region.body, region, SizeHints(region), log)) is not None:
@@ -271,16 +258,11 @@ def _one_sum(body: tuple[Stmt, ...], region: Region, hints: SizeHints, log: Log)
 
 def _inner_sum(stmt: Stmt, region: Region, hints: SizeHints, log: Log) -> _Made | None:
     """The statement with one sum in one of its bodies made right-looking."""
-    match stmt:
-        case Loop() | While():
-            found = _one_sum(stmt.body, region, hints, log)
-            return None if found is None else ((replace(stmt, body=found[0]),), found[1])
-        case Branch():
-            found = _one_sum(stmt.then, region, hints, log)
-            if found is not None:
-                return (replace(stmt, then=found[0]),), found[1]
-            found = _one_sum(stmt.orelse, region, hints, log)
-            return None if found is None else ((replace(stmt, orelse=found[0]),), found[1])
+    parts = bodies(stmt)
+    for k, part in enumerate(parts):
+        found = _one_sum(part, region, hints, log)
+        if found is not None:
+            return (with_bodies(stmt, (*parts[:k], found[0], *parts[k + 1 :])),), found[1]
     return None
 
 

@@ -17,8 +17,8 @@ from dcarray.ir.analysis.independence import independent
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Region, Stmt, While, Window
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.flow import bodies
 from dcarray.ir.passes.portable.collapse import can_collapse, collapse
+from dcarray.ir.statements import bodies, loop_variables, with_bodies
 
 from .time_tiling import CacheLimits
 
@@ -72,7 +72,7 @@ def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
         return
     seed = max(parts, key=lambda part: len(domain(part)))
     hints, _ = hints.within(loop.var, loop.bounds)
-    own = _variables((loop,))
+    own = loop_variables((loop,))
     for axis, extent in enumerate(domain(seed)):
         if not own.isdisjoint(dims.free_symbols(extent)):
             continue  # a triangle
@@ -264,15 +264,15 @@ class _Sweep:
             return (self.inner(stmt, put, hints),)
         if isinstance(stmt, Branch):
             then = self.body(stmt.then, lambda new: put((replace(stmt, then=new),)), hints)
-            half = stmt if then is stmt.then else replace(stmt, then=then)
+            half = with_bodies(stmt, (then, stmt.orelse))
             orelse = self.body(half.orelse, lambda new: put((replace(half, orelse=new),)), hints)
-            return (half if orelse is half.orelse else replace(half, orelse=orelse),)
+            return (with_bodies(half, (then, orelse)),)
         return (stmt,)
 
     def inner(self, stmt: Loop | While, put: Put, hints: SizeHints) -> Loop | While:
         """The statement with the replacements of its body."""
         body = self.body(stmt.body, lambda new: put((replace(stmt, body=new),)), hints)
-        return stmt if body is stmt.body else replace(stmt, body=body)
+        return with_bodies(stmt, (body,))
 
     def cut(self, loop: Loop, put: Put, hints: SizeHints, least: int) -> tuple[Stmt, ...] | None:
         """The loop in strips, or as a parallel one, or None."""
@@ -335,18 +335,8 @@ def _strips(region: Region, log: Log, threads: int) -> Region:
 
 def _unused(region: Region) -> str:
     """A name that is not in use."""
-    taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | _variables(region.body)
+    taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | loop_variables(region.body)
     return next(name for name in (f"r{k}" for k in range(len(taken) + 1)) if name not in taken)
-
-
-def _variables(body: tuple[Stmt, ...]) -> set[str]:
-    found: set[str] = set()
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            found.add(stmt.var)
-        for part in bodies(stmt):
-            found |= _variables(part)
-    return found
 
 
 def strip_mining(limits: CacheLimits) -> Pass:

@@ -15,7 +15,6 @@ from dcarray.ir.analysis.effects import Reason, families, touched, writes
 from dcarray.ir.analysis.independence import (
     accesses,
     compare_iterations,
-    flattened,
     iteration_pair,
     privatisable,
 )
@@ -24,6 +23,7 @@ from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Region, Stmt
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import numbered, rename, statement_at
+from dcarray.ir.statements import flattened, is_point
 
 #: Rows that are jammed.
 ROWS = 4
@@ -60,13 +60,9 @@ def candidate(loop: Loop) -> Loop | None:
         return None
     parts = [stmt for stmt in flattened(inner.body) if isinstance(stmt, Compute)]
     sums = [part for part in parts if part.combine == "add"]
-    if len(parts) > PARTS or not all(part in sums or _point(part) for part in parts):
+    if len(parts) > PARTS or not all(part in sums or is_point(part) for part in parts):
         return None
     return inner if sums and all(_shares(part, loop.var) for part in sums) else None
-
-
-def _point(part: Compute) -> bool:
-    return part.combine is None and part.scan is None and not part.target.shape
 
 
 def _shares(part: Compute, var: str) -> bool:

@@ -20,6 +20,7 @@ from dcarray.ir.passes.nested import as_region, in_bodies
 from dcarray.ir.passes.portable.copies import COPIES
 from dcarray.ir.passes.portable.fuse import FUSE
 from dcarray.ir.renaming import statement_at
+from dcarray.ir.statements import is_point
 
 #: Rows that are jammed: as many as a processor overlaps divisions.
 ROWS = 4
@@ -93,16 +94,10 @@ def candidate(loop: Loop) -> Loop | None:
         return None
     if not all(type(n) is int for n in (*loop.bounds, *inner.bounds)) or abs(loop.bounds[2]) != 1:
         return None
-    if abs(inner.bounds[2]) != 1 or not all(_point(stmt) for stmt in inner.body):
+    points = [stmt for stmt in inner.body if is_point(stmt) and stmt.body.dtype.kind == "f"]
+    if abs(inner.bounds[2]) != 1 or len(points) < len(inner.body):
         return None
     return inner if len(range(*loop.bounds)) >= 2 and len(range(*inner.bounds)) > LONG else None
-
-
-def _point(stmt: Stmt) -> bool:
-    """Whether it writes one element of floating-point numbers."""
-    if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
-        return False
-    return not stmt.target.shape and stmt.body.dtype.kind == "f"
 
 
 # ---- action -------------------------------------------------------------------------------------------

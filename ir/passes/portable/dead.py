@@ -8,7 +8,8 @@ from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Call, Compute, Nest, Region, Stmt
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import checks
-from dcarray.ir.passes.flow import Block, bodies, each_block, reads_of, writes_of
+from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
+from dcarray.ir.statements import bodies
 
 #: Calls of these families do nothing but fill their outputs.
 PURE = frozenset({"blas", "lapack", "linalg", "fft", "scan", "sort"})

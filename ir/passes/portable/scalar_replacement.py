@@ -7,10 +7,9 @@ does it know that ``a[i, j-1]`` is what the iteration before has written, where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeGuard
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from dcarray.ir.analysis.independence import accesses, window_at
 from dcarray.ir.nodes import Apply, Array, Branch, Compute, Expr, Load, Loop, Nest, Region, Size, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import numbered, rewindow
+from dcarray.ir.statements import all_statements, bodies, is_point, loop_variables, with_bodies
 from dcarray.ir.windows import loads, overlap, rewrite, same
 
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
@@ -29,11 +29,11 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 def element(loop: Loop, region: Region) -> Window | None:
     """The element that all iterations of a loop write, and reach by no other window, while they read other
     elements of its array."""
-    if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in _every(loop.body)):
+    if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in all_statements(loop.body)):
         return None
-    variables = {loop.var, *(stmt.var for stmt in _every(loop.body) if isinstance(stmt, Loop))}
+    variables = {loop.var, *loop_variables(loop.body)}
     root, arrays = families(region), {array.name: array for array in region.arrays}
-    for stmt in _every(loop.body):
+    for stmt in all_statements(loop.body):
         if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.scan is not None:
             continue
         target = stmt.target
@@ -59,7 +59,7 @@ def element(loop: Loop, region: Region) -> Window | None:
 def carried(loop: Loop, region: Region) -> list[int]:
     """The statements of a loop that begin with the element which they wrote in the iteration before, where
     others write to other elements of the array."""
-    points = [stmt for stmt in loop.body if _point(stmt)]
+    points = [stmt for stmt in loop.body if is_point(stmt)]
     if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
         return []
     root, found = families(region), []
@@ -80,11 +80,6 @@ def before(window: Window, loop: Loop) -> Window:
     return window_at(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
 
 
-def _point(stmt: Stmt) -> TypeGuard[Compute]:
-    """Whether it is the assignment of one element."""
-    return isinstance(stmt, Compute) and stmt.combine is None and stmt.scan is None and not stmt.target.shape
-
-
 def _is(window: Window, element: Window) -> bool:
     """Whether a window is this element, at all points."""
     return all(ix.axis is None for ix in window.index) and same(replace(window, shape=()), element)
@@ -93,15 +88,6 @@ def _is(window: Window, element: Window) -> bool:
 def _inside(window: Window, array: Array) -> bool:
     ends = [(ix.offset, n) for ix, n in zip(window.index, array.shape, strict=True)]
     return all(dims.prove_le(0, at) is True and dims.prove_lt(at, n) is True for at, n in ends)
-
-
-def _every(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, Loop):
-            yield from _every(stmt.body)
-        elif isinstance(stmt, Branch):
-            yield from _every((*stmt.then, *stmt.orelse))
 
 
 # ---- action -------------------------------------------------------------------------------------------
@@ -170,9 +156,7 @@ class _Sweep:
     def one(self, stmt: Stmt, inside: bool) -> Stmt:
         """The statement; ``inside`` a loop, whose kernel has the scalars."""
         if isinstance(stmt, Branch):
-            then, orelse = self.body(stmt.then, inside), self.body(stmt.orelse, inside)
-            same = then is stmt.then and orelse is stmt.orelse
-            return stmt if same else replace(stmt, then=then, orelse=orelse)
+            return with_bodies(stmt, [self.body(part, inside) for part in bodies(stmt)])
         if not isinstance(stmt, Loop):
             return stmt
         if inside and not stmt.parallel:
@@ -188,13 +172,12 @@ class _Sweep:
                 targets = [part.target for part in stmt.body if isinstance(part, Compute)]
                 return in_scalars(stmt, which, [self.scalar(targets[k]) for k in which])
         with dims.ranging(stmt.var, stmt.bounds):
-            body = self.body(stmt.body, True)
-        return stmt if body is stmt.body else replace(stmt, body=body)
+            return with_bodies(stmt, [self.body(stmt.body, True)])
 
 
 def _run(region: Region, log: Log) -> Region:
     taken = {array.name for array in region.arrays} | {symbol.name for symbol in region.symbols}
-    taken |= {stmt.var for stmt in _every(region.body) if isinstance(stmt, Loop)}
+    taken |= loop_variables(region.body)
     sweep = _Sweep(region, log, taken)
     body = sweep.body(region.body, False)
     return region if body is region.body else replace(sweep.region, body=body)

@@ -15,8 +15,8 @@ from loop_regions import Loops
 
 from dcarray.ir import dims, interp, nodes
 from dcarray.ir.analysis.data_dependent import at_index, selected_index
-from dcarray.ir.analysis.independence import all_statements
 from dcarray.ir.ops import const
+from dcarray.ir.statements import all_statements
 from dcarray.ir.text import parse
 from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.compilation import compile_region

@@ -96,8 +96,8 @@ def _strides(array: Array) -> tuple[int, ...]:
 def _largest(region: Region) -> int:
     """The largest number of elements that one execution of a statement of a region covers."""
     from dcarray.ir.analysis.effects import reads, writes
-    from dcarray.ir.analysis.independence import all_statements
     from dcarray.ir.nodes import Branch, Loop, While
+    from dcarray.ir.statements import all_statements
 
     sizes = {array.name: math.prod(array.shape) for array in region.arrays}
     found = 0
@@ -111,8 +111,8 @@ def _largest(region: Region) -> int:
 
 def _checked(region: Region) -> bool:
     """Whether a statement of a region checks values at run time."""
-    from dcarray.ir.analysis.independence import all_statements
     from dcarray.ir.nodes import Apply, Branch, Compute, While
+    from dcarray.ir.statements import all_statements
     from dcarray.ir.windows import walk
 
     expressions = [

@@ -1,0 +1,56 @@
+"""Traversal of nested statements: bodies of loops and branches, and statements in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeGuard, TypeVar
+
+from .nodes import Bands, Branch, Compute, Loop, Nest, Rows, Stmt, While
+
+_Stmt = TypeVar("_Stmt", bound=Stmt)
+
+
+def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """Return the bodies of a loop or branch; none of other statements."""
+    if isinstance(stmt, Loop | While):
+        return (stmt.body,)
+    return (stmt.then, stmt.orelse) if isinstance(stmt, Branch) else ()
+
+
+def with_bodies(stmt: _Stmt, new: Sequence[tuple[Stmt, ...]]) -> _Stmt:
+    """Return a statement with other bodies; the same object if they are its own."""
+    if all(a is b for a, b in zip(bodies(stmt), new, strict=True)):
+        return stmt
+    if isinstance(stmt, Branch):
+        return replace(stmt, then=new[0], orelse=new[1])
+    assert isinstance(stmt, Loop | While)
+    return replace(stmt, body=new[0])
+
+
+def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Walk over the statements and those in loops and branches."""
+    for stmt in body:
+        yield stmt
+        for part in bodies(stmt):
+            yield from all_statements(part)
+
+
+def loop_variables(body: Iterable[Stmt]) -> set[str]:
+    """Return the variables of all loops."""
+    return {stmt.var for stmt in all_statements(body) if isinstance(stmt, Loop)}
+
+
+def flattened(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Walk over the statements with those of nests, rows and bands one after the other, which gives the
+    same."""
+    for stmt in body:
+        if isinstance(stmt, Nest | Rows | Bands):
+            yield from flattened(stmt.body)
+        else:
+            yield stmt
+
+
+def is_point(stmt: Stmt) -> TypeGuard[Compute]:
+    """Whether a statement assigns one element."""
+    return isinstance(stmt, Compute) and stmt.combine is None and stmt.scan is None and not stmt.target.shape
