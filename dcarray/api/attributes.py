@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
@@ -42,11 +41,20 @@ def _unwritten(head: Store, last: Any) -> bool:
 def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
     """The handle of a base: one object as long as it lives."""
     found = _BASES.get(id(base))
-    if found is None or all(
-        getattr(found, name, None) is not base for name in ("_small", "_ndarray", "_store")
-    ):
+    places = (getattr(found, name, None) for name in ("_small", "_ndarray", "_store"))
+    if found is None or not any(place is base for place in places):
         found = _BASES[id(base)] = make(base)
     return found
+
+
+def _of_elements(name: str) -> Callable[..., Any]:
+    """The method of NumPy's array, called with the elements."""
+
+    def method(self: Attributes, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._read_only_elements(), name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
 
 
 def _rebuild(cls: type[Handle], a: NDArray) -> Any:
@@ -81,9 +89,8 @@ class Attributes(Handle):
     @shape.setter
     def shape(self, value: Any) -> None:
         if self._small is None and communicator() is not None and self.size:
-            wanted = window.filled(
-                value if isinstance(value, tuple) else tuple(np.atleast_1d(value)), self.size
-            )
+            lengths = value if isinstance(value, tuple) else tuple(np.atleast_1d(value))
+            wanted = window.filled(lengths, self.size)
             if wanted is not None and reshaped(self.shape, strides_of(self), wanted) is not None:
                 self._become(self.reshape(wanted))
                 return
@@ -210,9 +217,8 @@ class Attributes(Handle):
     @real.setter
     def real(self, value: Any) -> None:
         if self.dtype.kind in "iu" and not isinstance(value, Handle):
-            self._writable().real = (
-                value  # versions of NumPy differ in the values that they find out of bounds
-            )
+            # versions of NumPy differ in the values that they find out of bounds
+            self._writable().real = value
         else:
             self.real[...] = value if isinstance(value, Handle) else np.asarray(value)
 
@@ -283,29 +289,19 @@ class Attributes(Handle):
             return backend().elements_of(self)
         return self._evaluated()
 
-    def __bool__(self) -> bool:
-        return bool(self._read_only_elements())
-
-    def __int__(self) -> int:
-        return int(self._read_only_elements())
-
-    def __float__(self) -> float:
-        return float(self._read_only_elements())
-
-    def __complex__(self) -> complex:
-        return complex(self._read_only_elements())
-
-    def __index__(self) -> int:
-        return operator.index(self._read_only_elements())
-
-    def __repr__(self) -> str:
-        return repr(self._read_only_elements())
-
-    def __str__(self) -> str:
-        return str(self._read_only_elements())
-
-    def __format__(self, spec: str) -> str:
-        return format(self._read_only_elements(), spec)
+    __bool__ = _of_elements("__bool__")
+    __int__ = _of_elements("__int__")
+    __float__ = _of_elements("__float__")
+    __complex__ = _of_elements("__complex__")
+    __index__ = _of_elements("__index__")
+    __repr__ = _of_elements("__repr__")
+    __str__ = _of_elements("__str__")
+    __format__ = _of_elements("__format__")
+    item = _of_elements("item")
+    tolist = _of_elements("tolist")
+    tobytes = _of_elements("tobytes")
+    dump = _of_elements("dump")
+    dumps = _of_elements("dumps")
 
     # ---- over many ranks -------------------------------------------------------------------------
     @property
@@ -323,9 +319,6 @@ class Attributes(Handle):
         """The whole array as a plain one, on all ranks; with ``root`` on that rank, None on the others."""
         return backend().gather(self, root)
 
-    def item(self, *args: Any) -> Any:
-        return self._read_only_elements().item(*args)
-
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The plain array, as ``np.asarray`` gives it.  Plotting libraries call this method, and take objects
         without it for sequences of rows."""
@@ -339,22 +332,10 @@ class Attributes(Handle):
     def rmatvec(self, v: Any) -> Any:
         return np.asarray(self).conj().T @ np.asarray(v)
 
-    def tolist(self) -> Any:
-        return self._read_only_elements().tolist()
-
-    def tobytes(self, order: Any = "C") -> bytes:
-        return self._read_only_elements().tobytes(order)
-
     def tofile(self, fid: Any, *args: Any, **kwargs: Any) -> None:
         if communicator() is not None and backend().tofile(self, fid, *args, **kwargs):
             return
         self._read_only_elements().tofile(fid, *args, **kwargs)
-
-    def dump(self, file: Any) -> None:
-        self._read_only_elements().dump(file)
-
-    def dumps(self) -> bytes:
-        return self._read_only_elements().dumps()
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)
@@ -369,13 +350,8 @@ class Attributes(Handle):
 
     def __deepcopy__(self, memo: Any) -> Any:
         if self.dtype.hasobject:
-            import copy
-
             return self._adopt(copy.deepcopy(self._evaluated(), memo))
         return self.copy("K")
 
     def __reduce__(self) -> Any:
-        return _rebuild, (
-            type(self),
-            export(self),
-        )
+        return _rebuild, (type(self), export(self))

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["enable", "survives"]
-
 # Offsets in CPython 3.11's PyTypeObject and Py_buffer of 64-bit machines.
 _TP_AS_BUFFER, _TP_FLAGS = 160, 168
 _VIEW_OBJ = 8
@@ -26,14 +24,8 @@ def _read_back(dtype: np.dtype[Any]) -> bool:
     try:
         example: Any = np.empty(1, dtype)
         return np.asarray(memoryview(example)).dtype == dtype
-    except (
-        BufferError,
-        RuntimeError,
-        RuntimeWarning,
-        TypeError,
-        ValueError,
-    ):  # NumPy cannot read its own description either
-        return False
+    except (BufferError, RuntimeError, RuntimeWarning, TypeError, ValueError):
+        return False  # NumPy cannot read its own description either
 
 
 def survives(dtype: np.dtype[Any]) -> bool:

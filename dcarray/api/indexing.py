@@ -189,13 +189,11 @@ def put(x: Handle, key: Any, value: Any) -> None:
         return
     plain = target._eager_view()
     if plain is not None:
-        eager_arrays = (
-            (value._small if value._small is not None else value._eager_view())
-            if isinstance(value, Handle)
-            else value
-        )
-        if eager_arrays is not None:
-            plain[...] = eager_arrays
+        source = value
+        if isinstance(value, Handle):
+            source = value._eager_view() if value._small is None else value._small
+        if source is not None:
+            plain[...] = source
             return
     if isinstance(value, Handle) and 0 in target.shape:  # too few to gather for
         np.empty(target.shape, np.bool_)[...] = np.broadcast_to(np.False_, value.shape)

@@ -31,8 +31,6 @@ from dcarray.recording.session import LOCK, session
 
 from .array import ndarray
 
-__all__ = ["Selected"]
-
 _UFUNCS = frozenset(UFUNCS.values())
 _PYTHON = (bool, int, float, complex)
 

@@ -31,9 +31,7 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
         if a is None:
             if fresh:
                 a = self._eager_view()
-            if (
-                a is None and not self._store.char
-            ):  # methods of such arrays take more arguments than the functions
+            if a is None and not self._store.char:  # such methods take more arguments than the functions
                 operands.missing(name, (self,))
                 a = self._evaluated()
         if a is not None:
@@ -50,7 +48,6 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
 
     call: Callable[..., Any] = function or getattr(np, name)
     method.__name__ = name
-    method.__doc__ = f"See `numpy.ndarray.{name}`."
     return method
 
 
@@ -74,7 +71,6 @@ def _settling(name: str) -> Callable[..., Any]:
         return result
 
     method.__name__ = name
-    method.__doc__ = f"See `numpy.ndarray.{name}`."
     return method
 
 
@@ -171,7 +167,6 @@ class Methods(Attributes):
         return self.T.ravel() if order == "F" else self._derive(self._evaluated().ravel(order))
 
     def flatten(self, order: Any = "C") -> Any:
-        """See `numpy.ndarray.flatten`."""
         if order in ("C", None):
             return self.copy().reshape(-1)
         if order == "F" and self._small is None:
@@ -185,7 +180,6 @@ class Methods(Attributes):
         return self.reshape(np.squeeze(np.broadcast_to(np.int8(0), self.shape), axis=axis).shape)
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
-        """See `numpy.ndarray.view`."""
         # libraries write a.view(type(b)) to keep subclasses
         if (not args and not kwargs) or (args == (type(self),) and not kwargs):
             return self._view(self.shape, self._window() if self._small is None else ())
@@ -213,7 +207,6 @@ class Methods(Attributes):
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True,
         device: Any = None,
     ) -> Any:  # fmt: skip
-        """See `numpy.ndarray.astype`."""
         if self._small is not None:
             return self._derive(self._small.astype(dtype, order, casting, subok, copy))
         if not self._store.char:
@@ -230,7 +223,6 @@ class Methods(Attributes):
         return recorder.cast(self, dtype, copy=copy, order=order if order in ("C", "F") else "K")
 
     def copy(self, order: Any = "C") -> Any:
-        """See `numpy.ndarray.copy`."""
         if self._small is not None:
             return self._derive(self._small.copy(order))
         if order in ("C", None):
@@ -241,7 +233,6 @@ class Methods(Attributes):
         return np.copy(self, order)
 
     def fill(self, value: Any) -> None:
-        """See `numpy.ndarray.fill`."""
         if np.ndim(value):
             self._writable().fill(operands.evaluated(value))
         else:
@@ -285,14 +276,12 @@ class Methods(Attributes):
     def _resized(self, shape: Any) -> Any:
         """A copy of a large array in C order with fewer elements, or zeros after them."""
         new = np.zeros_like(self, shape=shape)
-        if isinstance(new, Handle):
-            n = min(new.size, self.size)
-            new.reshape(-1)[:n] = self.reshape(-1)[:n]
-            return new
-        raise AssertionError
+        assert isinstance(new, Handle)
+        n = min(new.size, self.size)
+        new.reshape(-1)[:n] = self.reshape(-1)[:n]
+        return new
 
     def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
-        """See `numpy.ndarray.setflags`."""
         if self._small is not None or not self._store.char:
             self._evaluated().setflags(write=write, align=align, uic=uic)
             return
@@ -306,21 +295,18 @@ class Methods(Attributes):
         return self
 
     def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-        """See `numpy.ndarray.sort`."""
         if self._small is None and communicator() is not None and axis is not None and not self._readonly:
             self[...] = np.sort(self, axis, kind, order, stable=stable)
         else:
             self._sort(axis, kind, order, stable=stable)
 
     def partition(self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
-        """See `numpy.ndarray.partition`."""
         if self._small is None and communicator() is not None and axis is not None and not self._readonly:
             self[...] = np.partition(self, kth, axis, kind, order)
         else:
             self._partition(kth, axis, kind, order)
 
     def put(self, indices: Any, values: Any, mode: Any = "raise") -> None:
-        """See `numpy.ndarray.put`."""
         if self._small is None and communicator() is not None and not self._readonly:
             write: Any = np.put
             write(self, indices, values, mode)

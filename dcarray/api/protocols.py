@@ -149,9 +149,8 @@ def ufunc(
         if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
             return _overridden(function, method, inputs, kwargs)
         if override is not None and override is not _NUMPYS and isinstance(x, np.ndarray):
-            return _run_in_numpy(
-                cls, function, method, inputs, kwargs
-            )  # NumPy calls the method of this subclass
+            # NumPy calls the method of this subclass
+            return _run_in_numpy(cls, function, method, inputs, kwargs)
     name = ALIASES.get(function.__name__, function.__name__)
     known = UFUNCS.get(function.__name__) is function
     if method in ("at", "reduceat"):

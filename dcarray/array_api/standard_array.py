@@ -20,8 +20,6 @@ from dcarray.api.functions.fallback import SEQUENCES
 from dcarray.api.lazy_selection import Selected
 from dcarray.core.handle import Handle, small
 
-__all__ = ["StandardArray", "call"]
-
 _new = object.__new__
 _composed: Any = Handle.__dict__["_index"]  # the slot itself: the attribute would fill it
 

@@ -11,8 +11,6 @@ import numpy as np
 from dcarray.core.config import Options, current
 from dcarray.core.native import BUILT
 
-__all__ = ["Info", "info"]
-
 
 @dataclass(frozen=True, slots=True)
 class Info:

@@ -26,8 +26,6 @@ from dcarray.tiering import call_sites
 from .explanation import Explanation
 from .region_views import RegionView, view_program, view_request
 
-__all__ = ["Collection", "explain"]
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

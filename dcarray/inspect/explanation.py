@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from dcarray.comm.planning.rank_program.steps import Note as Reason
     from dcarray.ir.passes import Note
 
-__all__ = ["Explanation"]
-
 _RULE = "-" * 100
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.executable import Part, Plan
     from dcarray.plans.requests import Request
 
-__all__ = ["KernelView", "RegionView", "Stage", "view_program", "view_request"]
-
 
 @dataclass(frozen=True)
 class KernelView:

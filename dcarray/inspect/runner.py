@@ -26,8 +26,6 @@ from dcarray.core.counters import is_inside, report
 from dcarray.distributed import jobs
 from dcarray.jit.numpy_proxy import namespace, patch_array_method
 
-__all__ = ["main"]
-
 _NAME = "python -m dcarray run"
 _USAGE = f"usage: {_NAME} [--report] [--explain FILE] (script.py | -m module) [arguments]"
 _HELP = f"""{_USAGE}

@@ -10,8 +10,6 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.core.handle import export
 
-__all__ = ["ndpointer"]
-
 
 def ndpointer(*args: Any, **kwargs: Any) -> Any:
     """A type for ``argtypes`` that takes plain and wrapped arrays; see `numpy.ctypeslib.ndpointer`."""

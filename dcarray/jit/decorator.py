@@ -33,8 +33,6 @@ from .numpy_proxy import counterpart
 from .patching import GENERATORS, module_names, wrap_generator
 from .variants import Variants, work
 
-__all__ = ["Accelerated", "accelerate"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

@@ -26,14 +26,10 @@ from dcarray.core.handle import export
 
 from .ctypes_compat import ndpointer
 
-__all__ = ["counterpart", "members_known", "namespace", "patch_array_method"]
-
 # NumPy's modules that dcarray has too.
 _REPLACED = ("char", "emath", "fft", "linalg", "random", "strings")
 # NumPy's modules that stay NumPy's: about other things than arrays, or about subclasses of ndarray.
-_UNCHANGED = (
-    "dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version",
-)  # fmt: skip
+_UNCHANGED = ("dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version")
 _DISPATCHER = type(np.sum)
 
 
@@ -53,10 +49,12 @@ def _method(name: str, numpy_method: Any) -> Any:
     return call
 
 
-def _wrapped_results(numpy_method: Any) -> Any:
-    @wraps(numpy_method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return fallback.direct(numpy_method, (self, *args), kwargs)
+def _converting(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function or method of NumPy that is given plain arrays, and whose results are wrapped."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fallback.direct(function, args, kwargs)
 
     return call
 
@@ -70,7 +68,7 @@ _Base: Any = type(
         "__doc__": np.ndarray.__doc__,
         "__module__": "numpy",
         **{
-            name: _wrapped_results(value)
+            name: _converting(value)
             for name, value in vars(np.ndarray).items()
             if callable(value) and (not name.startswith("__") or name == "__array_wrap__")
         },
@@ -151,16 +149,6 @@ ndarray: Any = _Arrays(
 
 
 # ---- modules -----------------------------------------------------------------------------------------
-def _on_plain_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of `numpy.testing` that is given plain arrays."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return fallback.direct(function, args, kwargs)
-
-    return call
-
-
 def _stand_in(original: ModuleType) -> ModuleType:
     """The stand-in for one of NumPy's modules, which looks names up when they are first used.
 
@@ -169,14 +157,14 @@ def _stand_in(original: ModuleType) -> ModuleType:
     module = ModuleType(original.__name__, original.__doc__)
     names = vars(module)
 
-    def look_up(name: str) -> Any:
+    def find(name: str) -> Any:
         value = names[name] = _member(original, name)
         return value
 
     names.update(
         __spec__=original.__spec__,
         __loader__=original.__loader__,
-        __getattr__=look_up,
+        __getattr__=find,
         __dir__=partial(dir, original),
     )
     return module
@@ -215,7 +203,7 @@ def _member(module: ModuleType, name: str) -> Any:
     if module.__name__ == "numpy.ctypeslib":
         return ndpointer if name == "ndpointer" else value
     if module.__name__ == "numpy.testing":
-        return _on_plain_arrays(value) if name.startswith("assert_") and callable(value) else value
+        return _converting(value) if name.startswith("assert_") and callable(value) else value
     if type(value) is _DISPATCHER and value in DISPATCH.table:
         return _dispatched(value)
     plain = isinstance(value, (FunctionType, BuiltinFunctionType, _DISPATCHER))

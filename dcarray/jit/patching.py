@@ -12,8 +12,6 @@ from dcarray.jit.loops.sites.rewrite import ModuleRewrites
 
 from .numpy_proxy import counterpart, members_known, patch_array_method
 
-__all__ = ["GENERATORS", "ModuleNames", "module_names", "wrap_generator"]
-
 
 def dict_fingerprint(names: dict[str, Any]) -> int:
     """A number that changes with the objects that a dictionary holds; -1 where it is not computed."""

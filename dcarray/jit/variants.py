@@ -27,8 +27,6 @@ from dcarray.tiering import state
 from dcarray.tiering.cost_model import tally
 from dcarray.tiering.state import Backoff, Tier, TierState
 
-__all__ = ["Variant", "Variants", "work"]
-
 FAR = 1.5  # times as long: it counts twice
 LIMIT = 1.0  # what regions have saved of a call's time, at most, for both variants to be tried
 SPAN, SPANS = 64, 8192  # calls until both are tried again, at first and at most

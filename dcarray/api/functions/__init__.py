@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dcarray.api.dispatch import DISPATCH
 
-from . import (
+from . import (  # noqa: F401 - an import registers implementations
     argreduce,
     covariance,
     creation,
@@ -26,30 +26,8 @@ from . import (
 )
 from .registry import IMPLEMENTATIONS, implements
 
-from . import native_routes  # isort: skip - last, since it reads which functions are implemented
+from . import native_routes  # noqa: F401  # isort: skip - last, since it reads which functions are implemented
 
-__all__ = [
-    "IMPLEMENTATIONS",
-    "argreduce",
-    "covariance",
-    "creation",
-    "differences",
-    "elementwise",
-    "fallback",
-    "histograms",
-    "implements",
-    "indexing",
-    "joining",
-    "linalg",
-    "manipulation",
-    "native_routes",
-    "per_axis",
-    "reductions",
-    "scans",
-    "searching",
-    "sliding",
-    "solving",
-    "types",
-]  # fmt: skip
+__all__ = ["IMPLEMENTATIONS", "implements"]
 
 DISPATCH.fallback = fallback.call  # last: until then other threads wait for these imports

@@ -13,8 +13,10 @@ from .common import NOTHING, axis_of, is_wrapped
 from .registry import Unserved, implements
 
 
-def _placed(name: str, doc: str) -> Callable[..., Any]:
-    def body(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
+def _argreduction(name: str) -> Callable[..., Any]:
+    """An implementation of `numpy.argmax` or `numpy.argmin`."""
+
+    def reduction(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
         if not is_wrapped(a) or out is not None or not a.size:
             raise Unserved
         axis = None if axis is None else axis_of(axis, a.ndim)
@@ -23,9 +25,8 @@ def _placed(name: str, doc: str) -> Callable[..., Any]:
             raise Unserved
         return result
 
-    body.__doc__ = doc
-    return body
+    return reduction
 
 
-argmax = implements(np.argmax)(_placed("argmax", "The first place of the largest element, or of a NaN."))
-argmin = implements(np.argmin)(_placed("argmin", "The first place of the smallest element, or of a NaN."))
+implements(np.argmax)(_argreduction("argmax"))
+implements(np.argmin)(_argreduction("argmin"))

@@ -12,17 +12,11 @@ from dcarray.core import window
 from dcarray.core.backend import is_distributed
 from dcarray.core.config import current
 from dcarray.core.handle import large
-from dcarray.core.strides import columns_first, contiguous, in_c_order, strides_of
+from dcarray.core.strides import columns_first, contiguous, strides_of
 from dcarray.recording.operands import promote_call_site
 from dcarray.recording.recorder import empty
 
 from .registry import Unserved
-
-__all__ = [
-    "NOTHING", "add", "axis_of", "broadcast", "columns_first", "diagonal_view", "eager_arrays", "expand",
-    "fresh", "fresh_like", "in_c_order", "is_array", "is_wrapped", "line", "matmul", "maximum", "minimum",
-    "operand", "packed", "plain", "plain_key", "reduced", "rint", "strides_of",
-]  # fmt: skip
 
 NOTHING: Any = np._NoValue  # NumPy's own "argument not given"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,6 @@ from dcarray.core.strides import contiguous, strides_of
 
 from .common import diagonal_view
 from .registry import Unserved
-
-__all__ = ["contract", "layout", "parse", "single"]
 
 
 def parse(text: str, ndims: list[int]) -> tuple[list[str], str]:
@@ -107,13 +106,6 @@ def single(a: Any, labels: str, result: str, wanted: str) -> Any:
     return made if summed is a or len(result) < 2 else _in_memory_order(made, result, wanted)
 
 
-def _count(labels: str, sizes: dict[str, int]) -> int:
-    count = 1
-    for c in labels:
-        count *= sizes[c]
-    return count
-
-
 def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int], wanted: str) -> Any:
     """The sum of the products of two operands, as one (stacked) matrix product; the axes of the result lie in
     memory in the order ``wanted``, as far as that is one of the product's."""
@@ -135,7 +127,7 @@ def contract(a: Any, la: str, b: Any, lb: str, result: str, sizes: dict[str, int
         made = _order(np.multiply(left, right), every, result)
         return _in_memory_order(made, result, wanted) if len(result) > 1 else made
     head = tuple(sizes[c] for c in stack)
-    m, n, p = _count(rows, sizes), _count(over, sizes), _count(columns, sizes)
+    m, n, p = (prod([sizes[c] for c in labels]) for labels in (rows, over, columns))
     left = _order(a, la, stack + rows + over).reshape((*head, m, n))
     right = _order(b, lb, stack + over + columns).reshape((*head, n, p))
     shape = head + tuple(sizes[c] for c in rows + columns)

@@ -9,8 +9,6 @@ import numpy as np
 from .common import is_wrapped
 from .registry import Unserved, implements, leave
 
-__all__ = ["corrcoef", "cov"]
-
 
 def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
     """The covariances of rows or columns: sums by the number of observations less ``lost``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,7 @@ def _number(bound: Any) -> bool:
     """Whether a bound is one value that is known and not NaN."""
     if is_wrapped(bound) or np.ndim(bound):
         return False
-    return builtins.bool(bound == bound)
+    return bool(bound == bound)
 
 
 @implements(np.clip)
@@ -145,20 +145,19 @@ def fix(x: Any, out: Any = None) -> Any:
     return np.trunc(x, out=out)
 
 
-@implements(np.isposinf)
-def isposinf(x: Any, out: Any = None) -> Any:
-    """Where an element is positive infinity."""
-    if operand(x).dtype.kind not in "fiu":
-        raise Unserved
-    return np.logical_and(np.isinf(x), ~np.signbit(x), out)
+def _is_infinite(negative: bool) -> Callable[..., Any]:
+    """An implementation of `numpy.isposinf` or `numpy.isneginf`."""
+
+    def test(x: Any, out: Any = None) -> Any:
+        if operand(x).dtype.kind not in "fiu":
+            raise Unserved
+        return np.logical_and(np.isinf(x), np.signbit(x) if negative else ~np.signbit(x), out)
+
+    return test
 
 
-@implements(np.isneginf)
-def isneginf(x: Any, out: Any = None) -> Any:
-    """Where an element is negative infinity."""
-    if operand(x).dtype.kind not in "fiu":
-        raise Unserved
-    return np.logical_and(np.isinf(x), np.signbit(x), out)
+implements(np.isposinf)(_is_infinite(False))
+implements(np.isneginf)(_is_infinite(True))
 
 
 @implements(np.iscomplexobj, views=True)
@@ -173,7 +172,8 @@ def isrealobj(x: Any) -> bool:
     return bool(x.dtype.kind != "c")
 
 
-def _round(a: Any, decimals: Any, out: Any) -> Any:
+def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Round to the given number of decimals."""
     if not is_wrapped(a) or type(decimals) is not int or not (out is None or is_wrapped(out)):
         raise Unserved
     kind = a.dtype.kind
@@ -183,7 +183,7 @@ def _round(a: Any, decimals: Any, out: Any) -> Any:
         return a.copy()
     if kind != "f" or out is not None or not -300 < decimals < 300:
         raise Unserved
-    scale = 10.0 ** builtins.abs(decimals)
+    scale = 10.0 ** abs(decimals)
     if order_of((a,), a.shape) is not None and not columns_first(a):
         out = fresh(a.shape, a.dtype)  # NumPy's is in C order, too
     if decimals > 0:
@@ -191,22 +191,8 @@ def _round(a: Any, decimals: Any, out: Any) -> Any:
     return np.multiply(rint(np.divide(a, scale)), scale, out=out)
 
 
-@implements(np.round)
-def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Round to the given number of decimals."""
-    return _round(a, decimals, out)
-
-
-@implements(np.around)
-def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Round to the given number of decimals."""
-    return _round(a, decimals, out)
-
-
-def _inexact(y: Any) -> Any:
-    if is_array(y):
-        return y.astype(np.result_type(y.dtype, 1.0), copy=False)
-    return float(y) if isinstance(y, int) else y
+for _function in (np.round, np.around):
+    implements(_function)(_round)
 
 
 @implements(np.isclose)
@@ -217,7 +203,10 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         raise Unserved
     if any(is_array(v) and v.dtype.kind not in "biufc" for v in (x, y)):
         raise Unserved
-    y = _inexact(y)
+    if is_array(y):
+        y = y.astype(np.result_type(y.dtype, 1.0), copy=False)
+    elif isinstance(y, int):
+        y = float(y)
     with np.errstate(invalid="ignore"):
         result = np.less_equal(abs(x - y), atol + rtol * abs(y)) & np.isfinite(y) | (x == y)
         if equal_nan:
@@ -228,7 +217,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
     """Whether two arrays agree within a tolerance in all elements."""
-    return builtins.bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+    return bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
@@ -239,10 +228,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
         return False
     if equal_nan and a1.dtype.kind in "fc" and a2.dtype.kind in "fc":
         same = (a1 == a2) | (np.isnan(a1) & np.isnan(a2))
-        return builtins.bool(np.all(same))
+        return bool(np.all(same))
     if a1.dtype.kind not in "biufc" or a2.dtype.kind not in "biufc":
         raise Unserved
-    return builtins.bool(np.all(np.equal(a1, a2)))
+    return bool(np.all(np.equal(a1, a2)))
 
 
 @implements(np.array_equiv)
@@ -253,7 +242,7 @@ def array_equiv(a1: Any, a2: Any) -> bool:
         np.broadcast_shapes(a1.shape, a2.shape)
     except ValueError:
         return False
-    return builtins.bool(np.all(np.equal(a1, a2)))
+    return bool(np.all(np.equal(a1, a2)))
 
 
 @implements(np.iscomplex)

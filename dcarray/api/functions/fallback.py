@@ -23,8 +23,6 @@ from dcarray.tiering import eager_period
 
 from .numpy_served import served_by_numpy
 
-__all__ = ["NOT_SMALL", "SEQUENCES", "bare", "call", "direct", "name_of", "quick", "wrapped"]
-
 Function = Callable[..., Any]
 
 
@@ -166,19 +164,9 @@ def _rebuilt(value: Any, kind: type, inner: list[Any]) -> Any:
 
 def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The call in NumPy if all wrapped arrays are small, else `NOT_SMALL`."""
-    plain: list[Any] = []
-    for value in args:
-        kind = type(value)
-        if kind is ndarray:
-            value = value._small
-            if value is None:
-                return NOT_SMALL
-        elif kind not in _LEAVES and isinstance(value, SEQUENCES):
-            inner = _small_arguments(value)
-            if inner is None:
-                return NOT_SMALL
-            value = _rebuilt(value, kind, inner)
-        plain.append(value)
+    plain = _small_arguments(args)
+    if plain is None:
+        return NOT_SMALL
     if kwargs:
         named = _small_arguments(kwargs.values())
         if named is None:

@@ -10,11 +10,11 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import is_distributed
-from dcarray.core.strides import order_of_joined
+from dcarray.core.strides import columns_first, order_of_joined
 from dcarray.recording.copies import Part, copied
 from dcarray.tiering import policy
 
-from .common import axis_of, columns_first, expand, fresh, fresh_like, operand, plain_key
+from .common import axis_of, expand, fresh, fresh_like, operand, plain_key
 from .manipulation import at_least, flip
 from .registry import Pending, Unserved, implements
 

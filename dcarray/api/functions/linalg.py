@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from dcarray.core.backend import is_distributed
 from dcarray.core.fp_state import silent
 from dcarray.core.processes import communicator
+from dcarray.core.strides import in_c_order
 from dcarray.recording.products import matmul as product
 from dcarray.recording.recorder import elementwise, reduce
 from dcarray.tiering import policy
@@ -18,7 +20,6 @@ from .common import (
     axis_of,
     eager_arrays,
     expand,
-    in_c_order,
     is_array,
     is_wrapped,
     matmul,
@@ -68,19 +69,12 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     if b.ndim == 1:
         return _dot(_rows(a, n), b).reshape(a.shape[:-1])
     columns = np.moveaxis(b, -2, 0)
-    flat = _dot(_rows(a, n), columns.reshape(n, _count(columns.shape[1:])))
+    flat = _dot(_rows(a, n), columns.reshape(n, prod(columns.shape[1:])))
     return flat.reshape(a.shape[:-1] + columns.shape[1:])
 
 
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for n in shape:
-        count *= n
-    return count
-
-
 def _rows(a: Any, n: int) -> Any:
-    return a.reshape(_count(a.shape[:-1]), n)
+    return a.reshape(prod(a.shape[:-1]), n)
 
 
 @implements(np.vdot)
@@ -146,12 +140,12 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         raise Unserved
     free_a = [k for k in range(a.ndim) if k not in over_a]
     free_b = [k for k in range(b.ndim) if k not in over_b]
-    n = _count(tuple(a.shape[k] for k in over_a))
+    n = prod(tuple(a.shape[k] for k in over_a))
     shape_a = tuple(a.shape[k] for k in free_a)
     shape_b = tuple(b.shape[k] for k in free_b)
     turned = a.transpose(free_a + over_a), b.transpose(over_b + free_b)
     left, right = (x.copy() if is_distributed(x) else x for x in turned)
-    left, right = left.reshape(_count(shape_a), n), right.reshape(n, _count(shape_b))
+    left, right = left.reshape(prod(shape_a), n), right.reshape(n, prod(shape_b))
     result = _dot(left, right).reshape(shape_a + shape_b)
     # with no axis left NumPy gives a 0-d array
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -140,28 +141,20 @@ def at_least(ndim: int, arrays: tuple[Any, ...]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@implements(np.atleast_1d)
-def atleast_1d(*arys: Any) -> Any:
-    """Views with one axis at least."""
-    return at_least(1, _all_wrapped(arys))
+def _at_least(ndim: int) -> Callable[..., Any]:
+    """An implementation of `numpy.atleast_1d`, `atleast_2d` or `atleast_3d`."""
+
+    def views(*arrays: Any) -> Any:
+        if any(type(a) is not ndarray for a in arrays):
+            raise Unserved
+        return at_least(ndim, arrays)
+
+    return views
 
 
-@implements(np.atleast_2d)
-def atleast_2d(*arys: Any) -> Any:
-    """Views with two axes at least."""
-    return at_least(2, _all_wrapped(arys))
-
-
-@implements(np.atleast_3d)
-def atleast_3d(*arys: Any) -> Any:
-    """Views with three axes at least."""
-    return at_least(3, _all_wrapped(arys))
-
-
-def _all_wrapped(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    if any(type(a) is not ndarray for a in arrays):
-        raise Unserved
-    return arrays
+_function: Any
+for _ndim, _function in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1):
+    implements(_function)(_at_least(_ndim))
 
 
 @implements(np.flip)
@@ -248,25 +241,18 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     return _split(ary, indices_or_sections, axis, True)
 
 
-@implements(np.hsplit)
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Views of parts along the second axis (of a vector: the first)."""
-    if ary.ndim == 0:
-        raise Unserved
-    return _split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0, True)
+def _split_along(axis: int) -> Callable[..., Any]:
+    """An implementation of `numpy.vsplit`, `hsplit` or `dsplit`."""
+
+    def views(ary: Any, indices_or_sections: Any) -> list[Any]:
+        if axis == 0 and ary.ndim < 2:
+            raise Unserved
+        if axis == 1 == ary.ndim:  # a vector has no second axis
+            return _split(ary, indices_or_sections, 0, True)
+        return _split(ary, indices_or_sections, axis, True)
+
+    return views
 
 
-@implements(np.vsplit)
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Views of parts along the first axis."""
-    if ary.ndim < 2:
-        raise Unserved
-    return _split(ary, indices_or_sections, 0, True)
-
-
-@implements(np.dsplit)
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """Views of parts along the third axis."""
-    if ary.ndim < 3:
-        raise Unserved
-    return _split(ary, indices_or_sections, 2, True)
+for _axis, _function in enumerate((np.vsplit, np.hsplit, np.dsplit)):
+    implements(_function)(_split_along(_axis))

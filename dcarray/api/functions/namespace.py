@@ -27,8 +27,6 @@ from .common import NOTHING
 from .native_routes import made_small, shorten_calls, shortened
 from .standard_arguments import STANDARD
 
-__all__ = ["delegate", "lookup", "names", "reduced"]
-
 _CREATION = (
     "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "empty", "full", "ones", "zeros",
 )  # fmt: skip

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["served_by_numpy"]
-
 _SORTING = """
 sort argsort partition argpartition lexsort sort_complex searchsorted digitize bincount histogram
 histogram2d histogramdd histogram_bin_edges median percentile quantile nanmedian nanpercentile

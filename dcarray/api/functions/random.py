@@ -21,8 +21,6 @@ from dcarray.core.processes import communicator
 from . import fallback
 from .native_routes import made_by_generator
 
-__all__ = ["Generator", "RandomState", "default_rng", "function", "over"]
-
 
 def _distributed_draw(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A distributed draw, if there are several ranks; else `NOT_DISTRIBUTED`."""
@@ -81,20 +79,16 @@ standard_exponential standard_normal uniform
 _NUMBERS = frozenset(_NAMES.split())
 
 
-def _wrapping(base: type) -> Callable[[type], type]:
-    """Class decorator: every public method of ``base`` takes and gives wrapped arrays."""
-
-    def decorate(cls: type) -> type:
-        for name in dir(base):
-            function = getattr(base, name)
-            if not name.startswith("_") and callable(function) and name not in vars(cls):
-                setattr(cls, name, _inside(function))
-        return cls
-
-    return decorate
+def _with_wrapped_arrays(cls: type) -> type:
+    """Class decorator: every public method of the base class takes and gives wrapped arrays."""
+    for name in dir(cls.__base__):
+        function = getattr(cls.__base__, name)
+        if not name.startswith("_") and callable(function) and name not in vars(cls):
+            setattr(cls, name, _inside(function))
+    return cls
 
 
-@_wrapping(np.random.Generator)
+@_with_wrapped_arrays
 class Generator(np.random.Generator):
     """`numpy.random.Generator` whose arrays are wrapped."""
 
@@ -110,7 +104,7 @@ class Generator(np.random.Generator):
         return type(self), (self.bit_generator,)
 
 
-@_wrapping(np.random.RandomState)
+@_with_wrapped_arrays
 class RandomState(np.random.RandomState):
     """`numpy.random.RandomState` whose arrays are wrapped."""
 

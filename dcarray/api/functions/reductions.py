@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import warnings
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,48 +21,65 @@ def _given(**kwargs: Any) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if value is not NOTHING}
 
 
-def _plain_reduction(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
-    def body(
+def _sum_or_product(ufunc: np.ufunc, nan_value: float | None) -> Callable[..., Any]:
+    """An implementation of `numpy.sum` or `numpy.prod`, which may replace NaNs."""
+
+    def reduction(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
         initial: Any = NOTHING, where: Any = NOTHING,
     ) -> Any:  # fmt: skip
-        return reduced(ufunc, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+        x = a if nan_value is None else without_nan(a, nan_value)[0]
+        return reduced(ufunc, x, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
 
-    body.__doc__ = doc
-    return body
+    return reduction
 
 
-def _extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
-    def body(
+def _extremum(ufunc: np.ufunc, without_nan: bool) -> Callable[..., Any]:
+    """An implementation of `numpy.max` or `numpy.min`, or of those that leave NaNs out."""
+
+    def reduction(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
         where: Any = NOTHING,
     ) -> Any:  # fmt: skip
-        return reduced(ufunc, a, axis, None, out, **_given(keepdims=keepdims, initial=initial, where=where))
+        if without_nan and (not is_wrapped(a) or a.dtype.kind not in "biufc"):
+            raise Unserved
+        given = _given(keepdims=keepdims, initial=initial, where=where)
+        result = reduced(ufunc, a, axis, None, out, **given)
+        if without_nan and a.dtype.kind in "fc" and np.any(np.isnan(result)):
+            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+        return result
 
-    body.__doc__ = doc
-    return body
+    return reduction
 
 
-def _logical(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
-    def body(
+def _logical(ufunc: np.ufunc) -> Callable[..., Any]:
+    """An implementation of `numpy.any` or `numpy.all`."""
+
+    def reduction(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING
     ) -> Any:
-        if not is_wrapped(a) or a.dtype.kind not in "biufc":
-            raise Unserved
+        _checked(a, NOTHING)
         return reduced(ufunc, a, axis, None, out, **_given(keepdims=keepdims, where=where))
 
-    body.__doc__ = doc
-    return body
+    return reduction
 
 
-sum = implements(np.sum)(_plain_reduction(np.add, "Sum of elements."))
-prod = implements(np.prod)(_plain_reduction(np.multiply, "Product of elements."))
-max = implements(np.max)(_extremum(np.maximum, "The largest element; NaN if there is one."))
-min = implements(np.min)(_extremum(np.minimum, "The smallest element; NaN if there is one."))
-amax = implements(np.amax)(_extremum(np.maximum, "As `max`."))
-amin = implements(np.amin)(_extremum(np.minimum, "As `min`."))
-any = implements(np.any)(_logical(np.logical_or, "Is some element true?"))
-all = implements(np.all)(_logical(np.logical_and, "Is every element true?"))
+_function: Any
+for _function, _implementation in {
+    np.sum: _sum_or_product(np.add, None),
+    np.prod: _sum_or_product(np.multiply, None),
+    np.nansum: _sum_or_product(np.add, 0),
+    np.nanprod: _sum_or_product(np.multiply, 1),
+    np.max: _extremum(np.maximum, False),
+    np.amax: _extremum(np.maximum, False),
+    np.min: _extremum(np.minimum, False),
+    np.amin: _extremum(np.minimum, False),
+    np.nanmax: _extremum(np.fmax, True),
+    np.nanmin: _extremum(np.fmin, True),
+    np.any: _logical(np.logical_or),
+    np.all: _logical(np.logical_and),
+}.items():
+    implements(_function)(_implementation)
 
 
 @implements(np.count_nonzero)
@@ -85,10 +102,7 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _items(a: Any, axis: Any) -> np.intp:
-    count = 1
-    for k in _axes(axis, a.ndim):
-        count *= a.shape[k]
-    return np.intp(count)
+    return np.intp(prod([a.shape[k] for k in _axes(axis, a.ndim)]))
 
 
 def _divide(total: Any, count: Any) -> Any:
@@ -111,14 +125,9 @@ def _checked(a: Any, where: Any) -> None:
 
 @implements(np.mean)
 def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NOTHING,
-    *,
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *,
     where: Any = NOTHING,
-) -> Any:
+) -> Any:  # fmt: skip
     """The arithmetic mean."""
     if is_array(where) and where.dtype == np.bool_:
         return _mean_where(a, axis, dtype, out, keepdims, where)
@@ -242,7 +251,7 @@ def average(
     return reduced(add, np.multiply(a.astype(dtype, copy=False), w), axis, **given) / scale
 
 
-def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
+def without_nan(a: Any, value: float) -> tuple[Any, Any]:
     """``a`` with its NaNs replaced, and their mask (None if the dtype has no NaN)."""
     if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
@@ -252,49 +261,6 @@ def _without_nan(a: Any, value: float) -> tuple[Any, Any]:
     return elementwise("where", (mask, a.dtype.type(value), a)), mask
 
 
-@implements(np.nansum)
-def nansum(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
-    initial: Any = NOTHING, where: Any = NOTHING,
-) -> Any:  # fmt: skip
-    """The sum, NaNs taken for zero."""
-    a, _ = _without_nan(a, 0)
-    return reduced(add, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
-
-
-@implements(np.nanprod)
-def nanprod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
-    initial: Any = NOTHING, where: Any = NOTHING,
-) -> Any:  # fmt: skip
-    """The product, NaNs taken for one."""
-    a, _ = _without_nan(a, 1)
-    return reduced(
-        np.multiply, a, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where)
-    )
-
-
-def _nan_extremum(ufunc: np.ufunc, doc: str) -> Callable[..., Any]:
-    def body(
-        a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
-        where: Any = NOTHING,
-    ) -> Any:  # fmt: skip
-        if not is_wrapped(a) or a.dtype.kind not in "biufc":
-            raise Unserved
-        given = _given(keepdims=keepdims, initial=initial, where=where)
-        result = reduced(ufunc, a, axis, None, out, **given)
-        if a.dtype.kind in "fc" and np.any(np.isnan(result)):
-            warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
-        return result
-
-    body.__doc__ = doc
-    return body
-
-
-nanmax = implements(np.nanmax)(_nan_extremum(np.fmax, "The largest element, NaNs left out."))
-nanmin = implements(np.nanmin)(_nan_extremum(np.fmin, "The smallest element, NaNs left out."))
-
-
 def _ratio(total: Any, count: Any) -> Any:
     with np.errstate(invalid="ignore", divide="ignore"):
         return _divide(total, count)
@@ -302,20 +268,15 @@ def _ratio(total: Any, count: Any) -> Any:
 
 @implements(np.nanmean)
 def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = NOTHING,
-    *,
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *,
     where: Any = NOTHING,
-) -> Any:
+) -> Any:  # fmt: skip
     """The mean, NaNs left out."""
     _checked(a, where)
     if a.dtype.kind not in "fc" or a.dtype == np.float16 or dtype is not None or out is not None:
         raise Unserved
     given = _given(keepdims=keepdims)
-    values, mask = _without_nan(a, 0)
+    values, mask = without_nan(a, 0)
     count = reduced(add, ~mask, axis, np.intp, **given)
     total = reduced(add, values, axis, **given)
     result = _ratio(total, count)
@@ -324,51 +285,42 @@ def nanmean(
     return result
 
 
-def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any) -> Any:
-    if not isinstance(ddof, (int, float)):
+def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any, where: Any, *others: Any) -> Any:
+    _checked(a, where)
+    if any(others) or a.dtype.kind != "f" or a.dtype == np.float16 or not isinstance(ddof, (int, float)):
         raise Unserved
-    values, mask = _without_nan(a, 0)
+    values, mask = without_nan(a, 0)
     count = reduced(add, ~mask, axis, np.intp, keepdims=True)
     center = _ratio(reduced(add, values, axis, keepdims=True), count)
     squares = elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
-    keep = builtins.bool(keepdims is not NOTHING and keepdims)
+    keep = bool(keepdims is not NOTHING and keepdims)
     total = reduced(add, squares, axis, keepdims=keep)
     free = (count if keep else reduced(add, ~mask, axis, np.intp)) - ddof
     result = _ratio(total, free)
-    bad = free <= 0
-    if np.any(bad):
+    too_few = free <= 0
+    if np.any(too_few):
         warnings.warn("Degrees of freedom <= 0 for slice.", RuntimeWarning, stacklevel=4)
         nan = a.dtype.type(np.nan)
-        result = elementwise("where", (bad, nan, result)) if is_array(result) else nan
+        result = elementwise("where", (too_few, nan, result)) if is_array(result) else nan
     return result
 
 
 @implements(np.nanvar)
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
-    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+    where: Any = NOTHING, **more: Any,
 ) -> Any:  # fmt: skip
     """The variance, NaNs left out."""
-    _checked(a, where)
-    if dtype is not None or out is not None or mean is not NOTHING or correction is not NOTHING:
-        raise Unserved
-    if a.dtype.kind != "f" or a.dtype == np.float16:
-        raise Unserved
-    return _nanvar(a, axis, ddof, keepdims)
+    return _nanvar(a, axis, ddof, keepdims, where, dtype is not None, out is not None, more)
 
 
 @implements(np.nanstd)
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
-    where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
+    where: Any = NOTHING, **more: Any,
 ) -> Any:  # fmt: skip
     """The standard deviation, NaNs left out."""
-    _checked(a, where)
-    if dtype is not None or out is not None or mean is not NOTHING or correction is not NOTHING:
-        raise Unserved
-    if a.dtype.kind != "f" or a.dtype == np.float16:
-        raise Unserved
-    result = _nanvar(a, axis, ddof, keepdims)
+    result = _nanvar(a, axis, ddof, keepdims, where, dtype is not None, out is not None, more)
     return np.sqrt(result, out=result) if is_array(result) else result.dtype.type(np.sqrt(result))
 
 

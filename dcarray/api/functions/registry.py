@@ -18,8 +18,6 @@ from dcarray.tiering import policy
 from . import fallback
 from .fallback import NOT_SMALL, quick
 
-__all__ = ["IMPLEMENTATIONS", "Pending", "Unserved", "implements", "leave"]
-
 Function = Callable[..., Any]
 
 IMPLEMENTATIONS = DISPATCH.table

@@ -13,7 +13,7 @@ from dcarray.core.processes import communicator
 from dcarray.recording.scans import accumulate
 
 from .common import axis_of, fresh, is_wrapped, plain_key
-from .reductions import _without_nan
+from .reductions import without_nan
 from .registry import Unserved, implements
 
 _RUNNING: dict[str, Any] = {"add": np.cumsum, "multiply": np.cumprod}
@@ -25,12 +25,8 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if axis is None:
         a = a if a.ndim == 1 else a.ravel()
         axis = 0
-    if (
-        out is None
-        and communicator() is not None
-        and a._small is None
-        and a.size > current().distribute_above
-    ):
+    several_ranks = out is None and communicator() is not None and a._small is None
+    if several_ranks and a.size > current().distribute_above:
         found = backend().try_call_replicated(_RUNNING[name], (a, axis_of(axis, a.ndim), dtype), {})
         if found is not NOT_DISTRIBUTED:
             return found
@@ -40,32 +36,23 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     return result
 
 
-def _scan(name: str, doc: str) -> Callable[..., Any]:
-    def body(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def _scan(name: str, nan_value: float | None) -> Callable[..., Any]:
+    """An implementation of `numpy.cumsum` or `numpy.cumprod`, which may replace NaNs."""
+
+    def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if nan_value is not None:
+            if not is_wrapped(a) or a._small is not None:
+                raise Unserved
+            a = without_nan(a, nan_value)[0]
         return _cumulated(name, a, axis, dtype, out)
 
-    body.__doc__ = doc
-    return body
+    return scan
 
 
-def _nan_scan(name: str, rest: int, doc: str) -> Callable[..., Any]:
-    def body(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        if not is_wrapped(a) or a._small is not None:
-            raise Unserved
-        return _cumulated(name, _without_nan(a, rest)[0], axis, dtype, out)
+def _cumulative(name: str, identity: int) -> Callable[..., Any]:
+    """An implementation of `numpy.cumulative_sum` or `numpy.cumulative_prod`."""
 
-    body.__doc__ = doc
-    return body
-
-
-cumsum = implements(np.cumsum)(_scan("add", "Sums of all elements up to each."))
-cumprod = implements(np.cumprod)(_scan("multiply", "Products of all elements up to each."))
-nancumsum = implements(np.nancumsum)(_nan_scan("add", 0, "As `cumsum`, NaNs taken for zero."))
-nancumprod = implements(np.nancumprod)(_nan_scan("multiply", 1, "As `cumprod`, NaNs taken for one."))
-
-
-def _cumulative(name: str, identity: int, doc: str) -> Callable[..., Any]:
-    def body(
+    def scan(
         x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False
     ) -> Any:
         if not is_wrapped(x) or x.ndim == 0 or (axis is None and x.ndim != 1):
@@ -82,11 +69,13 @@ def _cumulative(name: str, identity: int, doc: str) -> Callable[..., Any]:
         result[plain_key(x.ndim, axis, slice(1, None))] = rest
         return result
 
-    body.__doc__ = doc
-    return body
+    return scan
 
 
-cumulative_sum = implements("cumulative_sum")(_cumulative("add", 0, "Sums of all elements up to each."))
-cumulative_prod = implements("cumulative_prod")(
-    _cumulative("multiply", 1, "Products of all elements up to each.")
-)
+for _function, _name, _nan_value in (
+    (np.cumsum, "add", None), (np.cumprod, "multiply", None),
+    (np.nancumsum, "add", 0), (np.nancumprod, "multiply", 1),
+):  # fmt: skip
+    implements(_function)(_scan(_name, _nan_value))
+implements("cumulative_sum")(_cumulative("add", 0))
+implements("cumulative_prod")(_cumulative("multiply", 1))

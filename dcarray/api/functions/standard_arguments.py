@@ -11,8 +11,6 @@ import numpy as np
 from . import creation, fallback
 from .common import NOTHING, is_array
 
-__all__ = ["STANDARD", "VERSION"]
-
 VERSION = "2025.12"
 _MANY = 1 << 16  # elements from which a test for equal ones is cheaper than a stable sort
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from dcarray.core.native import BUILT
 
-__all__ = ["TRIL", "TRIU"]
-
 TRIL: Callable[..., Any] = getattr(np.tril, "_implementation", np.tril)
 """`numpy.tril` of a plain array."""
 TRIU: Callable[..., Any] = getattr(np.triu, "_implementation", np.triu)

@@ -146,10 +146,10 @@ class Arrays:
     def empty(self, shape: Shape, dtype: DType) -> Data:
         return self.memory.view(self.memory.new(shape, dtype), dtype)
 
-    def full(self, shape: Shape, dtype: DType, value: Value) -> Data:
-        made = self.empty(shape, dtype)
-        self.assign(made, value)
-        return made
+    def filled(self, x: Data, value: Value) -> Data:
+        """A new array after all of its elements were assigned a value."""
+        self.assign(x, value)
+        return x
 
     def asarray(self, value: Value) -> Data:
         """``numpy.asarray(value)``."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from dcarray.core.ufunc_loops import UFUNCS
@@ -90,56 +94,56 @@ class Calls(Joining):
             return self._ufunc(found.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")
         if isinstance(found, type) and issubclass(found, np.generic):
-            return self._scalar(np.dtype(found), *self._bind(["x"], args, named, x=0.0))
+            return self.invoke(partial(self._scalar, np.dtype(found)), args, named)
         if function.name.startswith("builtins."):
             method = getattr(self, f"_py_{name}", None)
         elif function.name.startswith("numpy."):
-            if name in REDUCTIONS:
-                return self._reduced(REDUCTIONS[name], args, named)
-            method = getattr(self, f"_np_{name}", None)
+            method = self._numpy_function(name)
         else:
             name = name.removeprefix("math.")
             method = getattr(self, f"_math_{name}", None)
             if method is None and f"c_{name}" in C_LIBRARY:
-                return self._of_c(name, args, named)
+                method = partial(self._of_c, name)
         if method is None:
             raise self.scope.fail(f"{function.name} is not understood")
-        return method(args, named)
+        return self.invoke(method, args, named)
+
+    def _numpy_function(self, name: str) -> Callable[..., Value] | None:
+        """The method that traces a function of NumPy, if there is one."""
+        ufunc = REDUCTIONS.get(name)
+        if ufunc is None:
+            return getattr(self, f"_np_{name}", None)
+        return partial(self._reduction if ufunc in ("add", "multiply") else self._untyped_reduction, ufunc)
 
     def _method(self, method: Method, args: Args, named: Named) -> Value:
         x, name = method.of, method.name
         if isinstance(x, str):  # a ufunc
-            if name == "outer":
-                return self.reductions.outer(x, *self._bind(["a", "b"], args, named))
-            a, axis, dtype, out, keepdims = self._bind(
-                ["array", "axis", "dtype", "out", "keepdims"], args, named, axis=0, dtype=None, out=None,
-                keepdims=False,
-            )  # fmt: skip
-            self._none(out)
-            return self.reductions.reduce(x, a, axis, self._dtype(dtype), self._flag(keepdims))
-        if name in REDUCTIONS:
-            return self._reduced(REDUCTIONS[name], (x, *args), named)
-        if name == "copy":
-            self._bind([], args, named)
-            return self.memory.copy(x) if is_array(x) else x
-        if name not in ("astype", "fill"):
-            if name == "transpose" and args and is_int(args[0]):
-                args = (args,)
-            if name == "reshape" and len(args) > 1:
-                args = (args,)
-            found: Value = getattr(self, f"_np_{name}")((x, *args), named)
-            return found
-        if name == "astype":
-            dtype, copy = self._bind(["dtype", "copy"], args, named, copy=True)
-            dtype = self.arrays.dtype(dtype)
-            return x if not self._flag(copy) and dtype == x.dtype else self.arrays.astype(x, dtype)
-        (value,) = self._bind(["value"], args, named)
+            of_ufunc: Callable[..., Value] = self.reductions.outer if name == "outer" else self._reduce
+            return self.invoke(partial(of_ufunc, x), args, named)
+        if (name == "transpose" and args and is_int(args[0])) or (name == "reshape" and len(args) > 1):
+            args = (args,)
+        function: Any = getattr(self, f"_method_{name}", None) or self._numpy_function(name)
+        return self.invoke(partial(function, x), args, named)
+
+    def _reduce(
+        self, ufunc: str, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,
+        keepdims: Value = False,
+    ) -> Value:  # fmt: skip
+        return self._reduction(ufunc, array, axis, dtype, out, keepdims)
+
+    def _method_copy(self, x: Data) -> Value:
+        return self.memory.copy(x) if is_array(x) else x
+
+    def _method_astype(self, x: Data, dtype: Value, copy: Value = True) -> Value:
+        dtype = self.arrays.dtype(dtype)
+        return x if not self._flag(copy) and dtype == x.dtype else self.arrays.astype(x, dtype)
+
+    def _method_fill(self, x: Data, value: Value) -> None:
         self.arrays.assign(x, value, strict=True)
-        return None
 
     def _ufunc(self, name: str, args: Args, named: Named) -> Value:
         if name == "matmul":
-            return self.reductions.matmul(*self._bind(["a", "b"], args, named))
+            return self.invoke(self.reductions.matmul, args, named)
         if name not in UFUNCS:
             raise self.scope.fail(f"{name} does not compile")
         out = named.pop("out", None)
@@ -159,7 +163,7 @@ class Calls(Joining):
         self.arrays.assign(out, made, spent=True)
         return out
 
-    def _scalar(self, dtype: DType, value: Value) -> Value:
+    def _scalar(self, dtype: DType, value: Value = 0.0, /) -> Value:
         """``numpy.float64(value)``."""
         if not is_number(value) or is_array(value) or dtype.kind not in "fiub":
             raise self.scope.fail("a scalar's constructor")

@@ -14,40 +14,34 @@ from dcarray.ir.ops import const
 from ..entry.entry_values import DType
 from .indexing import run_length
 from .numpy_calls import NumpyCalls
-from .python_calls import Args, Named
 from .values import Data, Masked, Value, cast, is_array, is_int
 
-_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+_I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 
 
 class Joining(NumpyCalls):
-    """``_np_hstack`` traces ``numpy.hstack``."""
+    """Tracing of NumPy's functions, continued: ``_np_hstack`` traces ``numpy.hstack``."""
 
     # ---- joining ------------------------------------------------------------------------------------
-    def _np_concatenate(self, args: Args, named: Named) -> Value:
-        parts, axis = self._bind(["arrays", "axis"], args, named, axis=0)
-        return self._joined(self._parts(parts), axis)
+    def _np_concatenate(self, arrays: Value, axis: Value = 0) -> Value:
+        return self._joined(self._parts(arrays), axis)
 
-    def _np_hstack(self, args: Args, named: Named) -> Value:
-        (given,) = self._bind(["tup"], args, named)
-        parts = self._parts(given)
+    def _np_hstack(self, tup: Value) -> Value:
+        parts = self._parts(tup)
         return self._joined(parts, 0 if len(parts[0].shape) == 1 else 1)
 
-    def _np_vstack(self, args: Args, named: Named) -> Value:
-        (given,) = self._bind(["tup"], args, named)
-        parts = [self._row(x) if len(x.shape) == 1 else x for x in self._parts(given)]
+    def _np_vstack(self, tup: Value) -> Value:
+        parts = [self._row(x) if len(x.shape) == 1 else x for x in self._parts(tup)]
         return self._joined(parts, 0)
 
-    def _np_stack(self, args: Args, named: Named) -> Value:
-        given, axis = self._bind(["arrays", "axis"], args, named, axis=0)
-        parts = self._parts(given)
+    def _np_stack(self, arrays: Value, axis: Value = 0) -> Value:
+        parts = self._parts(arrays)
         (place,) = self.arrays.axes(axis, len(parts[0].shape) + 1)
         key = (slice(None),) * place + (None,)
         return self._joined([self.arrays.element(x, (*key, Ellipsis)) for x in parts], place)
 
-    def _np_column_stack(self, args: Args, named: Named) -> Value:
-        (given,) = self._bind(["tup"], args, named)
-        parts = self._parts(given)
+    def _np_column_stack(self, tup: Value) -> Value:
+        parts = self._parts(tup)
         columns = [x if len(x.shape) > 1 else self.arrays.element(x, (Ellipsis, None)) for x in parts]
         return self._joined(columns, 1)
 
@@ -81,8 +75,7 @@ class Joining(NumpyCalls):
             start = stop
         return self.memory.laid_out(made, *parts)
 
-    def _np_roll(self, args: Args, named: Named) -> Value:
-        a, shift, axis = self._bind(["a", "shift", "axis"], args, named, axis=None)
+    def _np_roll(self, a: Value, shift: Value, axis: Value = None) -> Value:
         if not is_array(a) or (axis is None and len(a.shape) != 1):
             raise self.scope.fail("what is rolled is no array, or as one without axes")
         axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -103,12 +96,10 @@ class Joining(NumpyCalls):
         return self.memory.laid_out(made, a)
 
     # ---- coordinates --------------------------------------------------------------------------------
-    def _np_triu(self, args: Args, named: Named) -> Value:
-        m, k = self._bind(["m", "k"], args, named, k=0)
+    def _np_triu(self, m: Value, k: Value = 0) -> Value:
         return self._triangle(m, k, "less_equal")
 
-    def _np_tril(self, args: Args, named: Named) -> Value:
-        m, k = self._bind(["m", "k"], args, named, k=0)
+    def _np_tril(self, m: Value, k: Value = 0) -> Value:
         return self._triangle(m, k, "greater_equal")
 
     def _triangle(self, m: Value, k: Value, op: str) -> Data:
@@ -121,19 +112,18 @@ class Joining(NumpyCalls):
         expr = Apply("where", (inside, m.expr, const(0, m.dtype)), m.dtype)
         return self.memory.value(expr, m.shape)
 
-    def _np_eye(self, args: Args, named: Named) -> Value:
-        n, m, k, dtype = self._bind(["N", "M", "k", "dtype"], args, named, M=None, k=0, dtype=np.dtype("f8"))
-        if not all(map(is_int, (n, k))) or not (m is None or is_int(m)):
+    def _np_eye(self, N: Value, M: Value = None, k: Value = 0, dtype: Value = _F8) -> Value:
+        if not all(map(is_int, (N, k))) or not (M is None or is_int(M)):
             raise self.scope.fail("the size of a matrix is not known")
-        found = self.arrays.dtype(dtype)
+        kind = self.arrays.dtype(dtype)
         edge = Apply("add", (Iota(0, _I8), self.math.expr(k, _I8)), _I8)
         inside = Apply("equal", (edge, Iota(1, _I8)), _BOOL)
-        expr = Apply("where", (inside, const(1, found), const(0, found)), found)
-        return self.memory.value(expr, self.arrays.shape((n, n if m is None else m)))
+        expr = Apply("where", (inside, const(1, kind), const(0, kind)), kind)
+        return self.memory.value(expr, self.arrays.shape((N, N if M is None else M)))
 
-    def _np_arange(self, args: Args, named: Named) -> Value:
-        dtype = self._dtype(named.pop("dtype", None))
-        if named or not 1 <= len(args) <= 3 or not all(map(is_int, args)):
+    def _np_arange(self, *args: Value, dtype: Value = None) -> Value:
+        dtype = self._dtype(dtype)
+        if not 1 <= len(args) <= 3 or not all(map(is_int, args)):
             raise self.scope.fail("a range that is not known")
         start, stop = (0, args[0]) if len(args) == 1 else args[:2]
         step = args[2] if len(args) == 3 else 1
@@ -148,16 +138,13 @@ class Joining(NumpyCalls):
             self.math.expr(end, dtype or _I8)  # in range, or untraceable
         return self.memory.value(cast(value, dtype or _I8), (length,))
 
-    def _np_diagonal(self, args: Args, named: Named) -> Value:
-        (a,) = self._bind(["a"], args, named)
+    def _np_diagonal(self, a: Value) -> Value:
         return self._diagonal(a)
 
-    def _np_diag(self, args: Args, named: Named) -> Value:
-        (v,) = self._bind(["v"], args, named)
+    def _np_diag(self, v: Value) -> Value:
         return self._diagonal(v)
 
-    def _np_trace(self, args: Args, named: Named) -> Value:
-        (a,) = self._bind(["a"], args, named)
+    def _np_trace(self, a: Value) -> Value:
         return self.reductions.reduce("add", self._diagonal(a))
 
     def _diagonal(self, a: Value) -> Data:
@@ -168,42 +155,35 @@ class Joining(NumpyCalls):
         return view
 
     # ---- axes ---------------------------------------------------------------------------------------
-    def _np_expand_dims(self, args: Args, named: Named) -> Value:
-        a, axis = self._bind(["a", "axis"], args, named)
+    def _np_expand_dims(self, a: Value, axis: Value) -> Value:
         (place,) = self.arrays.axes(axis, len(a.shape) + 1)
         return self.arrays.element(a, ((slice(None),) * place) + (None, Ellipsis))
 
-    def _np_squeeze(self, args: Args, named: Named) -> Value:
-        a, axis = self._bind(["a", "axis"], args, named, axis=None)
+    def _np_squeeze(self, a: Value, axis: Value = None) -> Value:
         ndim = len(a.shape)
         gone = [k for k in range(ndim) if a.shape[k] == 1] if axis is None else self.arrays.axes(axis, ndim)
         if any(a.shape[k] != 1 for k in gone):
             raise self.scope.fail("an axis that is not of length 1 is dropped")
         return self.arrays.element(a, (*[0 if k in gone else slice(None) for k in range(ndim)], Ellipsis))
 
-    def _np_swapaxes(self, args: Args, named: Named) -> Value:
-        a, first, second = self._bind(["a", "axis1", "axis2"], args, named)
+    def _np_swapaxes(self, a: Value, axis1: Value, axis2: Value) -> Value:
         order = list(range(len(a.shape)))
-        (i,), (j,) = self.arrays.axes(first, len(order)), self.arrays.axes(second, len(order))
+        (i,), (j,) = (self.arrays.axes(k, len(order)) for k in (axis1, axis2))
         order[i], order[j] = j, i
         return self.arrays.transpose(a, tuple(order))
 
     # ---- statistics ---------------------------------------------------------------------------------
-    def _np_var(self, args: Args, named: Named) -> Value:
-        a, axis, dtype, out, ddof, keepdims = self._bind(
-            ["a", "axis", "dtype", "out", "ddof", "keepdims"], args, named, axis=None, dtype=None, out=None,
-            ddof=0, keepdims=False,
-        )  # fmt: skip
+    def _np_var(
+        self, a: Value, axis: Value = None, dtype: Value = None, out: Value = None, ddof: Value = 0,
+        keepdims: Value = False,
+    ) -> Value:  # fmt: skip
         self._none(dtype, out)
-        return self._variance(a, axis, ddof, self._flag(keepdims))
-
-    def _np_std(self, args: Args, named: Named) -> Value:
-        return self.math.elementwise("sqrt", (self._np_var(args, named),))
-
-    def _variance(self, a: Value, axis: Value, ddof: Value, keepdims: bool) -> Data:
-        if isinstance(a, Masked) and axis is None and not keepdims and ddof in (0, 1) and type(ddof) is int:
+        keep = self._flag(keepdims)
+        if ddof not in (0, 1) or type(ddof) is not int:
+            raise self.scope.fail("a variance that is not understood")
+        if isinstance(a, Masked) and axis is None and not keep:
             return self.reductions.variance_of_masked(a, ddof)
-        if not is_array(a) or a.dtype.char not in "fd" or ddof not in (0, 1) or type(ddof) is not int:
+        if not is_array(a) or a.dtype.char not in "fd":
             raise self.scope.fail("a variance that is not understood")
         count = self.arrays.count(a.shape, axis)
         if self.scope.nonneg(count - ddof - 1) is not True:
@@ -211,15 +191,20 @@ class Joining(NumpyCalls):
         mean = self.reductions.mean(a, axis, None, True)
         deviations = self.math.elementwise("subtract", (a, mean))
         squares = self.math.elementwise("multiply", (deviations, deviations))
-        total = self.reductions.reduce("add", squares, axis, None, keepdims)
+        total = self.reductions.reduce("add", squares, axis, None, keep)
         return self.reductions.divided(total, count - ddof)
 
-    def _np_clip(self, args: Args, named: Named) -> Value:
-        a, low, high = self._bind(["a", "a_min", "a_max"], args, named, a_min=None, a_max=None)
-        if not is_array(a) or a.dtype.kind != "f" or not all(type(v) in (int, float) for v in (low, high)):
+    def _np_std(
+        self, a: Value, axis: Value = None, dtype: Value = None, out: Value = None, ddof: Value = 0,
+        keepdims: Value = False,
+    ) -> Value:  # fmt: skip
+        return self.math.elementwise("sqrt", (self._np_var(a, axis, dtype, out, ddof, keepdims),))
+
+    def _np_clip(self, a: Value, a_min: Value = None, a_max: Value = None) -> Value:
+        if not is_array(a) or a.dtype.kind != "f" or not all(type(v) in (int, float) for v in (a_min, a_max)):
             raise self.scope.fail("bounds that are not understood")
         dtype: DType = a.dtype
-        ends = [self.math.expr(v, dtype) for v in (low, high)]
-        low_expr = Apply("where", (Apply("less", (a.expr, ends[0]), _BOOL), ends[0], a.expr), dtype)
-        expr = Apply("where", (Apply("greater", (low_expr, ends[1]), _BOOL), ends[1], low_expr), dtype)
+        low, high = (self.math.expr(v, dtype) for v in (a_min, a_max))
+        raised = Apply("where", (Apply("less", (a.expr, low), _BOOL), low, a.expr), dtype)
+        expr = Apply("where", (Apply("greater", (raised, high), _BOOL), high, raised), dtype)
         return self.memory.value(expr, a.shape)

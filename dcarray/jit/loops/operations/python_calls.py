@@ -1,8 +1,10 @@
-"""Python's built-in functions and those of `math`, and argument binding."""
+"""Python's built-in functions and those of `math`, on traced values."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from inspect import signature
 
 import numpy as np
 
@@ -20,7 +22,7 @@ Named = dict[str, Value]
 
 
 class PythonCalls:
-    """``_py_len`` traces ``len``, ``_math_sqrt`` traces ``math.sqrt``."""
+    """Tracing of Python's functions: ``_py_len`` traces ``len``, ``_math_sqrt`` traces ``math.sqrt``."""
 
     def __init__(self, reductions: Reductions) -> None:
         self.reductions = reductions
@@ -31,14 +33,13 @@ class PythonCalls:
         self.scope = reductions.scope
 
     # ---- arguments ------
-    def _bind(self, names: list[str], args: Args, named: Named, **defaults: Value) -> list[Value]:
-        """The arguments in the order of ``names``."""
-        if len(args) > len(names) or not named.keys() <= set(names[len(args) :]):
-            raise self.scope.fail("arguments that are not understood")
-        given = {**defaults, **dict(zip(names, args, strict=False)), **named}
-        if len(given) < len(names):
-            raise self.scope.fail("an argument is missing")
-        return [given[name] for name in names]
+    def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
+        """Call the method that traces a function with the program's arguments."""
+        try:
+            signature(function).bind(*args, **named)
+        except TypeError as error:
+            raise self.scope.fail(f"arguments that are not understood: {error}") from error
+        return function(*args, **named)
 
     def _none(self, *values: Value) -> None:
         if any(v is not None for v in values):
@@ -53,19 +54,16 @@ class PythonCalls:
         return None if value is None else self.arrays.dtype(value)
 
     # ---- built-ins ----------------------------------------------------------------------------------
-    def _py_range(self, args: Args, named: Named) -> Value:
-        if named or not 1 <= len(args) <= 3:
+    def _py_range(self, *args: Value) -> Value:
+        if not 1 <= len(args) <= 3:
             raise self.scope.fail("a range that is not known")
         ends = [self._whole(x) for x in args]
         start, stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
         step = ends[2] if len(ends) == 3 else 1
         if type(step) is not int or not step:
             raise self.scope.fail("the step of a range is not known")
-        return (
-            ItemRange(start, stop, step)
-            if is_int(start) and is_int(stop)
-            else RuntimeRange(start, stop, step)
-        )
+        known = is_int(start) and is_int(stop)
+        return ItemRange(start, stop, step) if known else RuntimeRange(start, stop, step)
 
     def _whole(self, x: Value) -> Value:
         """An integer as a Python int, stored if it is a run-time value."""
@@ -73,25 +71,21 @@ class PythonCalls:
             if not is_int(x):
                 raise self.scope.fail("a range that is not known")
             return x
-        found = x if x.weak is int else self.math.as_counter(x)
-        if not isinstance(found.expr, Load):
-            self.memory.store(found)
-        return found
+        integer = x if x.weak is int else self.math.as_counter(x)
+        if not isinstance(integer.expr, Load):
+            self.memory.store(integer)
+        return integer
 
-    def _py_enumerate(self, args: Args, named: Named) -> Value:
-        return self.iterables.enumerate(*self._bind(["iterable", "start"], args, named, start=0))
+    def _py_enumerate(self, iterable: Value, start: Value = 0) -> Value:
+        return self.iterables.enumerate(iterable, start)
 
-    def _py_zip(self, args: Args, named: Named) -> Value:
-        if named:
-            raise self.scope.fail("zip with arguments that are not understood")
-        return self.iterables.zip(args)
+    def _py_zip(self, *iterables: Value) -> Value:
+        return self.iterables.zip(iterables)
 
-    def _py_reversed(self, args: Args, named: Named) -> Value:
-        (value,) = self._bind(["sequence"], args, named)
-        return self.iterables.reversed(value)
+    def _py_reversed(self, sequence: Value, /) -> Value:
+        return self.iterables.reversed(sequence)
 
-    def _py_len(self, args: Args, named: Named) -> Value:
-        (x,) = self._bind(["x"], args, named)
+    def _py_len(self, x: Value, /) -> Value:
         if isinstance(x, tuple | list | str):
             return len(x)
         if is_array(x) and x.shape:
@@ -100,20 +94,19 @@ class PythonCalls:
             return self.reductions.number(x.mask)
         raise self.scope.fail("len() of a value that is not understood")
 
-    def _py_float(self, args: Args, named: Named) -> Value:
-        return self.arrays.python(float, *self._bind(["x"], args, named))
+    def _py_float(self, x: Value, /) -> Value:
+        return self.arrays.python(float, x)
 
-    def _py_int(self, args: Args, named: Named) -> Value:
-        return self.arrays.python(int, *self._bind(["x"], args, named))
+    def _py_int(self, x: Value, /) -> Value:
+        return self.arrays.python(int, x)
 
-    def _py_bool(self, args: Args, named: Named) -> Value:
-        return self.arrays.python(bool, *self._bind(["x"], args, named))
+    def _py_bool(self, x: Value, /) -> Value:
+        return self.arrays.python(bool, x)
 
-    def _py_complex(self, args: Args, named: Named) -> Value:
-        return self.arrays.python(complex, *self._bind(["x"], args, named))
+    def _py_complex(self, x: Value, /) -> Value:
+        return self.arrays.python(complex, x)
 
-    def _py_abs(self, args: Args, named: Named) -> Value:
-        (x,) = self._bind(["x"], args, named)
+    def _py_abs(self, x: Value, /) -> Value:
         if type(x) in PYTHON:
             return abs(x)
         if isinstance(x, Data) and (is_array(x) or (x.dtype.kind == "f" and x.weak in (None, float))):
@@ -122,32 +115,27 @@ class PythonCalls:
             return made
         raise self.scope.fail("abs() of a value that is not understood")
 
-    def _py_max(self, args: Args, named: Named) -> Value:
-        return self._extremum(">", args, named)
+    def _py_max(self, *values: Value) -> Value:
+        return self._extremum(">", values)
 
-    def _py_min(self, args: Args, named: Named) -> Value:
-        return self._extremum("<", args, named)
+    def _py_min(self, *values: Value) -> Value:
+        return self._extremum("<", values)
 
-    def _extremum(self, op: str, args: Args, named: Named) -> Value:
-        """``max`` or ``min`` of several values: the first extreme one."""
-        if len(args) == 1 and isinstance(args[0], tuple | list):
-            args = tuple(args[0])
-        if named or not args:
+    def _extremum(self, op: str, values: Args) -> Value:
+        """The first extreme one of several values."""
+        if len(values) == 1 and isinstance(values[0], tuple | list):
+            values = tuple(values[0])
+        if not values:
             raise self.scope.fail("an extremum of values that are not understood")
-        best = args[0]
-        for x in args[1:]:
+        best = values[0]
+        for x in values[1:]:
             better = self.math.truth(self.math.binary(op, x, best))
             if isinstance(better, Data):
-                if (
-                    is_array(x)
-                    or is_array(best)
-                    or kind_of(x) != kind_of(best)
-                    or not isinstance(x, Data | float)
-                ):
+                kind = kind_of(x)
+                if is_array(x) or is_array(best) or kind != kind_of(best) or not isinstance(x, Data | float):
                     raise self.scope.fail("the type of an extremum depends on values")
-                dtype = np.dtype(kind_of(x))
+                dtype, weak = np.dtype(kind), kind if isinstance(kind, type) else None
                 pair = (self.math.expr(x, dtype), self.math.expr(best, dtype))
-                weak = kind_of(x) if isinstance(kind_of(x), type) else None
                 if weak not in (None, float):
                     raise self.scope.fail("an extremum of Python integers")
                 best = self.memory.value(Apply("where", (better.expr, *pair), dtype), scalar=True, weak=weak)
@@ -156,15 +144,11 @@ class PythonCalls:
         return best
 
     # ---- math ---------------------------------------------------------------------------------------
-    def _floats(self, args: Args, named: Named, count: int = 1) -> list[Value]:
-        """The arguments of a function of `math`, as Python floats."""
-        if named or len(args) != count:
-            raise self.scope.fail("arguments that are not understood")
-        return [self.arrays.python(float, x) for x in args]
-
-    def _of_c(self, name: str, args: Args, named: Named) -> Value:
+    def _of_c(self, name: str, *args: Value) -> Value:
         """``math.name(*args)``."""
-        given = self._floats(args, named, OPS[f"c_{name}"].nin)
+        if len(args) != OPS[f"c_{name}"].nin:
+            raise self.scope.fail("arguments that are not understood")
+        given = [self.arrays.python(float, x) for x in args]
         if any(isinstance(x, Data) for x in given):
             return self.math.of_c(name, given)
         try:
@@ -172,35 +156,32 @@ class PythonCalls:
         except (ValueError, ArithmeticError) as error:
             raise self.scope.fail(str(error)) from error
 
-    def _math_radians(self, args: Args, named: Named) -> Value:
-        (x,) = self._floats(args, named)
-        return self.math.binary("*", x, math.pi / 180.0)
+    def _math_radians(self, x: Value, /) -> Value:
+        return self.math.binary("*", self._py_float(x), math.pi / 180.0)
 
-    def _math_degrees(self, args: Args, named: Named) -> Value:
-        (x,) = self._floats(args, named)
-        return self.math.binary("*", x, 180.0 / math.pi)
+    def _math_degrees(self, x: Value, /) -> Value:
+        return self.math.binary("*", self._py_float(x), 180.0 / math.pi)
 
-    def _math_fabs(self, args: Args, named: Named) -> Value:
-        return self._py_abs(tuple(self._floats(args, named)), {})
+    def _math_fabs(self, x: Value, /) -> Value:
+        return self._py_abs(self._py_float(x))
 
-    def _math_floor(self, args: Args, named: Named) -> Value:
-        return self._rounded("floor", args, named)
+    def _math_floor(self, x: Value, /) -> Value:
+        return self._rounded("floor", x)
 
-    def _math_ceil(self, args: Args, named: Named) -> Value:
-        return self._rounded("ceil", args, named)
+    def _math_ceil(self, x: Value, /) -> Value:
+        return self._rounded("ceil", x)
 
-    def _rounded(self, name: str, args: Args, named: Named) -> Value:
-        if len(args) == 1 and is_int(args[0]):
-            return args[0]
-        (x,) = self._floats(args, named)
+    def _rounded(self, name: str, x: Value) -> Value:
+        if is_int(x):
+            return x
+        x = self._py_float(x)
         if isinstance(x, Data):
             x = self.memory.value(Apply(name, (x.expr,), x.dtype), scalar=True, weak=float)
             return self.math.as_counter(x)
-        return self.arrays.python(int, float(getattr(np, name)(x)))
+        return self._py_int(float(getattr(np, name)(x)))
 
-    def _math_sqrt(self, args: Args, named: Named) -> Value:
-        (x,) = self._bind(["x"], args, named)
-        value = self.arrays.python(float, x)
+    def _math_sqrt(self, x: Value, /) -> Value:
+        value = self._py_float(x)
         if isinstance(value, Data):
             below = Apply("less", (value.expr, const(0.0, value.dtype)), _BOOL)
             root = Apply("sqrt", (value.expr,), value.dtype)

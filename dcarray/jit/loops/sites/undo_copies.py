@@ -12,8 +12,6 @@ import numpy as np
 
 from dcarray.lowering.runtime.buffer_pool import MAPPED, empty
 
-__all__ = ["UndoCopy"]
-
 NDArray = np.ndarray[Any, Any]
 _BITS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 _CHUNK = 1 << 16  # elements of a chunk, and of the smallest array that is compressed

@@ -37,8 +37,6 @@ from .dead_values import dead_targets
 from .expressions import Frame
 from .loop_statements import LoopStatements
 
-__all__ = ["trace"]
-
 
 def trace(request: LoopDescription) -> TracedLoop:
     """The region of a loop.
