@@ -266,7 +266,7 @@ def _kernel(
     from dcarray.ir.nodes import Call
     from dcarray.lowering.c_family.emit import emit
     from dcarray.lowering.errors import Unsupported
-    from dcarray.lowering.kernel.nodes import text
+    from dcarray.lowering.kernel.text import kernel_text
     from dcarray.lowering.libraries import dispatch
     from dcarray.lowering.program.nodes import Copy, HostCall, Launch
     from dcarray.lowering.target import get
@@ -280,7 +280,7 @@ def _kernel(
         try:
             listing = _body(emit(kernel, {b: names.get(array, array) for b, array in step.names.items()}))
         except Unsupported:  # plain C cannot say it
-            listing = text(kernel)
+            listing = kernel_text(kernel)
     elif isinstance(step, HostCall):
         kind, listing = "interpreter", f"no kernel: {step.reason}"
     elif isinstance(step, Copy):

@@ -46,6 +46,14 @@ class Dialect:
         Whether code can call NumPy's own loops, by their addresses.
     runs_phases : bool
         Whether the text has a function ``run`` that does all phases and tells floating-point flags.
+    native_half : bool
+        Whether float16 is a type with conversions of its own; else it is that of its bits, and the functions
+        ``half_to_float``, ``float_to_half`` and ``double_to_half`` convert it.
+    checks_conversions : bool
+        Whether conversions to integers out of whose range a number is are written out, since the machine does
+        not do them as x86 does.
+    refused : frozenset of str
+        Operations that it has not.
     """
 
     name: str
@@ -65,6 +73,9 @@ class Dialect:
     wraps: bool = True
     numpy_loops: bool = True
     runs_phases: bool = True
+    native_half: bool = True
+    checks_conversions: bool = False
+    refused: frozenset[str] = frozenset()
 
     def type(self, dtype: DType) -> str:
         """The type of a dtype."""
@@ -82,6 +93,16 @@ class Dialect:
     def struct(self, dtype: DType) -> str:
         """A value of a complex dtype, before its parts in braces."""
         return self.composite.format(T=self.type(dtype))
+
+    def widened_half(self, text: str) -> str:
+        """A float16 value as float32."""
+        return f"(float){text}" if self.native_half else f"half_to_float({text})"
+
+    def rounded_half(self, text: str, source: DType) -> str:
+        """A value of a real floating-point dtype as float16."""
+        if self.native_half:
+            return f"({self.type(np.dtype(np.float16))}){text}"
+        return f"{'double' if source.itemsize == 8 else 'float'}_to_half({text})"
 
     def suffix(self, dtype: DType) -> str:
         """What the names of the mathematical functions for a dtype end with."""

@@ -16,7 +16,9 @@ from .ops import (
     affine,
     call_function,
     cast,
+    cast_width,
     checked,
+    checked_conversion,
     expression,
     function,
     greatest,
@@ -41,7 +43,9 @@ def emit(kernel: k.Kernel, names: Mapping[str, str] | None = None, dialect: Dial
     Unsupported
         If the dialect cannot do an operation exactly as NumPy does.
     """
-    printer = _Printer(kernel, names or {}, dialect)
+    if any(phase.threads for phase in kernel.phases):
+        raise Unsupported(f"the {dialect.name} target has no blocks of threads")
+    printer = Printer(kernel, names or {}, dialect)
     phases = [line for number, phase in enumerate(kernel.phases) for line in printer.phase(number, phase)]
     run = _run(kernel, dialect) if dialect.runs_phases else ()
     return "\n".join([dialect.head, *printer.helpers, "", *phases, *run]) + "\n"
@@ -74,7 +78,9 @@ def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
     yield "#pragma omp simd" + clauses
 
 
-class _Printer:
+class Printer:
+    """A kernel on its way to text: expressions, statements, phases."""
+
     def __init__(self, kernel: k.Kernel, names: Mapping[str, str], dialect: Dialect) -> None:
         self.kernel, self.names, self.dialect = kernel, names, dialect
         self.helpers: list[str] = []
@@ -92,7 +98,7 @@ class _Printer:
                 extra = "".join(f" + ({self.dialect.index}){self.expr(e)} * ({affine(s)})" for e, s in more)
                 return f"{buffer}[{affine(at)}{extra}]"
             case k.Op("cast", (arg,), dtype):
-                return cast(self.expr(arg), arg.dtype, dtype, self.dialect)
+                return self.cast(self.expr(arg), arg.dtype, dtype)
             case k.Op("where", args, dtype):
                 return self.apply("where", [self.expr(arg) for arg in args], [dtype], dtype)
             case k.Op("checked", (fits, value), dtype):
@@ -105,18 +111,35 @@ class _Printer:
                 ours = self.helper(*call_function(name, [arg.dtype for arg in args], dtype))
                 return f"{ours}({', '.join([loop.code, loop.data, *map(self.expr, args)])})"
 
+    def cast(self, text: str, source: k.DType, dtype: k.DType) -> str:
+        """A value of one dtype as one of another."""
+        part = np.dtype(f"f{source.itemsize // 2}") if source.kind == "c" else source
+        if self.dialect.checks_conversions and part.kind == "f" and dtype.kind in "iu":
+            text = cast(text, source, part, self.dialect)
+            wide = cast_width(dtype)
+            if part == np.float16:
+                text, part = self.dialect.widened_half(text), np.dtype(np.float32)
+            if wide.kind == "u":
+                self.helper(*checked_conversion(part, np.dtype(np.int64), self.dialect))
+            ours = self.helper(*checked_conversion(part, wide, self.dialect))
+            return cast(f"{ours}({text})", wide, dtype, self.dialect)
+        return cast(text, source, dtype, self.dialect)
+
     def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:
         source = kinds[0]
+        if name in self.dialect.refused:
+            raise Unsupported(f"the {self.dialect.name} target has no {name}")
         if any(kind != source for kind in kinds) and not (name == "ldexp" and kinds[1].itemsize <= 4):
             raise Unsupported(f"the {self.dialect.name} target has no {name} for mixed dtypes")
         if source == np.float16 and name != "where":  # computed in float and rounded, as NumPy does
             if name in ("spacing", "nextafter"):
                 raise Unsupported(f"the {self.dialect.name} target has no {name} for float16")
             wide = [np.dtype(np.float32) if kind == source else kind for kind in kinds]
-            args = [f"(float){arg}" if kind == source else arg for arg, kind in zip(args, kinds, strict=True)]
+            widened = self.dialect.widened_half
+            args = [widened(arg) if kind == source else arg for arg, kind in zip(args, kinds, strict=True)]
             name = f"{name}_half" if (f"{name}_half", "f") in TEMPLATES else name
             text = self.apply(name, args, wide, wide[0] if dtype == source else dtype)
-            return f"({self.dialect.type(dtype)}){text}" if dtype == source else text
+            return self.dialect.rounded_half(text, wide[0]) if dtype == source else text
         found = function(name, source, dtype, self.dialect)
         if found is not None:
             return f"{self.helper(*found)}({', '.join(args)})"
@@ -173,6 +196,13 @@ class _Printer:
             for line in self.stmt(stmt):
                 yield line if line.startswith("#") else "  " + line
 
+    def loop_head(self, loop: k.For) -> str:
+        """The beginning of a loop."""
+        var, step = loop.var, loop.step
+        advance = f"{var} += {step}" if step > 1 else f"{var}++"
+        head = f"{self.dialect.index} {var} = {greatest((loop.lower, *loop.floors))}"
+        return f"for ({head}; {var} < {least(loop.upper)}; {advance}) {{"
+
     def stmt(self, stmt: k.Stmt) -> Iterator[str]:
         match stmt:
             case k.Let(name, value):
@@ -185,12 +215,10 @@ class _Printer:
                 yield f"{name} = {self.expr(value)};"
             case k.Store(buffer, at, value):
                 yield f"{buffer}[{affine(at)}] = {self.expr(value)};"
-            case k.For(var, lower, upper, step, kind, body, _, floors):
+            case k.For(kind=kind, body=body):
                 if kind == "vector" and self.dialect.vector_loops:
                     yield from _simd(body)
-                advance = f"{var} += {step}" if step > 1 else f"{var}++"
-                head = f"{self.dialect.index} {var} = {greatest((lower, *floors))}"
-                yield f"for ({head}; {var} < {least(upper)}; {advance}) {{"
+                yield self.loop_head(stmt)
                 yield from self.block(body)
                 yield "}"
             case k.Repeat(head, cond, body):

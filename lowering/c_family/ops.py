@@ -290,6 +290,8 @@ def greatest(values: Sequence[Affine]) -> str:
 def literal(lit: Lit, dialect: Dialect = C) -> str:
     """A constant."""
     value, name = np.frombuffer(lit.bits, lit.dtype)[0], dialect.type(lit.dtype)
+    if lit.dtype == np.float16 and not dialect.native_half:
+        return f"({name})0x{int.from_bytes(lit.bits, sys.byteorder):x}"
     half = f"({dialect.type(np.dtype(np.float16))})" if lit.dtype.itemsize == 2 else ""
     if lit.dtype.kind == "c":
         size = lit.dtype.itemsize // 2
@@ -309,6 +311,28 @@ def literal(lit: Lit, dialect: Dialect = C) -> str:
     return f"({text})" if value < 0 or text.startswith(("-", f"{half}-")) else text
 
 
+def cast_width(dtype: DType) -> DType:
+    """The integer dtype to which x86 converts a floating-point number on its way to an integer dtype."""
+    if dtype.itemsize == 8:
+        return dtype
+    return np.dtype(np.int32 if dtype.kind == "i" or dtype.itemsize < 4 else np.int64)
+
+
+def checked_conversion(source: DType, dtype: DType, dialect: Dialect) -> tuple[str, str]:
+    """Name and text of the function that converts float32 or float64 to a wide integer as x86 does: what is
+    out of range becomes the least integer.  That for uint64 calls that for int64."""
+    ours, kind, T = f"to_{dtype.name}_{source.name}", dialect.type(dtype), dialect.type(source)
+    bits = 8 * dtype.itemsize
+    top = f"({T}){float(1 << (bits - 1))}"
+    if dtype.kind == "u":  # as a signed number, less 2**63 where that does not hold it
+        signed, half = f"to_int64_{source.name}", dialect.uint64.format(1 << 63)
+        body = f"a < {top} ? ({kind}){signed}(a) : ({kind}){signed}(a - {top}) ^ {half}"
+        return ours, f"{dialect.function}{kind} {ours}({T} a) {{ return {body}; }}"
+    low = dialect.int64_min if bits == 64 else f"(-{(1 << (bits - 1)) - 1} - 1)"
+    body = f"(a >= -{top}) & (a < {top}) ? ({kind})a : {low}"
+    return ours, f"{dialect.function}{kind} {ours}({T} a) {{ return {body}; }}"
+
+
 def cast(text: str, source: DType, dtype: DType, dialect: Dialect = C) -> str:
     """``text`` converted as NumPy's unsafe casting does."""
     name = dialect.type(dtype)
@@ -320,14 +344,16 @@ def cast(text: str, source: DType, dtype: DType, dialect: Dialect = C) -> str:
         if dtype.kind == "b":
             return f"(({text}.re != 0) | ({text}.im != 0))"
         return cast(f"{text}.re", np.dtype(f"f{source.itemsize // 2}"), dtype, dialect)
+    if source == np.float16 and not dialect.native_half:
+        return cast(dialect.widened_half(text), np.dtype(np.float32), dtype, dialect)
     if dtype.kind == "c":
         return f"{dialect.struct(dtype)}{{{text}, 0}}"
     if dtype.kind == "b":
         return f"({text} != 0)"
-    if dtype == np.float16 and source.kind in "iu":
-        return f"({name})(float){text}"  # NumPy rounds twice here
+    if dtype == np.float16:
+        single = source.kind != "f"  # NumPy rounds integers twice
+        return dialect.rounded_half(f"(float){text}" if single else text, source)
     if source.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8:
         # Out of range, C leaves the result open: say what the machine instruction gives.
-        wide = np.dtype(np.int32 if dtype.kind == "i" or dtype.itemsize < 4 else np.int64)
-        return f"({name})({dialect.type(wide)}){text}"
+        return f"({name})({dialect.type(cast_width(dtype))}){text}"
     return f"({name}){text}"

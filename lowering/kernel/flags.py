@@ -92,7 +92,7 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
                 yield _expression(init)
             case k.Update(op=op, value=value):
                 yield _expression(value) | op_flags(op, (value.dtype, value.dtype), value.dtype)
-            case k.For(body=inner):
+            case k.For(body=inner) | k.Threads(body=inner):
                 yield from _statements(inner)
             case k.Repeat(head, cond, inner):
                 yield _expression(cond)

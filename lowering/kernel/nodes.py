@@ -4,7 +4,8 @@ A kernel is a sequence of *phases*.  A phase is one parallel loop ``for var in [
 makes of it a function of ``(pointers, ints, lo, hi)`` that runs ``pre`` once and then ``body`` for
 ``var`` in ``[lo, hi)``.  The runtime may cut ``[0, extent)`` in any way and run the pieces at the same
 time; all of one phase is finished before the next phase starts.  ``var`` iterates with ``kind``:
-"serial" is a plain loop (its body holds inner loops), "vector" is itself the SIMD loop.
+"serial" is a plain loop (its body holds inner loops), "vector" is itself the SIMD loop, and "blocks" is the
+grid of a device: ``var`` is the number of a block, whose ``Threads`` run at the same time.
 
 Sizes, strides and large offsets are integer arguments (int64, named ``n0``, ``n1``, ...), so the text
 of a kernel (``text``) contains no sizes unless `specialise` puts them there, and is the structural
@@ -23,7 +24,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -194,12 +194,28 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack buffer of ``size`` uninitialised elements for the rest of the block, private to one iteration
-    of the enclosing loop."""
+    """A stack buffer of ``size`` uninitialised elements for the rest of the enclosing body, private to one
+    iteration of the enclosing loop.  Outside of the `Threads` of a block they share it; with ``per_thread``
+    each of them has its own, which lasts from one `Threads` to the next."""
 
     name: str
     dtype: DType
     size: int
+    per_thread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """The threads of a block: ``body`` for every ``var`` in ``range(count)``, all at the same time.
+
+    It stands in the body of a phase of blocks or in loops and conditions there, never in another one, so that
+    all threads of a block come by the same sequence of them.  Each is over before what follows begins: there
+    is a barrier behind it, which no thread can miss.  In a phase of blocks only threads store.
+    """
+
+    var: str
+    count: int
+    body: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,30 +258,36 @@ class TransposeTile:
     dtype: DType
 
 
-Stmt = Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | NumpyCall | TransposeTile
+Stmt = (
+    Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | Threads | NumpyCall | TransposeTile
+)
 
 
 # ---- the kernel ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A pointer argument.  ``noalias`` is C's ``restrict``: memory that the kernel writes and accesses
-    through this pointer is accessed through this one only."""
+    through this pointer is accessed through this one only.  ``by_value``: on a device its one element, which
+    is only read, is the argument."""
 
     name: str
     dtype: DType
     access: Literal["r", "w", "rw"]
     noalias: bool = True
+    by_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One parallel loop over ``[0, extent)``; each chunk of it runs ``pre`` (only ``Let``) once."""
+    """One parallel loop over ``[0, extent)``; each chunk of it runs ``pre`` (only ``Let``) once.  In a phase
+    of blocks, all `Threads` count ``threads``."""
 
     var: str
     extent: Affine
-    kind: Literal["serial", "vector"]
+    kind: Literal["serial", "vector", "blocks"]
     body: tuple[Stmt, ...]
     pre: tuple[Let, ...] = ()
+    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,110 +333,3 @@ class Binding:
     bytes: Any = 0
     operations: Any = 0
     then: Binding | None = None
-
-
-# ---- text ------------------------------------------------------------------------------------------
-def _affine_text(value: Affine) -> str:
-    parts = []
-    for term in value.terms:
-        factors = [name for name in (term.arg, term.var) if name]
-        parts.append("*".join(factors if term.coef == 1 else [str(term.coef), *factors]))
-    if value.const or not parts:
-        parts.append(str(value.const))
-    return " + ".join(parts)
-
-
-def expr_text(expr: Expr) -> str:
-    """The canonical text of an expression."""
-    match expr:
-        case Lit(bits, dtype):
-            return f"{dtype.name}:{bits[::-1].hex()}"
-        case Index(at):
-            return f"({_affine_text(at)})"
-        case Local(name, _):
-            return name
-        case Elem(buffer, at, _, more, prefetch):
-            extra = "".join(f" + {expr_text(e)}*({_affine_text(s)})" for e, s in more)
-            later = f" ahead {', '.join(map(_affine_text, prefetch))}" if prefetch else ""
-            return f"{buffer}[{_affine_text(at)}{extra}{later}]"
-        case Op(name, args, dtype):
-            return f"{name}.{dtype.name}({', '.join(map(expr_text, args))})"
-        case NumpyOp(name, args, dtype, loop):
-            return f"{name}.{dtype.name}{_loop_text(loop)}({', '.join(map(expr_text, args))})"
-
-
-def _loop_text(loop: NumpyLoop) -> str:
-    return f"[{loop.code}, {loop.data}{', clears' if loop.clears else ''}]"
-
-
-def _row_text(row: Row) -> str:
-    return f"{row.buffer}[{_affine_text(row.at)}{'...' if row.step else ''}]" + (
-        f" step {row.step}" if row.step > 1 else ""
-    )
-
-
-def _least_text(values: tuple[Affine, ...]) -> str:
-    first, *rest = map(_affine_text, values)
-    return f"min({', '.join([first, *rest])})" if rest else first
-
-
-def _lines(stmt: Stmt) -> Iterator[str]:
-    match stmt:
-        case Let(name, value):
-            yield f"let {name}: {value.dtype.name} = {expr_text(value)}"
-        case Declare(name, init, reassoc):
-            yield f"var {name}: {init.dtype.name}{' reassoc' if reassoc else ''} = {expr_text(init)}"
-        case Update(name, op, value):
-            yield f"{name} {op}= {expr_text(value)}"
-        case Assign(name, value):
-            yield f"{name} = {expr_text(value)}"
-        case Store(buffer, at, value, past):
-            yield f"{buffer}[{_affine_text(at)}] = {expr_text(value)}{' nontemporal' if past else ''}"
-        case For(var, lower, upper, step, kind, body, unroll, floors):
-            by = (f" step {step}" if step != 1 else "") + (f" unroll {unroll}" if unroll else "")
-            begin = ", ".join(map(_affine_text, (lower, *floors)))
-            begin = f"max({begin})" if floors else begin
-            yield f"{kind} {var} = {begin} .. {_least_text(upper)}{by} {{"
-            yield from _block(body)
-            yield "}"
-        case Repeat(head, cond, body):
-            yield "repeat {"
-            yield from _block(head)
-            yield f"}} while {expr_text(cond)} {{"
-            yield from _block(body)
-            yield "}"
-        case If(cond, then, orelse):
-            yield f"if {expr_text(cond)} {{"
-            yield from _block(then)
-            if orelse:
-                yield "} else {"
-                yield from _block(orelse)
-            yield "}"
-        case Stack(name, dtype, size):
-            yield f"stack {name}: {dtype.name}[{size}]"
-        case NumpyCall(name, reads, write, count, loop):
-            args = ", ".join(map(_row_text, reads))
-            yield f"{_row_text(write)} = {name}{_loop_text(loop)}({args}) for {_least_text(count)}"
-        case TransposeTile(write, to, across, read, at, along, rows, cols):
-            here = f"{read}[{_affine_text(at)}...] by {_affine_text(across)}, {_affine_text(along)}"
-            extent = f"{_least_text(rows)}, {_least_text(cols)}"
-            yield f"{write}[{_affine_text(to)}...] = turn {here} for {extent}"
-
-
-def _block(body: tuple[Stmt, ...]) -> Iterator[str]:
-    for stmt in body:
-        for line in _lines(stmt):
-            yield "  " + line
-
-
-def text(kernel: Kernel) -> str:
-    """The canonical text: equal for equal kernels, different for different ones, without sizes."""
-    args = [f"{b.name}: {b.dtype.name} {b.access}{'' if b.noalias else ' alias'}" for b in kernel.buffers]
-    lines = [f"kernel({', '.join([*args, *kernel.ints])}) {{"]
-    for phase in kernel.phases:
-        lines.append(f"  parallel {phase.kind} {phase.var} < {_affine_text(phase.extent)} {{")
-        lines.extend("  " + line for line in _block(phase.pre))
-        lines.append("    --")
-        lines.extend("  " + line for line in _block(phase.body))
-        lines.append("  }")
-    return "\n".join([*lines, "}"])

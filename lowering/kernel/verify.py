@@ -28,6 +28,7 @@ from .nodes import (
     Stack,
     Stmt,
     Store,
+    Threads,
     TransposeTile,
     Update,
 )
@@ -48,6 +49,8 @@ class _Checker:
         self.locals: dict[str, tuple[DType, bool]] = {}  # dtype and mutability
         self.used: set[str] = set()
         self.inside = self.locals, self.buffers  # the scope at the end of the last block
+        self.threads = 0  # in the threads of a block in this phase
+        self.stores = True  # here
 
     def need(self, condition: bool, what: str) -> None:
         if not condition:
@@ -122,6 +125,7 @@ class _Checker:
                 case Update(name, _, value) | Assign(name, value):
                     self.change(name, value)
                 case Store(buffer, at, value):
+                    self.need(self.stores, f"a store to {buffer} by no thread")
                     self.access(buffer, "w", self.expr(value), at)
                 case For(var, lower, upper, step, _, inner, _, floors):
                     self.need(step > 0 and len(upper) > 0, "a loop that cannot end")
@@ -138,9 +142,15 @@ class _Checker:
                     self.need(self.expr(cond).kind == "b", "a condition that is not boolean")
                     self.block(then)
                     self.block(orelse)
-                case Stack(name, dtype, size):
+                case Threads(var, count, inner):
+                    self.need(count == self.threads and not self.stores, f"{count} threads here")
+                    self.stores = True
+                    self.loop(var, inner)
+                    self.stores = False
+                case Stack(name, dtype, size, per_thread):
                     self.need(name not in self.used and name not in self.buffers, f"{name} is declared twice")
                     self.need(size > 0, f"{name} has no room")
+                    self.need(not (per_thread and self.stores), f"{name} is one thread's own anyway")
                     self.used.add(name)
                     self.buffers[name] = Buffer(name, dtype, "rw")
                 case NumpyCall():
@@ -174,5 +184,8 @@ def check(kernel: Kernel) -> None:
         outside = dict(checker.locals)
         for let in phase.pre:
             checker.declare(let.name, let.value, False)
+        blocks = phase.kind == "blocks"
+        checker.need(blocks == (phase.threads > 0), "threads of a phase without blocks")
+        checker.threads, checker.stores = phase.threads, not blocks
         checker.loop(phase.var, phase.body)
         checker.locals = outside

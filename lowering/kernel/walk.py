@@ -19,6 +19,7 @@ from .nodes import (
     Repeat,
     Stmt,
     Store,
+    Threads,
     Update,
 )
 
@@ -77,7 +78,7 @@ def walk_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     for stmt in body:
         yield stmt
         match stmt:
-            case For(body=inner):
+            case For(body=inner) | Threads(body=inner):
                 yield from walk_statements(inner)
             case Repeat(head, _, inner):
                 yield from walk_statements((*head, *inner))
@@ -106,7 +107,7 @@ def updates(body: Iterable[Stmt]) -> Iterator[Update]:
 
 def buffers(stmt: Stmt) -> set[str]:
     """The buffers that a statement of a block accesses."""
-    if isinstance(stmt, For):
+    if isinstance(stmt, For | Threads):
         return {name for inner in stmt.body for name in buffers(inner)}
     if isinstance(stmt, NumpyCall):
         return {row.buffer for row in (*stmt.reads, stmt.write)}

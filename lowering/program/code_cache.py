@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dcarray import ir, lowering
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.nodes import text as kernel_text
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.runtime.buffer_pool import require
 from dcarray.lowering.runtime.disk import DiskCache, digest, is_supported, sha256
 

@@ -23,7 +23,9 @@ class Machine:
                 self.buffers[buffer.name] = (flat, first + dims.evaluate(pointer.offset, symbols), buffer)
         self.env = dict(zip(kernel.ints, (dims.evaluate(n, symbols) for n in binding.ints), strict=True))
         self.watch, self.kept = [], []
+        self.thread = None  # the number of the thread of a block
         for phase, extent in zip(kernel.phases, binding.extents, strict=True):
+            self.threads = phase.threads
             launched = dims.evaluate(extent, symbols)
             assert launched in (0, self.at(phase.extent))
             if launched:
@@ -34,11 +36,13 @@ class Machine:
         if binding.then is not None:
             Machine(kernel, binding.then, arrays, symbols)
 
-    def iterate(self, var, values, body, check):
+    def iterate(self, var, values, body, check, threads=False):
         assert var not in self.env
         seen = {}
         for number, value in enumerate(values):
             self.env[var] = value
+            if threads:
+                self.thread = value
             saved, buffers = dict(self.env), dict(self.buffers)
             if check:
                 self.watch.append((set(), set()))
@@ -57,6 +61,8 @@ class Machine:
         for place, (reads, writes) in seen.items():
             assert len(writes) < 2 and (not writes or reads <= writes), f"a race at {place}"
         self.env.pop(var, None)
+        if threads:
+            self.thread = None
 
     def at(self, affine):
         value = affine.const
@@ -68,6 +74,9 @@ class Machine:
 
     def element(self, name, at, mode):
         flat, first, buffer = self.buffers[name]
+        if isinstance(flat, list):
+            assert self.thread is not None
+            flat = flat[self.thread]
         assert mode in buffer.access
         place = first + at
         assert 0 <= place < flat.size, "out of bounds"
@@ -129,9 +138,13 @@ class Machine:
             case K.If(cond, then, orelse):
                 for inner in then if self.value(cond) else orelse:
                     self.run(inner)
-            case K.Stack(name, dtype, size):
-                self.kept.append(np.full(size, 77).astype(dtype))  # so that its id stays its own
-                self.buffers[name] = (self.kept[-1], 0, K.Buffer(name, dtype, "rw"))
+            case K.Stack(name, dtype, size, per_thread):
+                made = [np.full(size, 77).astype(dtype) for _ in range(self.threads if per_thread else 1)]
+                self.kept += made  # so that their ids stay their own
+                self.buffers[name] = (made if per_thread else made[0], 0, K.Buffer(name, dtype, "rw"))
+            case K.Threads(var, count, body):
+                assert self.thread is None
+                self.iterate(var, reversed(range(count)), body, True, True)
             case K.NumpyCall():
                 self.call(stmt)
             case K.TransposeTile(write, to, across, read, at, along, rows, cols):

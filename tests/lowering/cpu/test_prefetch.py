@@ -14,7 +14,8 @@ from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.passes.prefetch import insert_prefetches
 from dcarray.lowering.cpu.schedules import scheduler
-from dcarray.lowering.kernel.nodes import Elem, Kernel, affine, text
+from dcarray.lowering.kernel.nodes import Elem, Kernel, affine
+from dcarray.lowering.kernel.text import kernel_text
 
 PRODUCT = """region() {
   in A: f64[N, 1000];  in x: f64[1000];  in r: f64[N];  out y: f64[N];  out z: f64[N];  out w: f64[1000]
@@ -30,13 +31,13 @@ def kernel(body: str, rows: int = 2000) -> Kernel:
 
 
 def test_one_loop_asks_along_its_row() -> None:
-    found = text(kernel(ONE))
+    found = kernel_text(kernel(ONE))
     assert found.count(f" ahead {prefetch.NEAR // 8}, {prefetch.FAR // 8}]") == unroll_and_jam.WAYS
     assert "p1[i1]" in found  # the vector is in the cache
 
 
 def test_little_is_not_asked_for() -> None:
-    assert " ahead " not in text(kernel(ONE, rows=500))
+    assert " ahead " not in kernel_text(kernel(ONE, rows=500))
 
 
 def test_several_loops_ask_for_their_share_of_the_next_rows() -> None:
@@ -106,14 +107,14 @@ def test_nothing_else_is_touched(text: str) -> None:
 
 
 def test_rows_that_are_used_afterwards_are_taken_several_at_a_time() -> None:
-    found = text(kernel(ROWS))
+    found = kernel_text(kernel(ROWS))
     assert "step 4" in found and found.count(" ahead ") == unroll_and_jam.WAYS
-    assert "step 4" not in text(kernel(ROWS, rows=500))
+    assert "step 4" not in kernel_text(kernel(ROWS, rows=500))
 
 
 def test_what_is_done_once_for_a_row_does_not_count() -> None:
     costly = "z[i] = multiply(add(y[i], r[i]), add(multiply(y[i], y[i]), multiply(r[i], r[i]))) for i<N"
-    assert "step 4" in text(kernel(f"rows 1 {{ {ONE}; {costly} }}"))
+    assert "step 4" in kernel_text(kernel(f"rows 1 {{ {ONE}; {costly} }}"))
 
 
 FOLDED = """region() {
@@ -129,7 +130,7 @@ SLOW = "multiply(r[i], multiply(add(A[i,j], x[j]), add(VALUE, x[j])))"
 def test_rows_wait_together_where_one_array_comes_from_memory(value: str, rows: int, ways: int) -> None:
     body = FOLDED.replace("BODY", SLOW.replace("VALUE", value)).replace("N", str(rows))
     region = parse(body)
-    found = text(scheduler.schedule(region.body[0], region)[0])
+    found = kernel_text(scheduler.schedule(region.body[0], region)[0])
     assert f" step {ways} " in found and (" ahead " in found) == (rows == 2000)
 
 

@@ -40,7 +40,7 @@ from dcarray.lowering.cpu.schedules import scheduler as schedule_module
 from dcarray.lowering.cpu.schedules import transpose as transpose_module
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 
 F8, F4, F2, I4, U1, B1, C16 = (np.dtype(c) for c in "defiB?D")
@@ -339,7 +339,7 @@ def region(source):
 
 def texts(source):
     made = region(source)
-    return [K.text(schedule(stmt, made)[0]) for stmt in made.body]
+    return [kernel_text(schedule(stmt, made)[0]) for stmt in made.body]
 
 
 def test_a_stencil_has_one_pointer_and_one_row_stride():
@@ -474,7 +474,7 @@ def test_a_constant_that_is_stored_hides_what_was_stored_before():
       }
     }""")
     kernel, _ = schedule(region.body[0], region)
-    assert "add.float64(float64:0000000000000000, float64:4000000000000000)" in K.text(kernel)
+    assert "add.float64(float64:0000000000000000, float64:4000000000000000)" in kernel_text(kernel)
 
 
 def test_a_transpose_goes_straight_to_its_place():
@@ -484,7 +484,7 @@ def test_a_transpose_goes_straight_to_its_place():
   b[i,j] = a[j,i] for i<5, j<7
 }"""
     (kernel,) = run_both(region(source))
-    assert "= turn p0[" in K.text(kernel) and "stack" not in K.text(kernel)
+    assert "= turn p0[" in kernel_text(kernel) and "stack" not in kernel_text(kernel)
 
 
 def test_what_is_transposed_is_read_and_written_through_tiles():
@@ -501,7 +501,7 @@ def test_what_is_transposed_is_read_and_written_through_tiles():
   }
 }""")
     )
-    text = K.text(kernel)
+    text = kernel_text(kernel)
     assert text.count("stack") == 3 and text.count("turn") == 3
     assert "x0[0...] = turn" in text and "x1[0...] = turn" in text and "= turn x2[0...]" in text
 
@@ -515,7 +515,7 @@ def test_an_array_that_is_written_is_not_read_ahead():
   a[i,j] = multiply(add(a[i,j], c[j,i]), b[j,i]) for i<7, j<5
 }""")
     )
-    assert "p0[" not in "".join(line for line in K.text(kernel).splitlines() if "turn" in line)
+    assert "p0[" not in "".join(line for line in kernel_text(kernel).splitlines() if "turn" in line)
 
 
 @pytest.mark.parametrize("hint", [(2, 2), (9, 3), (30, 5)])
@@ -564,7 +564,7 @@ def test_what_all_rows_fold_is_taken_through_them_in_blocks(sizes, shape, symbol
     (kernel,) = run_both(dataclasses.replace(parsed, symbols=symbols), dict(zip("NM", sizes, strict=True)))
     if rows > 1 and count > 20 and shape != "3, M":
         assert [phase.var for phase in kernel.phases] == ["b0", "i0"]
-        assert "step 4" in K.text(kernel)
+        assert "step 4" in kernel_text(kernel)
 
 
 def test_what_rows_fold_of_their_own_is_folded_row_by_row(monkeypatch):
@@ -654,4 +654,4 @@ def test_sums_that_load_the_same_go_in_pairs(value, paired, width):
         for name, size in {"ROWS": 8, "COLUMNS": 99, "WAYS": 1}.items():
             patch.setattr(columns_module, name, size)
         (kernel,) = run_both(made)
-    assert bool(re.search(r"serial i\d = 0 .. n\d+ step 2 {", K.text(kernel))) == paired
+    assert bool(re.search(r"serial i\d = 0 .. n\d+ step 2 {", kernel_text(kernel))) == paired

@@ -19,7 +19,7 @@ from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.passes.streaming_stores import use_streaming_stores
 from dcarray.lowering.cpu.schedules import scheduler
-from dcarray.lowering.kernel.nodes import text
+from dcarray.lowering.kernel.text import kernel_text
 
 MARK = " nontemporal"
 
@@ -45,7 +45,7 @@ def test_what_is_written_once_and_large_goes_past_the_caches() -> None:
         32 << 20 <= caches.streaming_threshold() <= 96 << 20
         or caches.streaming_threshold() == caches.sizes()[2]
     )
-    assert text(kernel(POINT)).count(MARK) == 1
+    assert kernel_text(kernel(POINT)).count(MARK) == 1
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_is_written_once_and_large_goes_past_the_caches() -> None:
     ],
 )
 def test_what_does_not(body: str, size: int) -> None:
-    assert MARK not in text(kernel(body, size, size))
+    assert MARK not in kernel_text(kernel(body, size, size))
 
 
 def test_sizes_that_vary() -> None:
@@ -67,7 +67,7 @@ def test_sizes_that_vary() -> None:
     for size, found in ((20_000_000, 1), (2_000_000, 0)):
         with dims.Guards({"N": size}) as guards:
             hinted = replace(region, symbols=(replace(region.symbols[0], hint=size),))
-            assert text(scheduler.schedule(region.body[0], hinted)[0]).count(MARK) == found
+            assert kernel_text(scheduler.schedule(region.body[0], hinted)[0]).count(MARK) == found
         assert guards.holds({"N": size}) and guards.holds({"N": 1000}) == (not found)
 
 

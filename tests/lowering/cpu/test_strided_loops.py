@@ -14,8 +14,8 @@ from dcarray.ir.text import parse
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.schedules import scheduler
-from dcarray.lowering.kernel.nodes import text
 from dcarray.lowering.kernel.specialise import specialise
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.nest import access
 
 
@@ -27,7 +27,7 @@ def optimised(step: int, dtype: str = "f64", value: str = "sqrt(x[{step}*i])", k
     kernel, binding = scheduler.schedule(region.body[0], region)
     if known:  # as of what a loop launches in each turn
         kernel, _ = specialise(kernel, binding)
-        assert str(step) in text(kernel)
+        assert str(step) in kernel_text(kernel)
     return engine.optimised(emit(kernel, engine.machine()))
 
 

@@ -9,7 +9,7 @@ import dcarray as dc
 from dcarray.ir.text import parse
 from dcarray.lowering.cpu.kernel_passes import prefetch, unroll_and_jam
 from dcarray.lowering.cpu.schedules import scheduler
-from dcarray.lowering.kernel.nodes import text
+from dcarray.lowering.kernel.text import kernel_text
 
 FOLDED = "w[j] add= multiply(A[i,j], r[i]) init 0.0 for i<2000, j<1000"
 SUMMED = "y[i] add= multiply(A[i,j], x[j]) init 0.0 for i<2000, j<1000"
@@ -22,7 +22,7 @@ def kernel_of(*body: str) -> str:
   inout r: f64[2000];  inout y: f64[2000];  out w: f64[1000]
   rows 1 {{ {"; ".join(body)} }}
 }}""")
-    return text(scheduler.schedule(region.body[0], region)[0])
+    return kernel_text(scheduler.schedule(region.body[0], region)[0])
 
 
 def together(found: str) -> bool:

@@ -7,7 +7,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.schedules import column_reductions
 from dcarray.lowering.cpu.schedules.scheduler import schedule
-from dcarray.lowering.kernel.nodes import text
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 
 TEXT = """region() {{
@@ -26,7 +26,7 @@ def test_rows_of_a_triangle_are_added_up_several_at_a_time(strip, init, monkeypa
     (loop,) = region.body
     kernel, _ = schedule(loop, region, cores=1)
     check(kernel)
-    assert "step 4" in text(kernel)
+    assert "step 4" in kernel_text(kernel)
     a = np.random.default_rng(0).integers(-3, 4, (23, 23)).astype(float)
     want = np.array([float(init) + a[: 23 - k, k] @ a[: 23 - k, :6] for k in range(23)])
     plan = compile_region(region)

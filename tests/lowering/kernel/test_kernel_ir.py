@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 
 F8 = np.dtype("d")
@@ -33,7 +34,7 @@ def test_affine_sums_are_canonical():
 
 
 def test_text():
-    assert K.text(axpy()) == (
+    assert kernel_text(axpy()) == (
         "kernel(p0: float64 rw, p1: float64 r alias, n0) {\n"
         "  parallel vector i0 < n0 {\n"
         "    let v0: float64 = p1[0]\n"
@@ -55,7 +56,7 @@ def test_text_of_every_statement():
     )
     kernel = K.Kernel((K.Buffer("p0", F8, "rw"),), ("n0", "n1"), (K.Phase("i0", n, "serial", body),))
     check(kernel)
-    assert K.text(kernel).splitlines()[3:-2] == [
+    assert kernel_text(kernel).splitlines()[3:-2] == [
         "    var a0: float64 reassoc = float64:0000000000000000",
         "    vector i1 = 0 .. min(n0, 7) step 2 unroll 4 {",
         "      a0 add= p0[0 + (-1*n0 + 2*n1*i1 + 3)*(1)]",

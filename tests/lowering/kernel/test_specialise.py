@@ -22,6 +22,7 @@ from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.specialise import specialise
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 
 CPU = target.get("cpu")
@@ -57,7 +58,7 @@ def test_rows_of_known_lengths(n: int, dtype: str) -> None:
     made, fewer = specialise(plain, binding)
     check(made)
     if n > 1:
-        assert len(made.ints) < len(plain.ints) and f".. {n} {{" in k.text(made)
+        assert len(made.ints) < len(plain.ints) and f".. {n} {{" in kernel_text(made)
     if n:
         assert run(made, fewer, region) == run(plain, binding, region)
 
@@ -104,9 +105,9 @@ def test_launched_in_every_turn() -> None:
     loop = "for t in range(0, 3000, 1) {" + STENCIL + STENCIL.replace("b[i", "c[i").replace("a[", "b[") + "}"
     source = text(700, loop.replace("i<4", "i<600"), width=702).replace("[6,", "[602,")
     plan = compile_region(parse(source.replace("{\n", "{\ninout c: f64[602, 702];  ", 1)))
-    assert all(".. 700 {" in k.text(step.kernel) for step in plan.kernels) and len(plan.kernels) == 2
+    assert all(".. 700 {" in kernel_text(step.kernel) for step in plan.kernels) and len(plan.kernels) == 2
     once = compile_region(parse(text(38)))
-    assert ".. 38 {" not in k.text(once.kernels[0].kernel)
+    assert ".. 38 {" not in kernel_text(once.kernels[0].kernel)
 
 
 @settings(max_examples=30, derandomize=True, deadline=None)

@@ -17,6 +17,7 @@ from dcarray.lowering.cpu.llvm.passes.prefetch import PREFETCH
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK
 from dcarray.lowering.cpu.llvm.passes.streaming_stores import FENCE, LINE
 from dcarray.lowering.cpu.llvm.text.builder import BITS, Builder, ty
+from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import INVALID, kernel_flags
 from dcarray.lowering.kernel.nodes import (
     Assign,
@@ -327,6 +328,8 @@ def emit(kernel: Kernel, machine: Machine) -> str:
     Unsupported
         If an operation cannot be done exactly as NumPy does it.
     """
+    if any(phase.threads for phase in kernel.phases):
+        raise Unsupported("the cpu target has no blocks of threads")
     declarations: dict[str, str] = {}
     lines: list[str] = []
     metadata: list[str] = []

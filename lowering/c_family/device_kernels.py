@@ -1,0 +1,175 @@
+"""Kernels of devices in dialects of C: one function a phase, whose calls are the threads of its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel import nodes as k
+from dcarray.lowering.kernel.walk import values, walk
+
+from .dialect import Dialect
+from .emit import Printer
+from .ops import affine
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceDialect(Dialect):
+    """A language for devices.  The type of sizes and indices is called ``index_t``: 32 bits wide where all
+    of them fit.
+
+    Attributes
+    ----------
+    block, thread : str
+        The number of the block, and that of the thread in it.
+    barrier : str
+        The statement that waits for all threads of the block.
+    shared : str
+        The qualifier of memory that the threads of a block share.
+    bounds : str
+        The qualifier of a phase whose blocks have ``{threads}`` threads.
+    """
+
+    block: str = ""
+    thread: str = ""
+    barrier: str = ""
+    shared: str = ""
+    bounds: str = ""
+
+    @property
+    def index(self) -> str:
+        """The type of sizes and indices."""
+        return "index_t"
+
+
+def emit(kernel: k.Kernel, dialect: DeviceDialect) -> str:
+    """Return the text of a kernel: a function ``phaseK`` for each of its phases.
+
+    The arguments are the buffers in order - a pointer and an offset in elements, or the value - and then the
+    integers.
+
+    Raises
+    ------
+    Unsupported
+        If the dialect cannot do an operation exactly as NumPy does.
+    """
+    if not all(phase.threads for phase in kernel.phases):
+        raise Unsupported(f"the {dialect.name} target runs blocks of threads only")
+    printer = DevicePrinter(kernel, {}, dialect)
+    phases = [line for number, phase in enumerate(kernel.phases) for line in printer.phase(number, phase)]
+    return "\n".join([dialect.head, *printer.helpers, "", *phases]) + "\n"
+
+
+class DevicePrinter(Printer):
+    """A kernel on its way to the text of a device."""
+
+    dialect: DeviceDialect
+
+    def expr(self, expr: k.Expr) -> str:
+        match expr:
+            case k.Index(at):  # an int64 value, however wide indices are
+                return f"(({self.dialect.type(expr.dtype)})({affine(at)}))"
+            case k.Op("checked" | "add_fits" | "subtract_fits" | "multiply_fits"):
+                raise Unsupported(f"the {self.dialect.name} target cannot tell that a check has failed")
+        return super().expr(expr)
+
+    def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
+        dialect, index = self.dialect, self.dialect.index
+        arguments, pointers = [], []
+        for buffer in self.kernel.buffers:
+            name, kind = buffer.name, dialect.type(buffer.dtype)
+            if buffer.by_value:
+                arguments.append(f"const {kind} {name}_value")
+                pointers.append(f"const {kind} *{name} = &{name}_value;")
+                continue
+            pointer = f"{dialect.global_space}{'const ' if buffer.access == 'r' else ''}{kind} *"
+            arguments += [
+                f"{pointer}{dialect.restrict if buffer.noalias else ''}{name}_base",
+                f"const {index} {name}_at",
+            ]
+            pointers.append(f"{pointer}{name} = {name}_base + {name}_at;")
+        arguments += [f"const {index} {name}" for name in self.kernel.ints]
+        yield f"{dialect.phase}{dialect.bounds.format(threads=phase.threads)}void phase{number}("
+        yield from (f"    {argument}," for argument in arguments[:-1])
+        yield f"    {arguments[-1] if arguments else ''}) {{"
+        if dialect.contraction:
+            yield dialect.contraction
+        yield from ("  " + line for line in pointers)
+        yield f"  const {index} {phase.var} = {dialect.block};"
+        for stmt in _outside_threads(phase.body):
+            if isinstance(stmt, k.Stack) and not stmt.per_thread:
+                yield f"  {dialect.shared}{dialect.type(stmt.dtype)} {stmt.name}[{stmt.size}];"
+        yield from self.together(phase.pre)
+        last = phase.body[-1] if phase.body else None
+        yield from self.together(phase.body[:-1] if isinstance(last, k.Threads) else phase.body)
+        if isinstance(last, k.Threads):
+            yield from ("  " + line for line in self.threads(last))
+        yield from ("}", "")
+
+    def threads(self, stmt: k.Threads) -> Iterator[str]:
+        """The body of the threads of a block, without a barrier behind it."""
+        yield "{"
+        yield f"  const {self.dialect.index} {stmt.var} = {self.dialect.thread};"
+        yield from self.block(stmt.body)
+        yield "}"
+
+    def together(self, body: Iterable[k.Stmt]) -> Iterator[str]:
+        """Statements outside of `Threads`, which every thread of the block runs alike."""
+        for stmt in body:
+            for line in self._alike(stmt):
+                yield line if line.startswith("#") else "  " + line
+
+    def _alike(self, stmt: k.Stmt) -> Iterator[str]:
+        match stmt:
+            case k.Threads():
+                yield from self.threads(stmt)
+                yield self.dialect.barrier
+            case k.Stack(name, dtype, size, per_thread):
+                if per_thread:
+                    yield f"{self.dialect.type(dtype)} {name}[{size}];"
+            case k.For(body=inner):
+                yield self.loop_head(stmt)
+                yield from self.together(inner)
+                yield "}"
+            case k.If(cond, then, orelse):
+                self._settled(cond)
+                yield f"if ({self.expr(cond)}) {{"
+                yield from self.together(then)
+                if orelse:
+                    yield "} else {"
+                    yield from self.together(orelse)
+                yield "}"
+            case k.Repeat(head, cond, inner):
+                self._settled(cond)
+                yield "for (;;) {"
+                yield from self.together(head)
+                yield f"  if (!({self.expr(cond)})) break;"
+                yield from self.together(inner)
+                yield "}"
+            case _:
+                yield from self.stmt(stmt)
+                if any(map(self._may_change, values(stmt))):  # others may be ahead, and store there
+                    yield self.dialect.barrier
+
+    def _settled(self, cond: k.Expr) -> None:
+        if self._may_change(cond):
+            raise Unsupported("a condition of all threads that reads what they write")
+
+    def _may_change(self, expr: k.Expr) -> bool:
+        """Whether an expression loads from memory that this kernel writes."""
+        fixed = {buffer.name for buffer in self.kernel.buffers if buffer.access == "r"}
+        return any(isinstance(node, k.Elem) and node.buffer not in fixed for node in walk(expr))
+
+
+def _outside_threads(body: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
+    """Statements and nested statements, but for those of threads."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case k.For(body=inner):
+                yield from _outside_threads(inner)
+            case k.If(_, then, orelse):
+                yield from _outside_threads((*then, *orelse))
+            case k.Repeat(head, _, inner):
+                yield from _outside_threads((*head, *inner))
