@@ -30,7 +30,6 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.lowering.kernel.compiler import LoadedKernel
 from dcarray.lowering.kernel.nodes import Kernel
 from dcarray.lowering.program.executable import Part, Plan
 from dcarray.lowering.runtime.driver_scope import function
@@ -238,7 +237,7 @@ class _Lowering:
         else:
             self.interpret(stmt, f"no library serves {stmt.op}")
 
-    def routine(self, stmt: Call, library: dispatch.Library) -> LoadedKernel | None:
+    def routine(self, stmt: Call, library: dispatch.Library) -> Any:
         """The code of a library that has its own, where that serves."""
         compiler = library.routine and library.routine(stmt, self.region, self.cores)
         if compiler is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Call, Region, Stmt
     from dcarray.ir.passes.base import Pass
     from dcarray.ir.passes.pipeline import Pipeline
-    from dcarray.lowering.kernel.compiler import Compiler, LoadedKernel
+    from dcarray.lowering.kernel.compiler import Compiler, Loaded
     from dcarray.lowering.kernel.nodes import Binding, Kernel, Op
     from dcarray.lowering.libraries.dispatch import Library
     from dcarray.lowering.program.nodes import Program
@@ -129,7 +129,7 @@ class Target:
         """See `Compiler`."""
         return self.compiler.compile(source)
 
-    def load(self, kernel: Kernel, code: bytes) -> LoadedKernel:
+    def load(self, kernel: Kernel, code: bytes) -> Loaded:
         """See `Compiler`."""
         return self.compiler.load(kernel, code)
 

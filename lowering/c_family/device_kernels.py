@@ -13,6 +13,8 @@ from .dialect import Dialect
 from .emit import Printer
 from .ops import affine
 
+_COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceDialect(Dialect):
@@ -70,6 +72,8 @@ class DevicePrinter(Printer):
         match expr:
             case k.Index(at):  # an int64 value, however wide indices are
                 return f"(({self.dialect.type(expr.dtype)})({affine(at)}))"
+            case k.Op(name, (k.Index(left), k.Index(right))) if name in _COMPARISONS:
+                return f"({affine(left)} {_COMPARISONS[name]} {affine(right)})"
             case k.Op("checked" | "add_fits" | "subtract_fits" | "multiply_fits"):
                 raise Unsupported(f"the {self.dialect.name} target cannot tell that a check has failed")
         return super().expr(expr)

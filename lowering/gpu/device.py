@@ -10,7 +10,11 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from dcarray.lowering.gpu.kernels import DeviceKernel
 
 __all__ = ["KINDS", "Device", "NoDevice", "find", "get", "missing"]
 
@@ -55,6 +59,30 @@ class Device(Protocol):
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
         """Enqueue a copy of the first ``nbytes`` of a buffer into another."""
+
+    def launch(
+        self,
+        kernel: DeviceKernel,
+        narrow: bool,
+        blocks: tuple[int, ...],
+        arguments: list[Any],
+        ints: Sequence[int],
+    ) -> None:
+        """Enqueue the phases of a kernel, in order.
+
+        Parameters
+        ----------
+        kernel : DeviceKernel
+            Built when it is launched for the first time.
+        narrow : bool
+            Whether indices have 32 bits.
+        blocks : tuple of int
+            The number of blocks of each phase; a phase of none is left out.
+        arguments : list
+            For each buffer of the kernel the buffer and an offset in elements, or a NumPy scalar.
+        ints : sequence of int
+            The integer arguments.
+        """
 
     def synchronise(self) -> None:
         """Wait for the work in the queue."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .nodes import Kernel
 
 
-class LoadedKernel(Protocol):
-    """A kernel that can be called.
+class Loaded(Protocol):
+    """Code that has been loaded.
 
     ``loader`` is the import path ``module:function`` of what loads it in another process, and ``parts`` are
     the arguments of that, plain values; None if it is of use in this process only.
@@ -33,6 +33,10 @@ class LoadedKernel(Protocol):
 
     @property
     def parts(self) -> tuple[Any, ...] | None: ...
+
+
+class LoadedKernel(Loaded, Protocol):
+    """A kernel that can be called on a CPU; devices have their own (`dcarray.lowering.gpu.kernels`)."""
 
     @property
     def pack(self) -> Callable[..., bytes]:
@@ -64,5 +68,5 @@ class Compiler(Protocol):
     def compile(self, source: str) -> bytes:
         """Code for this machine.  Raises ``Unsupported`` when the compiler fails."""
 
-    def load(self, kernel: Kernel, code: bytes) -> LoadedKernel:
+    def load(self, kernel: Kernel, code: bytes) -> Loaded:
         """Make code of ``compile`` callable; it stays loaded as long as the process lives."""

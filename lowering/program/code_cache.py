@@ -20,7 +20,7 @@ from dcarray.lowering.runtime.buffer_pool import require
 from dcarray.lowering.runtime.disk import DiskCache, digest, is_supported, sha256
 
 if TYPE_CHECKING:
-    from dcarray.lowering.kernel.compiler import Compiler, LoadedKernel
+    from dcarray.lowering.kernel.compiler import Compiler, Loaded
     from dcarray.lowering.kernel.nodes import Kernel
 
 ROOM = 64 << 20
@@ -46,7 +46,7 @@ class CodeCache:
         self._lock = threading.RLock()
         _CACHES.add(self)
 
-    def launch(self, compiler: Compiler, kernel: Kernel) -> LoadedKernel:
+    def launch(self, compiler: Compiler, kernel: Kernel) -> Loaded:
         """The loaded code of a kernel, from memory, from disk or from the compiler.
 
         Raises
@@ -67,13 +67,13 @@ class CodeCache:
             raise type(found)(*found.args)
         return found
 
-    def _load(self, compiler: Compiler, kernel: Kernel, name: tuple[str, str]) -> LoadedKernel | Unsupported:
+    def _load(self, compiler: Compiler, kernel: Kernel, name: tuple[str, str]) -> Loaded | Unsupported:
         require(ROOM)
         key = sha256(
             "\0".join((*name, compiler.fingerprint(), digest(*source_folders()))).encode()
         ).hexdigest()
         code = self.disk.read(key) if self.disk else None
-        found: LoadedKernel | Unsupported | None = None
+        found: Loaded | Unsupported | None = None
         if code is not None:
             with contextlib.suppress(Unsupported, RuntimeError, OSError):
                 found = compiler.load(kernel, code)
@@ -109,7 +109,7 @@ def source_folders() -> list[str]:
 
 
 # Loaded code is never unloaded, so it serves all caches of the process.
-_LOADED: dict[tuple[str, str], LoadedKernel | Unsupported] = {}
+_LOADED: dict[tuple[str, str], Loaded | Unsupported] = {}
 _CACHES: weakref.WeakSet[CodeCache] = weakref.WeakSet()
 _BY_FOLDER: dict[str, CodeCache] = {}
 

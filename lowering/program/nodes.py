@@ -14,7 +14,7 @@ from dcarray.ir import dims
 from dcarray.ir.analysis import effects
 from dcarray.ir.nodes import Array, Call, Compute, Dim, Region, Stmt, Window
 from dcarray.ir.windows import loads
-from dcarray.lowering.kernel.compiler import LoadedKernel
+from dcarray.lowering.kernel.compiler import Loaded
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Pointer
 from dcarray.lowering.runtime.library_calls import CallStep, Interpreted
 
@@ -60,7 +60,7 @@ class Launch:
     kernel: Kernel
     binding: Binding
     position: int
-    loaded: LoadedKernel | None = field(default=None, compare=False, repr=False)
+    loaded: Loaded | None = field(default=None, compare=False, repr=False)
 
     @property
     def names(self) -> dict[str, str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.gpu.opencl.vendors import wheel_runtime_added
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from dcarray.lowering.gpu.kernels import DeviceKernel
 
 __all__ = ["OpenCLDevice", "find"]
 
@@ -48,6 +53,7 @@ class OpenCLDevice:
         )
         self.context = cl.Context([handle])
         self.queue = cl.CommandQueue(self.context)
+        self._built: dict[tuple[str, bool], list[Any]] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         # Beyond it free buffers go back to the device: a program whose sizes change would fill it with them.
         self._most_free = self.memory // 4
@@ -96,6 +102,36 @@ class OpenCLDevice:
         if nbytes:
             with self._errors():
                 self._cl.enqueue_copy(self.queue, target, source, byte_count=nbytes)
+
+    def launch(
+        self,
+        kernel: DeviceKernel,
+        narrow: bool,
+        blocks: tuple[int, ...],
+        arguments: list[Any],
+        ints: Sequence[int],
+    ) -> None:
+        """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
+        functions = self._built.get((kernel.source, narrow)) or self._build(kernel, narrow)
+        kind = np.int32 if narrow else np.int64
+        given = [kind(x) if type(x) is int else x for x in (*arguments, *ints)]
+        with self._errors():
+            for function, count, threads in zip(functions, blocks, kernel.threads, strict=True):
+                if count > 0:
+                    function(self.queue, (count * threads,), (threads,), *given)
+
+    def _build(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
+        """The functions of a kernel's phases; ``narrow``: with 32-bit indices."""
+        options = ["-DINDEX=int" if narrow else "-DINDEX=long", "-cl-std=CL1.2"]
+        options += ["-DFP64"] if self.fp64 else []
+        if self.handle.single_fp_config & self._cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+            options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+        with self._errors(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._cl.CompilerWarning)  # remarks of compilers, not of users
+            program = self._cl.Program(self.context, kernel.source).build(options)
+        found = [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
+        self._built[kernel.source, narrow] = found
+        return found
 
     def synchronise(self) -> None:
         """See `Device`."""

@@ -1,0 +1,166 @@
+"""The driver of a program on a device: a Python function, written as text, that enqueues launches.
+
+::
+
+    def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):
+        _a0, _a1, = _buffers
+        N, = _symbols
+        _t2 = _device.allocate(N*8)
+        _g0(_device, (N // 256 + 1,), ((_a0, 0), (_t2, 0)), (N,))
+        _t2 = None
+        return 0
+
+Temporaries lie in buffers of their own, which go back to the device's pool when the text lets go of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dcarray.ir import dims
+from dcarray.ir.analysis.effects import writes
+from dcarray.ir.nodes import Array, Stmt
+from dcarray.lowering.kernel.nodes import Binding, Pointer, Scratch
+from dcarray.lowering.nest.access import total
+from dcarray.lowering.program import nodes
+from dcarray.lowering.program.python_driver import Driver
+
+__all__ = ["printed"]
+
+
+def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
+    """Return the driver of a program; ``threads`` and ``fresh`` are of no meaning for devices.
+
+    Its function takes the positions of a CPU's: instead of addresses, for each array that a run is given, in
+    order, its buffer or, for a scalar argument, its value; instead of a number of threads the device.
+    """
+    printer = _Printer(program)
+    printer.block(program.body, 1)
+    return Driver(printer.text(), printer.things, False)
+
+
+class _Printer:
+    """Writes a driver node by node; ``depth`` is the depth of indentation."""
+
+    def __init__(self, program: nodes.Program) -> None:
+        self.region, self.given = program.region, program.given
+        self.variables = [symbol.name for symbol in self.region.symbols]  # with those of the loops around
+        self._declared = {array.name: array for array in self.region.arrays}
+        self._lines: list[str] = []
+        self.things: dict[str, Any] = {}  # what the text calls by name
+
+    def line(self, depth: int, text: str) -> None:
+        """Write a line."""
+        self._lines.append("    " * depth + text)
+
+    def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
+        """Write the nodes of a body."""
+        for node in body:
+            self.node(node, depth)
+
+    def node(self, node: nodes.Node, depth: int) -> None:
+        """Write one node."""
+        match node:
+            case nodes.Alloc(array):
+                self._declared.setdefault(array.name, array)
+                size = dims.show(total((*array.shape, array.dtype.itemsize)))
+                self.line(depth, f"{self.buffer(array.name)} = _device.allocate({size})")
+            case nodes.Free(array):
+                self.line(depth, f"{self.buffer(array.name)} = None")
+            case nodes.Launch(binding=binding):
+                self.launch(depth, node, binding)
+            case nodes.LibraryCall(stmt, call):
+                self.call(depth, "on_host", call, node.names, stmt)
+            case nodes.Copy(stmt, call):
+                self.call(depth, "on_host", call, node.names, stmt)
+            case nodes.HostCall(stmt, call, names):
+                self.call(depth, "on_host", call, names, stmt)
+            case nodes.Stop():
+                pass  # no flags are raised
+            case nodes.Loop(var, bounds, body):
+                start, stop, step = map(dims.show, bounds)
+                self.line(depth, f"for {var} in range({start}, {stop}, {step}):")
+                self.variables.append(var)
+                with dims.ranging(var, bounds):
+                    self.line(depth + 1, "pass")
+                    self.block(body, depth + 1)
+                self.variables.remove(var)
+            case nodes.While(cond, head, body):
+                self.line(depth, "while True:")
+                self.block(head, depth + 1)
+                self.line(depth + 1, f"if not flag(_device, {self.buffer(cond)}): break")
+                self.block(body, depth + 1)
+            case nodes.Branch(cond, then, orelse):
+                self.line(depth, f"if flag(_device, {self.buffer(cond)}):")
+                self.line(depth + 1, "pass")
+                self.block(then, depth + 1)
+                self.line(depth, "else:")
+                self.line(depth + 1, "pass")
+                self.block(orelse, depth + 1)
+
+    def launch(self, depth: int, node: nodes.Launch, binding: Binding) -> None:
+        """Launch a kernel."""
+        if all(type(extent) is int and extent <= 0 for extent in binding.extents):
+            return
+        number = len(self.things)
+        self.things[f"_g{number}"] = node.loaded
+        arguments, scratch = "", []
+        for slot, (buffer, pointer) in enumerate(zip(node.kernel.buffers, binding.pointers, strict=True)):
+            if isinstance(pointer, Scratch):
+                scratch.append(f"_h{number}_{slot}")
+                size = dims.show(total((pointer.size, pointer.dtype.itemsize)))
+                self.line(depth, f"{scratch[-1]} = _device.allocate({size})")
+                arguments += f"({scratch[-1]}, 0), "
+            elif buffer.by_value:
+                arguments += f"{self.buffer(pointer.array)}, "
+            else:
+                arguments += f"({self.buffer(pointer.array)}, {self.offset(pointer)}), "
+        blocks = "".join(f"{dims.show(extent)}, " for extent in binding.extents)
+        ints = "".join(f"{dims.show(value)}, " for value in binding.ints)
+        self.line(depth, f"_g{number}(_device, ({blocks}), ({arguments}), ({ints}))")
+        if scratch:
+            self.line(depth, f"{' = '.join(scratch)} = None")
+
+    def offset(self, pointer: Pointer) -> str:
+        """An expression: the element of its array that a pointer begins with."""
+        return dims.show(dims.simplify(pointer.offset))
+
+    def call(self, depth: int, how: str, step: Any, names: Sequence[str], stmt: Stmt) -> None:
+        """Call a step with arrays and the values of symbols and loop variables: on the device, or on the host
+        with copies of the arrays."""
+        number = len(self.things)
+        self.things[f"_s{number}"] = step
+        written = {window.array for window in writes(stmt)}
+        arrays = ""
+        for name in names:
+            array = self._declared[name]
+            self.things[f"_d{number}_{name}"] = array.dtype
+            arrays += f"({self.buffer(name)}, {_shape(array)}, _d{number}_{name}, {name in written}), "
+        values = ", ".join(f"{name!r}: {name}" for name in self.variables)
+        self.line(depth, f"{how}(_device, _s{number}, ({arrays}), {{{values}}})")
+
+    def buffer(self, name: str) -> str:
+        """The variable that holds an array's buffer."""
+        while name not in self.given and (base := self._declared[name].base) is not None:
+            name = base
+        return (
+            f"_a{self.given.index(name)}" if name in self.given else f"_t{list(self._declared).index(name)}"
+        )
+
+    def text(self) -> str:
+        """Return the whole text."""
+        head = []
+        if self.given:
+            head.append("".join(f"_a{k}, " for k in range(len(self.given))) + "= _buffers")
+        if self.region.symbols:
+            head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
+        first = "def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):"
+        host = "from dcarray.lowering.gpu.host_calls import flag, on_host"
+        used = [host, ""] if any("on_host(" in line or "flag(" in line for line in self._lines) else []
+        lines = [*used, first, *("    " + line for line in head), *self._lines]
+        return "\n".join([*lines, "    return 0", ""])
+
+
+def _shape(array: Array) -> str:
+    return "(" + "".join(f"{dims.show(extent)}, " for extent in array.shape) + ")"

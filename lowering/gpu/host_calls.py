@@ -1,0 +1,50 @@
+"""Statements of a device's program that the host runs: what drivers call by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dcarray.lowering.gpu.device import Device
+
+__all__ = ["flag", "on_host"]
+
+#: The buffer or value of an array, its shape, its dtype, and whether it is written.
+Given = tuple[Any, tuple[int, ...], np.dtype[Any], bool]
+
+
+def on_host(
+    device: Device, step: Callable[..., int], arrays: tuple[Given, ...], values: dict[str, int]
+) -> None:
+    """Run a step on host copies of arrays, and copy what it has written back to the device.
+
+    Arrays of one buffer share one copy.
+    """
+    copies: dict[int, tuple[Any, np.ndarray[Any, Any]]] = {}
+    sizes: dict[int, int] = {}
+    for buffer, shape, dtype, _ in arrays:
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        sizes[id(buffer)] = max(size, sizes.get(id(buffer), 0))
+    views: list[np.ndarray[Any, Any]] = []
+    for buffer, shape, dtype, _ in arrays:
+        if isinstance(buffer, np.generic | np.ndarray):
+            views.append(np.asarray(buffer, dtype))
+            continue
+        if id(buffer) not in copies:
+            copies[id(buffer)] = buffer, np.empty(sizes[id(buffer)], np.uint8)
+            device.download(buffer, copies[id(buffer)][1])
+        views.append(np.ndarray(shape, dtype, copies[id(buffer)][1]))
+    step(views, values)
+    for key in {id(buffer) for buffer, _, _, written in arrays if written}:
+        buffer, copy = copies[key]
+        device.upload(copy, buffer)
+
+
+def flag(device: Device, buffer: Any) -> bool:
+    """Return the boolean that a buffer begins with, after the work in the queue."""
+    host: np.ndarray[Any, Any] = np.empty(1, np.uint8)
+    device.download(buffer, host)
+    return bool(host[0])

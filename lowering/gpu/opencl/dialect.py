@@ -1,0 +1,53 @@
+"""OpenCL C as a dialect of C: OpenCL 1.2 with 64-bit floating point where kernels use it."""
+
+from __future__ import annotations
+
+from dcarray.lowering.c_family.device_kernels import DeviceDialect
+
+_HEAD = """#pragma OPENCL FP_CONTRACT OFF
+typedef INDEX index_t;
+typedef char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef ulong uint64_t;
+typedef struct { float re, im; } complex64;
+inline float half_to_float(ushort bits) { return vload_half(0, (const half *)&bits); }
+inline ushort float_to_half(float x) { ushort bits; vstore_half_rte(x, 0, (half *)&bits); return bits; }
+#ifdef FP64
+typedef struct { double re, im; } complex128;
+inline ushort double_to_half(double x) { ushort bits; vstore_half_rte(x, 0, (half *)&bits); return bits; }
+#endif
+#define bits_float32(bits) as_float((uint)(bits))
+#define bits_float64(bits) as_double((ulong)(bits))
+#define __builtin_popcountll(x) popcount((ulong)(x))
+#define feraiseexcept(flags)
+"""
+
+_TYPES = {
+    "bool": "uint8_t", "float16": "ushort", "float32": "float", "float64": "double",
+    "complex64": "complex64", "complex128": "complex128",
+}  # fmt: skip
+
+OPENCL_C = DeviceDialect(
+    "OpenCL",
+    _HEAD,
+    _TYPES,
+    int64="{}L",
+    uint64="{}UL",
+    int64_min="LONG_MIN",
+    float32_suffix="",
+    function="inline ",
+    phase="kernel ",
+    global_space="global ",
+    contraction="",
+    vector_loops=False,
+    wraps=False,
+    numpy_loops=False,
+    runs_phases=False,
+    native_half=False,
+    checks_conversions=True,
+    block="get_group_id(0)",
+    thread="get_local_id(0)",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    shared="local ",
+    bounds="__attribute__((reqd_work_group_size({threads}, 1, 1))) ",
+)
+"""Kernels are built with ``INDEX`` as the type of indices and, where the device has it, ``FP64``."""
