@@ -11,6 +11,7 @@ from typing import Any
 from dcarray.api.array import evaluate, ndarray
 from dcarray.core.config import options
 from dcarray.core.counters import report
+from dcarray.core.device_names import devices
 from dcarray.core.errors import StrictError
 from dcarray.execution.executor import wait
 
@@ -54,6 +55,7 @@ __all__ = [
     "accelerate",
     "array_api",
     "comm",
+    "devices",
     "distribute",
     "evaluate",
     "explain",

@@ -236,6 +236,27 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == ""
 
 
+def test_nothing_of_devices_is_loaded_before_one_is_asked_for() -> None:
+    code = (
+        "import sys, numpy as np, dcarray as dc\n"
+        "x = dc.asarray(np.arange(1e6))\n"
+        "with dc.options(device='cpu', jit='eager'):\n"
+        "    print(float((x * x).sum()))\n"
+        "roots = ('pyopencl', 'cupy', 'cuda', 'dcarray.lowering.gpu.opencl', 'dcarray.lowering.gpu.cuda')\n"
+        "print(*sorted(m for m in sys.modules if m.startswith(roots)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[1:] == [""], done.stdout
+
+
+def test_only_devices_import_their_vendors_packages() -> None:
+    for module, tree in TREES.items():
+        roots = {target.split(".")[0] for target in _imports(module, ast.walk(tree))}
+        for vendor, package in (("pyopencl", "opencl"), ("cupy", "cuda"), ("cuda", "cuda")):
+            if not module.startswith(f"dcarray.lowering.gpu.{package}."):
+                assert vendor not in roots, module
+
+
 @pytest.mark.parametrize("layer", ["ir", "lowering", "comm"])
 def test_a_layer_refuses_its_bare_name(layer: str) -> None:
     code = f"import sys; sys.path.insert(0, '.'); import {layer}"

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from dcarray.core.device_names import resolve
+
 __all__ = ["DEVICES", "Options", "current", "options", "refresh"]
 
 DEVICES: Final = ("cpu",)
@@ -36,9 +38,10 @@ class Options:
 
 
 def _device(value: Any) -> str:
-    if isinstance(value, str) and value in DEVICES:
-        return value
-    raise ValueError(f"one of the devices there are: {', '.join(DEVICES)}")
+    try:
+        return resolve(value)
+    except ValueError as error:
+        raise ValueError(f"a device ({error})") from None
 
 
 def _target(value: Any) -> str:
@@ -194,7 +197,8 @@ def options(**values: Any) -> Iterator[Options]:
     Parameters
     ----------
     device : str
-        Where kernels run, one of `DEVICES`: so far ``"cpu"`` only.
+        Where new arrays are that do not say ``device=``: one of `dcarray.devices`, like ``"opencl:0"``
+        (default ``"cpu"``).
     jit : {"background", "eager", "off"}
         When recordings are compiled: in another process, while NumPy runs them (the default); before their
         first run; never.

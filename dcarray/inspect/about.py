@@ -1,4 +1,4 @@
-"""``dc.info``: versions, processor and options, as a bug report needs them."""
+"""``dc.info``: versions, processor, targets, devices and options, as a bug report needs them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.config import Options, current
+from dcarray.core.device_names import cpu_name, devices
 from dcarray.core.native import BUILT
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """Versions, processor and options; ``print`` shows them as the text for a bug report.
+    """Versions, processor, targets, devices and options; ``print`` shows them as the text for a bug report.
 
     Attributes
     ----------
     versions : dict of str
         The versions of Python, of this package and of those that it uses.
     device : str
-        Where kernels run.
+        Where new arrays are that do not say it.
     cpu : str
         The name of the processor.
     cpu_features : tuple of str
@@ -36,6 +37,11 @@ class Info:
         The values of all options.
     speedups : bool
         Whether the C module is there, which makes small calls faster.
+    targets : dict of str
+        For each target that is built in by what it compiles, or what is missing and the command that
+        installs it.
+    devices : dict of str
+        For each device its description.
     """
 
     versions: dict[str, str]
@@ -47,6 +53,8 @@ class Info:
     blas: str
     options: Options
     speedups: bool
+    targets: dict[str, str]
+    devices: dict[str, str]
 
     def __str__(self) -> str:
         rows = [(name, version) for name, version in self.versions.items()]
@@ -59,6 +67,8 @@ class Info:
             ("small calls", "in C" if self.speedups else "in Python (built without a C compiler)"),
             ("cache folder", self.cache_dir or "none"),
         ]
+        rows += [(f"target {name}", text) for name, text in self.targets.items()]
+        rows += [(f"device {name}", text) for name, text in self.devices.items()]
         shown = {"device", "threads", "cache_dir"}
         rows += [(name, str(value)) for name, value in asdict(self.options).items() if name not in shown]
         width = max(len(name) for name, _ in rows)
@@ -75,17 +85,6 @@ def _version(name: str) -> str:
         return "present" if importlib.util.find_spec(name) else "not installed"
 
 
-def _cpu_name() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
 def _cpu_features() -> tuple[str, ...]:
     try:
         from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
@@ -100,8 +99,25 @@ def _blas() -> str:
     return f"{entry.get('name', 'unknown')} {entry.get('version', '')}".strip()
 
 
+def _targets(versions: dict[str, str]) -> dict[str, str]:
+    """By what each target compiles, or what is missing and the command that installs it."""
+    from dcarray.lowering.cpu.c.target import compiler
+    from dcarray.lowering.errors import Unsupported
+    from dcarray.lowering.gpu import device
+
+    texts = {"cpu": f"LLVM, by llvmlite {versions['llvmlite']}"}
+    try:
+        texts["c"] = " ".join(compiler())
+    except Unsupported as error:
+        texts["c"] = f"missing: {error}; pip install 'dcarray[c]'"
+    missing = device.missing()
+    for kind, package in (("opencl", "pyopencl"), ("cuda", "cupy")):
+        texts[kind] = f"missing: {missing[kind]}" if kind in missing else f"by {package} {versions[package]}"
+    return texts
+
+
 def info() -> Info:
-    """Return versions, processor, BLAS and the options in force.
+    """Return versions, processor, BLAS, targets, devices and the options in force.
 
     Returns
     -------
@@ -117,5 +133,16 @@ def info() -> Info:
     names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
     now = current()
-    features = _cpu_features()
-    return Info(versions, now.device, _cpu_name(), features, now.threads, now.cache_dir, _blas(), now, BUILT)
+    return Info(
+        versions=versions,
+        device=now.device,
+        cpu=cpu_name(),
+        cpu_features=_cpu_features(),
+        threads=now.threads,
+        cache_dir=now.cache_dir,
+        blas=_blas(),
+        options=now,
+        speedups=BUILT,
+        targets=_targets(versions),
+        devices={one.name: one.description for one in devices()},
+    )

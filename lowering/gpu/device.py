@@ -95,6 +95,7 @@ class NoDevice(RuntimeError):
 # Kind of device -> the module whose `find` makes all devices of the kind, or raises `NoDevice`.
 _MODULES: Final = {
     "opencl": "dcarray.lowering.gpu.opencl.device",
+    "cuda": "dcarray.lowering.gpu.cuda.device",
 }
 KINDS: Final = tuple(_MODULES)
 
@@ -127,7 +128,7 @@ def missing() -> dict[str, str]:
     return {kind: str(reason) for kind, reason in per_kind.items() if isinstance(reason, NoDevice)}
 
 
-def get(name: str) -> Device:
+def get(name: object) -> Device:
     """Return the device of a name; ``"opencl"`` alone is the first one of its kind.
 
     Raises
@@ -135,12 +136,11 @@ def get(name: str) -> Device:
     ValueError
         If there is none; the message names those there are, and says why the kind is missing.
     """
-    kind = name.partition(":")[0]
+    kind = name.partition(":")[0] if isinstance(name, str) else ""
     devices = _of_kind(kind) if kind in KINDS else []
-    if not isinstance(devices, NoDevice):
-        for device in devices:
-            if device.name in (name, f"{name}:0"):
-                return device
-    there = ", ".join(["cpu", *(device.name for device in find())])
     reason = f"; {devices}" if isinstance(devices, NoDevice) else ""
-    raise ValueError(f"no device {name!r}: there are {there}{reason}")
+    for device in () if isinstance(devices, NoDevice) else devices:
+        if device.name in (name, f"{name}:0"):
+            return device
+    names = ", ".join(["cpu", *(device.name for device in find())])
+    raise ValueError(f"no device {name!r}; the devices there are: {names}{reason}")

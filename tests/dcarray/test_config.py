@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import pytest
 import dcarray as dc
 import dcarray.array_api
 from dcarray.core import config
+from dcarray.lowering.gpu import device as devices
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def test_environment(environment):
     "variable, value, allowed",
     [
         ("JIT", "on", "background, eager or off"),
-        ("THREADS", "0", "integer >= 1"), ("DEVICE", "cuda:0", "devices there are: cpu"),
+        ("THREADS", "0", "integer >= 1"), ("DEVICE", "cuda:99", "devices there are: cpu"),
         ("EAGER_BELOW", "-1", "integer >= 0"), ("STRICT", "maybe", "true"), ("EAGER_BELOW", "1e3", "integer"),
     ],
 )  # fmt: skip
@@ -67,12 +71,50 @@ def test_bad_options(values):
     assert config.current() == before
 
 
-@pytest.mark.parametrize("device", ["cuda:0", "opencl:0", "auto", None])
+@pytest.mark.parametrize("device", ["cuda:99", "opencl:99", "auto", None])
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(ValueError, match=r"device=.*devices there are: cpu"), dc.options(device=device):
         pass
     with dc.options(device="cpu") as now:
         assert now.device == "cpu"
+
+
+def test_a_kind_without_devices_is_refused_with_the_reason(environment, monkeypatch):
+    monkeypatch.setitem(devices._found, "cuda", devices.NoDevice("no driver: install one"))
+    with pytest.raises(ValueError, match=r"device='cuda'.*no driver: install one"), dc.options(device="cuda"):
+        pass
+    environment.setenv("DCARRAY_DEVICE", "cuda:0")
+    config.refresh()
+    with pytest.raises(ValueError, match=r"DCARRAY_DEVICE='cuda:0'.*no driver: install one"):
+        config.current()
+
+
+def test_a_device_is_asked_for_by_name_or_kind(environment, monkeypatch):
+    first, second = (types.SimpleNamespace(name=f"cuda:{k}", description=f"card {k}") for k in range(2))
+    monkeypatch.setitem(devices._found, "cuda", [first, second])
+    for name, full in (
+        ("cuda", "cuda:0"),
+        ("cuda:0", "cuda:0"),
+        ("cuda:1", "cuda:1"),
+        (dc.devices()[-1], "cuda:1"),
+    ):
+        with dc.options(device=name) as now:
+            assert type(now.device) is str and now.device == full
+    environment.setenv("DCARRAY_DEVICE", "cuda")
+    config.refresh()
+    assert config.current().device == "cuda:0"
+
+
+def test_devices_are_strings_that_know_more(monkeypatch):
+    one = types.SimpleNamespace(name="cuda:7", description="a card")
+    monkeypatch.setitem(devices._found, "cuda", [one])
+    names = dc.devices()
+    assert names[0] == "cpu" and names[0].kind == "cpu" and names[0].description
+    last = names[-1]
+    assert isinstance(last, str) and last == "cuda:7" and hash(last) == hash("cuda:7")
+    assert (last.name, last.kind, last.description) == ("cuda:7", "cuda", "a card") and type(last.name) is str
+    for copied in (copy.deepcopy(last), pickle.loads(pickle.dumps(last))):
+        assert copied == last and copied.description == "a card"
 
 
 ONES = np.ones(3)

@@ -12,6 +12,7 @@ import dcarray as dc
 
 NAMES = [
     "accelerate",
+    "devices",
     "distribute",
     "evaluate",
     "explain",

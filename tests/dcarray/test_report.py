@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 
 import dcarray as dc
 from dcarray.core.counters import counters, note, user_line
+from dcarray.lowering import target
+from dcarray.lowering.cpu.c import target as c_target
+from dcarray.lowering.gpu import device as devices
 
 
 def test_user_line_is_outside_the_package():
@@ -53,3 +58,27 @@ def test_info():
     assert facts.versions["numpy"] == np.__version__
     for word in ("numpy", "threads", "blas", "eager_below", "cache folder", "cpu features"):
         assert word in text
+
+
+def test_info_lists_targets_and_devices(monkeypatch):
+    monkeypatch.setitem(devices._found, "cuda", devices.NoDevice("no driver: install one"))
+    there = types.SimpleNamespace(name="opencl:0", description="a card")
+    monkeypatch.setitem(devices._found, "opencl", [there])
+    facts = dc.info()
+    assert set(target.names()) | set(devices.KINDS) == set(facts.targets)
+    assert "llvmlite" in facts.targets["cpu"] and facts.targets["cuda"] == "missing: no driver: install one"
+    assert list(facts.devices) == ["cpu", "opencl:0"] and facts.devices["opencl:0"] == "a card"
+    lines = {tuple(line.split(None, 2)) for line in str(facts).splitlines()}
+    assert ("target", "cuda", "missing: no driver: install one") in lines
+    assert ("device", "opencl:0", "a card") in lines
+    assert ("device", "cpu", facts.cpu) in lines
+
+
+def test_info_without_a_c_compiler_says_what_installs_one(monkeypatch):
+    c_target.compiler.cache_clear()
+    monkeypatch.setattr(c_target.shutil, "which", lambda name: None)
+    monkeypatch.setattr(c_target.importlib.util, "find_spec", lambda name: None)
+    try:
+        assert "pip install 'dcarray[c]'" in dc.info().targets["c"]
+    finally:
+        c_target.compiler.cache_clear()

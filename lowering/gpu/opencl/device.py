@@ -56,7 +56,7 @@ class OpenCLDevice:
         self._built: dict[tuple[str, bool], list[Any]] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         # Beyond it free buffers go back to the device: a program whose sizes change would fill it with them.
-        self._most_free = self.memory // 4
+        self._most_free = self.memory // (8 if handle.host_unified_memory else 2)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
@@ -87,12 +87,16 @@ class OpenCLDevice:
 
     def upload(self, source: NDArray[Any], buffer: Any) -> None:
         """See `Device`."""
+        if not source.flags.c_contiguous:
+            raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
             with self._errors():
                 self._cl.enqueue_copy(self.queue, buffer, source, is_blocking=True)
 
     def download(self, buffer: Any, target: NDArray[Any]) -> None:
         """See `Device`."""
+        if not target.flags.c_contiguous:
+            raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
             with self._errors():
                 self._cl.enqueue_copy(self.queue, target, buffer, is_blocking=True)
@@ -153,11 +157,11 @@ def find() -> list[OpenCLDevice]:
 
             platforms = cl.get_platforms()  # the first call reads which runtimes there are
     except ImportError as error:
-        raise NoDevice(f"no OpenCL: {error}; {INSTALL}") from None
+        raise NoDevice(f"pyopencl cannot be imported ({error}): {INSTALL}") from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "pyopencl":
             raise
-        raise NoDevice(f"no OpenCL runtime ({error}); {INSTALL}, or the driver of your device") from None
+        raise NoDevice(f"no OpenCL runtime ({error}): {INSTALL}, or your device's driver") from None
     handles: list[Any] = []
     refusals: list[str] = []
     for platform in platforms:
@@ -178,5 +182,5 @@ def find() -> list[OpenCLDevice]:
             refusals.append(f"{handle.name}: {error}")
     if not devices:
         why = "; ".join(refusals) or "no platform has a device"
-        raise NoDevice(f"no OpenCL device ({why}); {INSTALL}, or the driver of your device")
+        raise NoDevice(f"no OpenCL device ({why}): {INSTALL}, or your device's driver")
     return devices

@@ -54,7 +54,8 @@ def wheel_runtime_added() -> Iterator[None]:
     own = os.environ.get(_VARIABLE)
     known = _vendor_files(Path(own or _SYSTEM))
     library = wheel_runtime()
-    if library is None or any(library.name in file.read_text(errors="replace") for file in known):
+    texts = [own or "", *(file.read_text(errors="replace") for file in known)]
+    if library is None or any(library.name in text for text in texts):
         yield
         return
     with tempfile.TemporaryDirectory(prefix="dcarray-opencl-") as folder:

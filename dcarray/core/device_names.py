@@ -1,0 +1,94 @@
+"""Names of devices: the public value, the devices that there are, and what a name that is given means."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any, Self
+
+__all__ = ["Device", "cpu_name", "devices", "resolve"]
+
+
+class Device(str):
+    """The name of a device, as a string that knows the device's kind and description.
+
+    Attributes
+    ----------
+    name : str
+        As ``device=`` takes it: ``"cpu"``, ``"opencl:0"``.
+    kind : str
+        The name without its number.
+    description : str
+        What its maker calls it, with its size.
+    """
+
+    __slots__ = ("description",)
+    description: str
+
+    def __new__(cls, name: str, description: str = "") -> Self:
+        """A name, which is equal to the plain string."""
+        self = super().__new__(cls, name)
+        self.description = description
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.description)
+
+    @property
+    def name(self) -> str:
+        """The name as a plain string."""
+        return str(self)
+
+    @property
+    def kind(self) -> str:
+        """The name without its number."""
+        return self.partition(":")[0]
+
+
+def cpu_name() -> str:
+    """Return the processor's name by its maker."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def devices() -> tuple[Device, ...]:
+    """Return the devices on which arrays can be: the processor first, then those of each kind.
+
+    Returns
+    -------
+    tuple of str
+        Their names; each has attributes ``name``, ``kind`` and ``description``, too.
+
+    See Also
+    --------
+    info : also says of each kind without a device what is missing.
+
+    Examples
+    --------
+    >>> import dcarray as dc
+    >>> dc.devices()[0]
+    'cpu'
+    """
+    from dcarray.lowering.gpu import device  # only who asks for devices has their vendors' packages loaded
+
+    return (Device("cpu", cpu_name()), *(Device(one.name, one.description) for one in device.find()))
+
+
+def resolve(name: Any) -> str:
+    """Return the full name of a device: ``"opencl"`` is the first one of its kind.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device; the message names those there are, and says why a kind is missing.
+    """
+    if isinstance(name, str) and name == "cpu":
+        return "cpu"
+    from dcarray.lowering.gpu import device
+
+    return device.get(name).name

@@ -1,0 +1,135 @@
+"""OpenCL devices: buffers, copies between host and device, the pool, mistakes."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from devices import needs_opencl
+
+from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu.opencl.device import OpenCLDevice
+
+pytestmark = needs_opencl
+
+
+@pytest.fixture
+def opencl() -> OpenCLDevice:
+    one = device.get("opencl:0")
+    assert isinstance(one, OpenCLDevice)
+    return one
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (7, 3), (100_003,)])
+def test_elements_come_back(opencl: OpenCLDevice, dtype: str, shape: tuple[int, ...]) -> None:
+    source = np.asarray(np.random.default_rng(1).integers(0, 100, shape)).astype(dtype)
+    buffer = opencl.allocate(source.nbytes)
+    opencl.upload(source, buffer)
+    before = source.copy()
+    source[...] = 0  # the buffer has its own elements
+    target = np.ones(shape, dtype)
+    opencl.download(buffer, target)
+    np.testing.assert_array_equal(target, before)
+
+
+def test_copies_are_done_in_order(opencl: OpenCLDevice) -> None:
+    first, second = opencl.allocate(800), opencl.allocate(800)
+    source = np.arange(100.0)
+    opencl.upload(source, first)
+    opencl.upload(np.zeros(100), second)
+    opencl.copy(first, second, 400)
+    opencl.upload(np.full(100, -1.0), first)
+    opencl.synchronise()
+    target = np.ones(100)
+    opencl.download(second, target)
+    np.testing.assert_array_equal(target, np.where(source < 50, source, 0))
+    part = np.ones(3)
+    opencl.download(second, part)
+    assert part.tolist() == [0, 1, 2]
+
+
+def test_a_kernel_of_its_context_works_on_its_buffers(opencl: OpenCLDevice) -> None:
+    import pyopencl as cl
+
+    text = "kernel void twice(global int *a, int c) { a[get_global_id(0)] = 2 * a[get_global_id(0)] + c; }"
+    twice = cl.Kernel(cl.Program(opencl.context, text).build(), "twice")
+    buffer = opencl.allocate(4000)
+    opencl.upload(np.arange(1000, dtype=np.int32), buffer)
+    for _ in range(3):
+        twice(opencl.queue, (1000,), None, buffer, np.int32(1))
+    target = np.empty(1000, np.int32)
+    opencl.download(buffer, target)
+    np.testing.assert_array_equal(target, 8 * np.arange(1000) + 7)
+
+
+def test_a_free_buffer_is_used_again(opencl: OpenCLDevice) -> None:
+    buffer = opencl.allocate(1_000_000)
+    address = buffer.int_ptr
+    other = opencl.allocate(1_000_000)
+    assert other.int_ptr != address
+    del buffer
+    gc.collect()
+    assert opencl.allocate(1_000_000).int_ptr == address
+
+
+def test_the_pool_keeps_a_bounded_part_of_the_memory(
+    opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opencl, "_most_free", 1 << 20)
+    for size in range(1 << 18, 1 << 22, 1 << 18):
+        opencl.allocate(size)  # and dropped at once
+        assert opencl._pool.managed_bytes - opencl._pool.active_bytes <= (1 << 20) + 2 * size
+
+
+def test_too_much_is_a_memory_error_and_nothing_is_lost(opencl: OpenCLDevice) -> None:
+    buffer = opencl.allocate(80)
+    opencl.upload(np.arange(10.0), buffer)
+    for nbytes in (opencl.handle.max_mem_alloc_size + 1, opencl.memory, 1 << 60):
+        with pytest.raises(MemoryError, match=f"opencl:0 cannot allocate {nbytes} bytes"):
+            opencl.allocate(nbytes)
+    target = np.empty(10)
+    opencl.download(buffer, target)
+    assert target.tolist() == list(range(10))
+
+
+def test_a_runtime_without_memory_is_a_memory_error(
+    opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyopencl as cl
+
+    def fails(nbytes: int) -> None:
+        raise cl.MemoryError("clCreateBuffer", cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, "")
+
+    class Pool:
+        active_bytes = managed_bytes = 0
+        allocate = staticmethod(fails)
+
+    monkeypatch.setattr(opencl, "_pool", Pool())
+    with pytest.raises(MemoryError, match="opencl:0 has no memory left"):
+        opencl.allocate(100)
+
+
+def test_mistakes_are_errors(opencl: OpenCLDevice) -> None:
+    buffer = opencl.allocate(80)
+    with pytest.raises(ValueError, match="C-contiguous"):
+        opencl.upload(np.zeros((3, 3)).T[:, :2], buffer)
+    with pytest.raises(ValueError, match="C-contiguous"):
+        opencl.download(buffer, np.zeros((3, 3)).T)
+    with pytest.raises(RuntimeError, match="opencl:0: "):
+        opencl.upload(np.zeros(10_000), buffer)
+    with pytest.raises(RuntimeError, match="opencl:0: "):
+        opencl.download(buffer, np.zeros(10_000))
+
+
+def test_it_says_what_it_is(opencl: OpenCLDevice) -> None:
+    import pyopencl as cl
+
+    handles = [handle for platform in cl.get_platforms() for handle in platform.get_devices()]
+    assert opencl.handle in handles and len(device.find()) >= len(handles)
+    assert opencl.fp64 == ("cl_khr_fp64" in opencl.handle.extensions)
+    assert opencl.memory == opencl.handle.global_mem_size > 0
+    assert "OpenCL" in opencl.description and "GiB" in opencl.description
+    assert opencl.description in repr(opencl)
+    assert opencl is device.get("opencl") is next(one for one in device.find() if one.target == "opencl")
