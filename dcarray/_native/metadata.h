@@ -101,7 +101,7 @@ unfilled(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
     return x;
 }
 
-/* Is this memory of which nobody has written or wanted anything yet, as `blank` of store.py says it? */
+/* Is this memory of which nobody has written or wanted anything yet, as `Store.is_unused` says? */
 static int
 is_unfilled(PyObject *x)
 {

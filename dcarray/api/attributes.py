@@ -15,7 +15,7 @@ from dcarray.core.backend import backend
 from dcarray.core.handle import Handle, NDArray, adopt, derive, export, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
-from dcarray.core.strides import reshaped, strides_of
+from dcarray.core.strides import reshaped_strides, strides_of
 from dcarray.recording import operands
 from dcarray.recording.session import session
 
@@ -90,8 +90,8 @@ class Attributes(Handle):
     def shape(self, value: Any) -> None:
         if self._small is None and communicator() is not None and self.size:
             lengths = value if isinstance(value, tuple) else tuple(np.atleast_1d(value))
-            wanted = window.filled(lengths, self.size)
-            if wanted is not None and reshaped(self.shape, strides_of(self), wanted) is not None:
+            wanted = window.infer_shape(lengths, self.size)
+            if wanted is not None and reshaped_strides(self.shape, strides_of(self), wanted) is not None:
                 self._become(self.reshape(wanted))
                 return
         other = self._evaluated().view()
@@ -195,7 +195,7 @@ class Attributes(Handle):
     @flat.setter
     def flat(self, value: Any) -> None:
         a: Any = self._writable()
-        a.flat = operands.evaluated(value)
+        a.flat = operands.plain_of(value)
 
     @property
     def T(self) -> Any:
@@ -232,7 +232,7 @@ class Attributes(Handle):
         if self._complex():
             self.imag[...] = value if isinstance(value, Handle) else np.asarray(value)
         else:
-            self._writable().imag = operands.evaluated(value)
+            self._writable().imag = operands.plain_of(value)
 
     def _part(self, which: int) -> Any:
         """The real (0) or imaginary (1) part of an array that may be distributed, or None."""
@@ -280,7 +280,7 @@ class Attributes(Handle):
             yield seen[k]
 
     def __contains__(self, value: Any) -> bool:
-        return operands.evaluated(value) in self._read_only_elements()
+        return operands.plain_of(value) in self._read_only_elements()
 
     # ---- values ------------------------------------------------------------------------------------
     def _read_only_elements(self) -> np.ndarray[Any, Any]:

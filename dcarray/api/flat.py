@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.handle import Handle, NDArray, export
-from dcarray.recording.operands import evaluated, wrap_result
+from dcarray.recording.operands import plain_of, wrap_result
 
 from .indexing import plain_key
 
@@ -52,7 +52,7 @@ class Flat:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._array._writable()
-        self._iterator[plain_key(key)] = evaluated(value)
+        self._iterator[plain_key(key)] = plain_of(value)
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Cannot delete iterator elements")
@@ -63,7 +63,7 @@ class Flat:
 
 def _comparison(name: str) -> Any:
     def compare(self: Flat, other: Any) -> Any:
-        return wrap_result(type(self._array), getattr(self._iterator, name)(evaluated(other)))
+        return wrap_result(type(self._array), getattr(self._iterator, name)(plain_of(other)))
 
     compare.__name__ = name
     return compare

@@ -11,10 +11,10 @@ import numpy as np
 
 from dcarray.core import config, shard, strided_views, window
 from dcarray.core.backend import NOT_DISTRIBUTED, try_call
-from dcarray.core.handle import Handle, NDArray, derive, large, made, part
+from dcarray.core.handle import Handle, NDArray, derive, large, part, wrap_new
 from dcarray.core.processes import communicator
 from dcarray.core.store import memory
-from dcarray.execution.compress import compressed
+from dcarray.execution.compress import compress
 from dcarray.recording import masked_assignment, operands, recorder
 
 _INT = frozenset({int})
@@ -40,8 +40,8 @@ def plain_key(key: Any) -> Any:
 def evaluated_key(key: Any) -> Any:
     """The key with wrapped arrays as plain ones."""
     if type(key) is tuple:
-        return tuple([operands.evaluated(k) for k in key])
-    return operands.evaluated(key)
+        return tuple([operands.plain_of(k) for k in key])
+    return operands.plain_of(key)
 
 
 def get(x: Handle, key: Any) -> Any:
@@ -139,9 +139,9 @@ def _take(x: Handle, key: Any) -> Any:
         return gather(x, a, key)
     operands.promote_call_site((x,))
     result = a[key]
-    operands.missing("getitem", (x,))
+    operands.note_fallback("getitem", (x,))
     if type(result) is np.ndarray and result.base is None and result.flags.c_contiguous and x._store.char:
-        return made(type(x), result, config.current().eager_below)  # a copy
+        return wrap_new(type(x), result, config.current().eager_below)  # a copy
     if isinstance(result, np.ndarray):
         return derive(x, result, config.current().eager_below)
     return result
@@ -149,23 +149,23 @@ def _take(x: Handle, key: Any) -> Any:
 
 def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
     """The elements of ``a``, a plain view of ``x``, that a mask selects."""
-    result, below = compressed(a, mask), config.current().eager_below
+    result, below = compress(a, mask), config.current().eager_below
     fresh = x._store.char and result.flags.c_contiguous
-    return made(type(x), result, below) if fresh else derive(x, result, below)
+    return wrap_new(type(x), result, below) if fresh else derive(x, result, below)
 
 
 def put(x: Handle, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     if x._small is not None:
-        x._small[plain_key(key)] = operands.evaluated(value)
+        x._small[plain_key(key)] = operands.plain_of(value)
         return
     if not x._store.char:  # an array of objects stores wrapped arrays as they are
         if not window.is_basic(key):
-            operands.missing("setitem", (x,))
-        x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.evaluated(value)
+            operands.note_fallback("setitem", (x,))
+        x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.plain_of(value)
         return
     if x._readonly:  # NumPy raises the error
-        x._evaluated()[evaluated_key(key)] = operands.evaluated(value)
+        x._evaluated()[evaluated_key(key)] = operands.plain_of(value)
     if not window.is_basic(key):
         if masked_assignment.assign(x, key, value):
             return
@@ -173,9 +173,9 @@ def put(x: Handle, key: Any, value: Any) -> None:
             return
         key = plain_key(key)
         if not window.is_basic(key):
-            operands.missing("setitem", (x,))
+            operands.note_fallback("setitem", (x,))
             operands.promote_call_site((x, value))
-            value = operands.evaluated(value)
+            value = operands.plain_of(value)
             x._writable()[key] = value
             return
     target: Any = None
@@ -184,7 +184,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
     elif not x._idle() and operands.shape_of(value) == () and communicator() is not None:  # for its owner
         target = large(type(x), x._store, *window.getitem(x._shape, x._window(), key))
     if not isinstance(target, Handle):  # one element
-        value = operands.evaluated(value)
+        value = operands.plain_of(value)
         x._writable()[key] = value
         return
     plain = target._eager_view()

@@ -22,11 +22,11 @@ from dcarray.core.handle import Handle, adopt
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import UFUNCS
-from dcarray.execution.compress import compressed
+from dcarray.execution.compress import compress
 from dcarray.recording import masked_assignment, recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.masked_assignment import Choice
-from dcarray.recording.masked_ufuncs import quietly
+from dcarray.recording.masked_ufuncs import scalar_result
 from dcarray.recording.session import LOCK, session
 
 from .array import ndarray
@@ -57,17 +57,17 @@ def _operands(
     floating-point exceptions: if they might, they are set to one.  None if they might even so."""
     fulls = [None if c is None else (c.full, c.mask) for c in choices]  # unchanged
     rest = [x if c is None else c.rest for c, x in zip(choices, inputs, strict=True)]
-    value = quietly(function, rest)
+    value = scalar_result(function, rest)
     if value is not None:
         return [x if f is None else f[0] for f, x in zip(fulls, inputs, strict=True)], value
     rest = [
         r if f is None else masked_assignment.ONES[f[0].dtype.char] for f, r in zip(fulls, rest, strict=True)
     ]
-    value = quietly(function, rest)
+    value = scalar_result(function, rest)
     if value is None:
         return None
     return [
-        r if f is None else masked_assignment.chosen(f[1], f[0], r) for f, r in zip(fulls, rest, strict=True)
+        r if f is None else masked_assignment.select(f[1], f[0], r) for f, r in zip(fulls, rest, strict=True)
     ], value
 
 
@@ -112,7 +112,7 @@ def _elements(x: Any, mask: Any) -> Any:
         found = try_call(operator.getitem, (x, mask), {})
         if found is not NOT_DISTRIBUTED:
             return found
-    return adopt(ndarray, compressed(x._evaluated(), mask._evaluated()), config.current().eager_below)
+    return adopt(ndarray, compress(x._evaluated(), mask._evaluated()), config.current().eager_below)
 
 
 class Selected(ndarray):
@@ -136,9 +136,9 @@ class Selected(ndarray):
             if type(self) is not Selected:  # another thread has gathered it
                 return
             choice = self._choice
-            masked_assignment.gathering(choice)
+            masked_assignment.note_gathered(choice)
             x, mask = choice.full, choice.mask.values
-            if choice.as_it_was(session().rec):
+            if choice.is_unchanged(session().rec):
                 x, mask = choice.source  # type: ignore[misc]
             choice.full = choice.mask = None  # never stored
             self._become_plain(_elements(x, mask))
@@ -154,7 +154,7 @@ class Selected(ndarray):
         if choice.full is None:  # another thread gathers it
             return lambda: None
         x, mask = choice.full, choice.mask.values
-        if choice.as_it_was(rec):
+        if choice.is_unchanged(rec):
             x, mask = choice.source  # type: ignore[misc]
             choice.full = choice.mask = None
 
@@ -163,7 +163,7 @@ class Selected(ndarray):
                 return
             if choice.full is None and (x._has_pending() or mask._has_pending()) and self._choose_again():
                 return  # it did not run
-            masked_assignment.gathering(choice)
+            masked_assignment.note_gathered(choice)
             self._become_plain(_elements(x, mask))
 
         return gather
@@ -229,10 +229,10 @@ class Selected(ndarray):
             fill = -0.0 if kind == "f" else 0  # a sum keeps its sign
             ufunc, wide = "add", np.dtype("f8") if name == "mean" and kind != "f" else None
         with LOCK:
-            masked_assignment.folding(choice)
-            same = choice.source if choice.as_it_was(session().rec) else None
+            masked_assignment.note_reduced(choice)
+            same = choice.source if choice.is_unchanged(session().rec) else None
             full = choice.full if same is None else same[0]
-            x = masked_assignment.chosen(choice.mask, full, dtype.type(fill))
+            x = masked_assignment.select(choice.mask, full, dtype.type(fill))
             total = recorder.reduce(ufunc, x, None, dtype=wide, keepdims=True)
             count = recorder.reduce("add", choice.mask.values, None, dtype=np.dtype(np.intp), keepdims=True)
             del x, full, same
@@ -245,7 +245,7 @@ class Selected(ndarray):
 
 def _read(selection: Any, x: Any) -> Any:
     """The value of an array of one element, without storing the elements of the selection."""
-    if x._has_pending() and (choice := selection._choice).as_it_was(session().rec):
+    if x._has_pending() and (choice := selection._choice).is_unchanged(session().rec):
         choice.full = choice.mask = None
         try:
             x._evaluated()

@@ -13,7 +13,7 @@ from dcarray.core import counters, strided_views, window
 from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
-from dcarray.core.strides import in_c_order, reshaped, strides_of
+from dcarray.core.strides import in_c_order, reshaped_strides, strides_of
 from dcarray.recording import operands, recorder
 
 from .attributes import Attributes
@@ -32,7 +32,7 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
             if fresh:
                 a = self._eager_view()
             if a is None and not self._store.char:  # such methods take more arguments than the functions
-                operands.missing(name, (self,))
+                operands.note_fallback(name, (self,))
                 a = self._evaluated()
         if a is not None:
             plain = [v._writable() if isinstance(v, Handle) else v for v in args]
@@ -65,7 +65,7 @@ def _settling(name: str) -> Callable[..., Any]:
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._writable()
-        result = self._adopt(getattr(a, name)(*map(operands.evaluated, args), **kwargs))
+        result = self._adopt(getattr(a, name)(*map(operands.plain_of, args), **kwargs))
         if self._small is None and self._small_view is None:
             counters.note(f"numpy.ndarray.{name}", a.nbytes, "numpy")
         return result
@@ -92,22 +92,22 @@ class Methods(Attributes):
             shape = tuple(shape[0]) if vector or isinstance(shape[0], (tuple, list)) else shape
         odd = bool in map(type, shape)  # NumPy takes bools for no integers
         if self._small is None and order in ("C", None) and not copy and not odd:
-            wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
+            wanted = window.infer_shape(tuple(operator.index(n) for n in shape), self.size)
             view = None if wanted is None else self._reshaped(wanted)
             if view is not None:
                 return view
         if self._small is None and order == "F" and not copy and communicator() is not None:
-            wanted = window.filled(tuple(operator.index(n) for n in shape), self.size)
+            wanted = window.infer_shape(tuple(operator.index(n) for n in shape), self.size)
             if wanted is not None:
                 return self.T.reshape(wanted[::-1]).T
         a = np.reshape(self._evaluated(), shape, order=order, copy=copy)
         if order not in ("C", None):
-            operands.missing("reshape", (self,))
+            operands.note_fallback("reshape", (self,))
         return self._derive(a)
 
     def _reshaped(self, shape: tuple[int, ...]) -> Any:
         """A reshape without evaluating the array, or None."""
-        index = window.resized(self._shape, self._window(), shape)
+        index = window.reshape_unit_axes(self._shape, self._window(), shape)
         if index is not None:
             return self._view(shape, index)
         store, head = self._store, self._store.family
@@ -116,10 +116,10 @@ class Methods(Attributes):
         fresh = self._index is None and head.mem is None and store.strides is None
         if not fresh and not self.size:
             return None
-        if not fresh and reshaped(self._shape, strides_of(self), shape) is None:
+        if not fresh and reshaped_strides(self._shape, strides_of(self), shape) is None:
             return self.copy().reshape(shape)
         if communicator() is not None:
-            return strided_views.seen_as(self, shape)
+            return strided_views.reinterpret(self, shape)
         if self._index is not None or (store.dtype != head.dtype if fresh else store.strides is not None):
             return None
         other = Store(shape, store.dtype, head)
@@ -201,7 +201,7 @@ class Methods(Attributes):
             if not shape or strides_of(self)[-1] != 1:
                 return None
             shape = (*shape[:-1], shape[-1] * several)
-        return strided_views.seen_as(self, shape, dtype)
+        return strided_views.reinterpret(self, shape, dtype)
 
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True,
@@ -210,7 +210,7 @@ class Methods(Attributes):
         if self._small is not None:
             return self._derive(self._small.astype(dtype, order, casting, subok, copy))
         if not self._store.char:
-            operands.missing("astype", (self,))
+            operands.note_fallback("astype", (self,))
             operands.promote_call_site((self,), always=True)
             return self._derive(self._evaluated().astype(dtype, order, casting, subok, copy))
         dtype = np.dtype(dtype)
@@ -234,7 +234,7 @@ class Methods(Attributes):
 
     def fill(self, value: Any) -> None:
         if np.ndim(value):
-            self._writable().fill(operands.evaluated(value))
+            self._writable().fill(operands.plain_of(value))
         else:
             self.__setitem__(Ellipsis, value)
 

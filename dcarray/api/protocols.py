@@ -14,7 +14,14 @@ from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, short_power
 from dcarray.recording import fast_path, masked_ufuncs, multi_output, products, recorder, reductions, scans
-from dcarray.recording.operands import SCALARS, evaluated, missing, promote_call_site, shape_of, wrap_result
+from dcarray.recording.operands import (
+    SCALARS,
+    note_fallback,
+    plain_of,
+    promote_call_site,
+    shape_of,
+    wrap_result,
+)
 
 from .indexing import plain_key
 
@@ -45,7 +52,7 @@ def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     name = op.__name__.strip("_")
     method = getattr(type(other), _SWAPPED.get(name, f"__r{name}__"), None)
     result = NotImplemented if method is None else method(other, x)
-    return rewrap(type(x), op(evaluated(x), other)) if result is NotImplemented else result
+    return rewrap(type(x), op(plain_of(x), other)) if result is NotImplemented else result
 
 
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
@@ -57,16 +64,16 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
             return _deferred(op, x, other)
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy compares arrays with any object
-            return wrap_result(type(x), op(evaluated(x), other))
+            return wrap_result(type(x), op(plain_of(x), other))
         return _named(name)(x, other)
     if name == "power":
         fast = _fast_power(x, other)
         if fast is not None:
             return fast
     if _opaque(x) or _opaque(other):  # NumPy's operators support more of such dtypes than its ufuncs
-        missing(name, (x, other))
+        note_fallback(name, (x, other))
         promote_call_site((x, other), always=True)
-        return rewrap(type(x), op(evaluated(x), evaluated(other)))
+        return rewrap(type(x), op(plain_of(x), plain_of(other)))
     if name == "matmul":
         return np.matmul(x, other)
     if name not in UFUNCS:
@@ -83,7 +90,7 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
     if not _known(other):
         if isinstance(other, np.ndarray) or _defers(other):
             # operators that others define for arrays only, like `*`, the product of `np.matrix`
-            return rewrap(type(x), op(other, evaluated(x)))
+            return rewrap(type(x), op(other, plain_of(x)))
         return _named(name)(other, x)
     if name == "matmul" or name not in UFUNCS:
         return _named(name)(other, x)
@@ -101,7 +108,7 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):
         return NotImplemented
     if name == "matmul" and (x.ndim == 0 or np.ndim(other) < 2):
-        return op(evaluated(x), evaluated(other))  # NumPy's error: `x` would have to be broadcast
+        return op(plain_of(x), plain_of(other))  # NumPy's error: `x` would have to be broadcast
     if name == "matmul" or not _known(other):
         return _named(name)(x, other, out=(x,))
     return recorder.elementwise(name, (x, other), out=x)
@@ -246,7 +253,7 @@ def _call(
     if name and usual and all(_known(x) or type(x) is np.ndarray for x in inputs):
         return recorder.elementwise(name, inputs, out=out, **options)
     known = name and options.keys() == {"where"} and all(map(_known, inputs))
-    if known and masked_ufuncs.under(name, function, inputs, options["where"], out):
+    if known and masked_ufuncs.record_masked(name, function, inputs, options["where"], out):
         return out
     return _run_in_numpy(cls, function, "__call__", inputs, kwargs)
 
@@ -313,17 +320,17 @@ def _run_in_numpy(
     if found is not NotImplemented:
         return found
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"
-    missing(label, inputs)
+    note_fallback(label, inputs)
     if method == "reduceat":
         promote_call_site(inputs, always=True)
-    options = {k: evaluated(v) for k, v in kwargs.items() if k != "out"}
+    options = {k: plain_of(v) for k, v in kwargs.items() if k != "out"}
     outs = kwargs.get("out")
     if outs:
         options["out"] = tuple(x._writable() if isinstance(x, Handle) else x for x in outs)
     if method == "at":
         plain = [inputs[0]._writable() if isinstance(inputs[0], Handle) else inputs[0]]
-        plain += [plain_key(inputs[1]), *map(evaluated, inputs[2:])]
+        plain += [plain_key(inputs[1]), *map(plain_of, inputs[2:])]
     else:
-        plain = [evaluated(x) for x in inputs]
+        plain = [plain_of(x) for x in inputs]
     result = getattr(function, method)(*plain, **options)
     return _wrapped_result(cls, result, outs, options["out"]) if outs else rewrap(cls, result)

@@ -32,12 +32,12 @@ R = TypeVar("R")
 _local = threading.local()
 
 
-captured: Callable[[], Any] = _extobj_contextvar.get
+current_state: Callable[[], Any] = _extobj_contextvar.get
 """The current error state, as an opaque value."""
 
 
 @lru_cache(32)  # most programs have one or two states
-def watched(state: Any) -> int:
+def watched_flags(state: Any) -> int:
     """The exceptions that an error state does not ignore, as FPE bits; with `ODD` if it has another mode than
     to ignore, warn or raise."""
     token = _extobj_contextvar.set(state)
@@ -60,7 +60,7 @@ def modes(state: Any) -> dict[str, str] | None:
     return err if set(err.values()) <= {"ignore", "warn", "raise"} else None
 
 
-def interrupts(state: Any) -> bool:
+def may_raise(state: Any) -> bool:
     """Whether a floating-point exception under an error state may raise a Python exception."""
     if _raises(state):
         return True
@@ -88,7 +88,7 @@ def notes_of(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
     ]
 
 
-def merged(notes: Iterable[Sequence[Note]]) -> list[Note]:
+def merge_notes(notes: Iterable[Sequence[Note]]) -> list[Note]:
     """The union of the notes of several ranks that ran the same statements on parts of the elements, in
     order."""
     order = list(_TEXTS)
@@ -97,11 +97,11 @@ def merged(notes: Iterable[Sequence[Note]]) -> list[Note]:
 
 
 @lru_cache(32)
-def _silenced(state: Any) -> Any:
+def _silent_state(state: Any) -> Any:
     token = _extobj_contextvar.set(state)
     try:
         with np.errstate(all="ignore"):
-            return captured()
+            return current_state()
     finally:
         _extobj_contextvar.reset(token)
 
@@ -111,7 +111,7 @@ def silent(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = _extobj_contextvar.set(_silenced(captured()))
+        token = _extobj_contextvar.set(_silent_state(current_state()))
         try:
             return function(*args, **kwargs)
         finally:
@@ -120,7 +120,7 @@ def silent(function: Callable[P, R]) -> Callable[P, R]:
     return quiet
 
 
-class Collected:
+class CollectedFlags:
     """The floating-point exceptions that have occurred, as FPE bits."""
 
     def __init__(self) -> None:
@@ -128,9 +128,9 @@ class Collected:
 
 
 @contextmanager
-def collected() -> Iterator[Collected]:
+def collect_flags() -> Iterator[CollectedFlags]:
     """Collect the floating-point exceptions of NumPy's calls inside the block instead of reporting them."""
-    found = Collected()
+    found = CollectedFlags()
 
     def seen(text: str, flag: int) -> None:
         found.flags |= flag
@@ -151,7 +151,7 @@ class Witness:
         Returns the captured state of a statement.
     part : bool, optional
         Whether this is a rank's part of a run: calls of `numpy.seterrcall` functions are noted, too, since
-        all ranks have to make them (`called`).
+        all ranks have to make them (`call_handlers`).
     """
 
     def __init__(self, states: Callable[[Any], Any], part: bool = False) -> None:
@@ -174,7 +174,7 @@ class Witness:
         """A context in which statements run, each announced by `at`."""
         outer = getattr(_local, "witness", None)
         _local.witness = self
-        token = _extobj_contextvar.set(captured())
+        token = _extobj_contextvar.set(current_state())
         self._state = _NONE
         try:
             yield
@@ -188,13 +188,13 @@ class Witness:
         state = self._states(loc)
         if state is not self._state:
             self._state = state
-            _extobj_contextvar.set(_derived(state))
+            _extobj_contextvar.set(_noting_state(state))
 
 
 _cache: list[tuple[Any, Any]] = []
 
 
-def _derived(state: Any) -> Any:
+def _noting_state(state: Any) -> Any:
     """The error state that makes notes where ``state`` would warn or raise."""
     for known, made in _cache:
         if known is state:
@@ -206,7 +206,7 @@ def _derived(state: Any) -> Any:
         made = state
         if "log" not in err.values():
             modes: Any = {k: "call" if v in ("warn", "raise", "call") else v for k, v in err.items()}
-            with np.errstate(**modes, call=_noting(err, call)):
+            with np.errstate(**modes, call=_note_handler(err, call)):
                 made = _extobj_contextvar.get()
     finally:
         _extobj_contextvar.reset(token)
@@ -214,7 +214,7 @@ def _derived(state: Any) -> Any:
     return made
 
 
-def _noting(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
+def _note_handler(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
     def note(text: str, flag: int) -> None:
         mode, witness = err[_TEXTS[text]], _local.witness
         if mode == "call" and not witness.part:
@@ -225,7 +225,7 @@ def _noting(err: dict[str, Any], call: Any) -> Callable[[str, int], None]:
     return note
 
 
-def called(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[Note]:
+def call_handlers(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[Note]:
     """Call the `numpy.seterrcall` functions of the notes that ask for it; returns the other notes."""
     for loc, mode, text in notes:
         if mode == "call":

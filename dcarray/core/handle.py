@@ -110,7 +110,7 @@ class Handle:
         rec = head.dirty
         if rec is not None and not rec.done:
             rec.run(head)
-        if head.shard is None or head.known():
+        if head.shard is None or head.is_exposed():
             self._evaluated()
 
     def _plain_view(self) -> NDArray:
@@ -175,7 +175,7 @@ def _nothing() -> None:
 def register(store: Store) -> None:
     """Register the memory of a store's family under its owner, before code outside has plain views of it."""
     head = store.family
-    if head.mem is None and not head.blank():
+    if head.mem is None and not head.is_unused():
         return  # of memory that does not exist yet, only views without elements are handed out
     own = owner(memory(store))
     if FAMILIES.find(own) is None:
@@ -219,7 +219,7 @@ def locate(x: Handle) -> None:
     own."""
     store, a = x._origin, x._ndarray
     assert isinstance(store, Store) and a is not None
-    index = window.located(memory(store), a) if a.dtype == store.dtype else None
+    index = window.find_window(memory(store), a) if a.dtype == store.dtype else None
     if index is None:
         register(store)
         store = store_of(a)
@@ -248,7 +248,7 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
     return x
 
 
-def made(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
+def wrap_new(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
     """A handle on a new contiguous array, of a dtype that compiles, that no other object refers to."""
     if a.size < eager_below:
         return small(cls, a)
@@ -274,7 +274,7 @@ def export(x: Handle) -> NDArray:
     out: NDArray = np.asarray(memoryview(exporter))
     if not writeable(a):
         out.flags.writeable = False
-    x._store.exported()  # drops references to those that have gone
+    x._store.is_exported()  # drops references to those that have gone
     head.exports = [*(head.exports or []), weakref.ref(out)]
     return out
 

@@ -16,7 +16,7 @@ from .counters import counters
 if TYPE_CHECKING:
     from dcarray.comm.transport.protocol import Communicator
 
-__all__ = ["LOCK", "communicating", "communicator", "foreign_thread", "launched", "simulated"]
+__all__ = ["LOCK", "communicating", "communicator", "foreign_thread_error", "is_launched", "simulated"]
 
 # One lock for all threads, held to record and to run: the calls under it are short, or kernels that use every
 # core anyway, and an array may pass from thread to thread.
@@ -42,7 +42,7 @@ def simulated() -> Communicator | None:
     return None if local is None else local.current.get()
 
 
-def foreign_thread() -> Exception:
+def foreign_thread_error() -> Exception:
     """The error for a thread that is no simulated rank and works on arrays of one."""
     from dcarray.comm.transport.errors import CommError
 
@@ -52,14 +52,14 @@ def foreign_thread() -> Exception:
     )
 
 
-def launched() -> bool:
+def is_launched() -> bool:
     """Whether a launcher has started this process, perhaps as one of several ranks."""
     return any(name in os.environ for name in _LAUNCHED)
 
 
 @cache
 def _job() -> Communicator | None:
-    if not launched():
+    if not is_launched():
         return None
     from dcarray.comm.transport.world import world
 

@@ -108,18 +108,18 @@ def set_shard(head: Store, held: Shard) -> None:
     Whole memory that other objects know is kept, to be gathered into; any other is freed.
     """
     mem = head.mem
-    if mem is not None and _unshared(mem):
+    if mem is not None and _is_unshared(mem):
         head.mem = None
         head.strides, head.permuted = None, False
     head.shard = head.dirty = held
-    if head.known():
-        _shared()[id(head)] = head
+    if head.is_exposed():
+        _exposed_stores()[id(head)] = head
 
 
 _local = threading.local()
 
 
-def _shared() -> dict[int, Store]:
+def _exposed_stores() -> dict[int, Store]:
     """The distributed stores of this thread whose whole memory other objects know, in the order in which they
     were distributed.  The table keeps them alive until they are gathered."""
     try:
@@ -131,12 +131,12 @@ def _shared() -> dict[int, Store]:
 
 def gather_exported() -> None:
     """Gather all distributed stores whose whole memory other objects know."""
-    known = _shared()
+    known = _exposed_stores()
     while known:
         gather_store(known.pop(next(iter(known))))
 
 
-def _unshared(mem: NDArray) -> bool:
+def _is_unshared(mem: NDArray) -> bool:
     """Whether no object outside knows this memory."""
     if FAMILIES.find(owner(mem)) is not None or not mem.flags.c_contiguous:
         return False
@@ -170,7 +170,7 @@ def discard_shard(head: Store) -> None:
     """Remove the shard of a family, whose elements are elsewhere."""
     held = head.shard
     held.done, head.shard = True, None
-    _shared().pop(id(head), None)
+    _exposed_stores().pop(id(head), None)
     if head.dirty is held:
         head.dirty = None
 

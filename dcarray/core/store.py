@@ -146,16 +146,16 @@ class Store:
             steps = [abs(s) for s, n in zip(self.strides, mem.shape, strict=True) if s and n > 1]
             self.permuted = steps != sorted(steps, reverse=True)
 
-    def known(self) -> bool:
+    def is_exposed(self) -> bool:
         """(Family head.)  Whether there is whole memory that other objects may know; the same on all
         ranks."""
         return self.mem is not None and FAMILIES.find(owner(self.mem)) is not None
 
-    def blank(self) -> bool:
+    def is_unused(self) -> bool:
         """(Family head.)  Whether the memory was never used, so that there is none yet."""
         return self.mem is None and self.rec is None and self.dirty is None and self.shard is None
 
-    def exported(self) -> bool:
+    def is_exported(self) -> bool:
         """Whether a plain ndarray of this memory that was handed out is still alive."""
         head = self.family
         if head.exports is None:
@@ -186,7 +186,7 @@ def memory(store: Store) -> np.ndarray[Any, Any]:
     """The memory of a store that is computed; a reshape shares that of its head."""
     if store.mem is None:
         head = store.family
-        if head.blank():
+        if head.is_unused():
             head.bind_new(*allocate(head.shape, head.dtype, head.size))
         assert head.mem is not None
         if store.origin is not None:

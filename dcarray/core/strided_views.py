@@ -14,13 +14,13 @@ import numpy as np
 from . import shard
 from .handle import Handle, large
 from .store import Origin, Store, compiles
-from .strides import c_strides, contiguous, reshaped, strides_of
+from .strides import c_strides, contiguous, reshaped_strides, strides_of
 from .window import Index
 
-__all__ = ["element", "part_of_complex", "seen_as"]
+__all__ = ["element", "part_of_complex", "reinterpret"]
 
 
-def seen_as(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> Any:
+def reinterpret(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> Any:
     """A view of an array in another shape or dtype, made without access to its memory.
 
     Parameters
@@ -51,11 +51,11 @@ def seen_as(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = Non
     counts, strides = x._shape, strides_of(x)
     if factor > 1:
         counts, strides = (*counts, factor), (*(factor * s for s in strides), 1)
-    found = reshaped(counts, strides, shape)
+    found = reshaped_strides(counts, strides, shape)
     if found is None or 0 in shape:
         return None
-    offset = factor * (_offset(store) + _first(store, index))
-    other = _known(head, into, shape, found, offset)
+    offset = factor * (_store_offset(store) + _window_offset(store, index))
+    other = _existing_store(head, into, shape, found, offset)
     if other is None:
         other = Store(shape, into, head)
         other.origin = Origin(store, x._shape, index)
@@ -75,7 +75,7 @@ def seen_as(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = Non
 def part_of_complex(x: Handle, which: int) -> Any:
     """A view of the real (0) or imaginary (1) part of a large complex array; None if that is not possible."""
     real = np.dtype(x.dtype.char.lower())
-    pairs = seen_as(x, (*x._shape, 2), real)
+    pairs = reinterpret(x, (*x._shape, 2), real)
     return None if pairs is None else pairs[..., which]
 
 
@@ -83,14 +83,14 @@ def element(store: Store, index: tuple[int, ...]) -> Any:
     """One element of a view of a distributed family, sent to all ranks."""
     head = store.family
     strides = store.strides or c_strides(store.shape)
-    at = _offset(store) + sum(s * k for s, k in zip(strides, index, strict=True))
+    at = _store_offset(store) + sum(s * k for s, k in zip(strides, index, strict=True))
     factor = head.dtype.itemsize // store.dtype.itemsize
     there, inside = divmod(at, factor)
     where = tuple(int(k) for k in np.unravel_index(there, head.shape))
     return np.asarray([shard.element(head, where)], head.dtype).view(store.dtype)[inside]
 
 
-def _known(
+def _existing_store(
     head: Store, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> Store | None:
     """The store of a family that has this geometry, or None."""
@@ -109,7 +109,7 @@ def _one_axis_each(shape: tuple[int, ...], index: Index) -> bool:
     return len(set(axes)) == len(axes) and all(n == 1 or a in walked for a, n in enumerate(shape))
 
 
-def _first(store: Store, index: Index | None) -> int:
+def _window_offset(store: Store, index: Index | None) -> int:
     """The offset of a window's first element in its store's memory, in elements."""
     if index is None:
         return 0
@@ -117,10 +117,10 @@ def _first(store: Store, index: Index | None) -> int:
     return sum(o * s for (o, _, _), s in zip(index, strides, strict=True))
 
 
-def _offset(store: Store) -> int:
+def _store_offset(store: Store) -> int:
     """The offset of a store's first element in the memory of its family, in elements of its dtype."""
     if store.origin is None:
         return 0
     parent, _, index = store.origin
     factor = parent.dtype.itemsize // store.dtype.itemsize
-    return factor * (_offset(parent) + _first(parent, index))
+    return factor * (_store_offset(parent) + _window_offset(parent, index))

@@ -23,7 +23,7 @@ __all__ = [
     "order_of",
     "order_of_copy",
     "order_of_joined",
-    "reshaped",
+    "reshaped_strides",
     "strides_of",
 ]
 
@@ -77,7 +77,7 @@ def columns_first(x: Any) -> bool:
     return not contiguous(shape, strides) and contiguous(shape[::-1], strides[::-1])
 
 
-def reshaped(
+def reshaped_strides(
     shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...] | None:
     """The strides of a non-empty array seen in another shape; None if that takes a copy.

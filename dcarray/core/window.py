@@ -182,7 +182,7 @@ def _diagonal(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -
     return np.lib.stride_tricks.as_strided(corner, shape, strides, writeable=mem.flags.writeable)
 
 
-def located(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index | None:
+def find_window(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index | None:
     """The window of ``mem`` whose elements a view has; None if no window describes it."""
     item = mem.itemsize
     if 0 in part.shape or any(s <= 0 for s, n in zip(mem.strides, mem.shape, strict=True) if n > 1):
@@ -212,7 +212,7 @@ def located(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index | No
     return index if address_of(same) == address_of(part) and all(s == t for s, t in strides) else None
 
 
-def filled(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
+def infer_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
     """A requested shape with its -1 replaced; None if it does not fit (NumPy says why)."""
     known = 1
     for n in shape:
@@ -224,7 +224,7 @@ def filled(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
     return tuple(size // known if n == -1 else n for n in shape)
 
 
-def resized(shape: tuple[int, ...], index: Index, wanted: tuple[int, ...]) -> Index | None:
+def reshape_unit_axes(shape: tuple[int, ...], index: Index, wanted: tuple[int, ...]) -> Index | None:
     """The window reshaped by adding and dropping axes of length 1 alone; None if that is not enough."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]

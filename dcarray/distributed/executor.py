@@ -23,7 +23,7 @@ from dcarray.core.processes import communicating
 from dcarray.core.shard import NDArray, Shard, discard_shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.execution import run_plan
-from dcarray.execution.executor import complain, told_of
+from dcarray.execution.executor import exception_reporter, report_failure
 from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.plans.slot import PlanSlot
 
@@ -72,7 +72,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
         notes, cause = None, "region that has no plan"
     if notes is not None:
         write_back_views(copies, rec.urgent)
-        return told_of(rec, notes)
+        return exception_reporter(rec, notes)
     distributed = {
         store.family for store in rec.slots if type(store) is Store and store.family.shard is not None
     }
@@ -86,7 +86,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
             gather_store(store.family)
             if store.family.mem is not None:  # else it is a reshape of a result of this recording
                 memory(store)
-    return executor.alone(rec, options)
+    return executor.run_undistributed(rec, options)
 
 
 def program_of(rec: Recording, options: Options, comm: Communicator) -> Program | None:
@@ -182,7 +182,7 @@ def _run_distributed(
     from dcarray.comm.planning.rank_program.execution import execute
 
     with communicating():
-        with fp_state.collected() as seen:
+        with fp_state.collect_flags() as seen:
             after = execute(plan.program, comm, given, local, empty)
         flags = combine_flags(comm, flags | seen.flags) & mask if mask else 0
     notes = _attribute_errors(rec, plan, given, flags, comm) if flags else []
@@ -205,7 +205,7 @@ def _plan_on_all_ranks(rec: Recording, *given: Any) -> LayoutPlan:
     except Exception as caught:  # a bug, or no memory
         if options.debug or isinstance(caught, GridError):
             raise
-        complain("a region is not shared out", caught, run_plan.line_of(rec.sites[0]))
+        report_failure("a region is not shared out", caught, run_plan.line_of(rec.sites[0]))
         error = caught
     with communicating():
         failed = comm.share(("planned",), int(error is not None))
@@ -325,7 +325,7 @@ def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
     """As `_compute`, by the interpreter."""
     from dcarray.ir import interp
 
-    with fp_state.collected() as seen:
+    with fp_state.collect_flags() as seen:
         interp.run(region, arrays)
     counters.interpreted += len(region.body)
     return seen.flags
@@ -363,8 +363,8 @@ def _attribute_errors(
         with np.errstate(all="ignore"):  # copies belong to no statement
             before = {name: a.copy() for name, a in given.items()}
             execute(plan.per_statement, comm, before, local, around=witness.around)
-        notes = fp_state.merged(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
-    return fp_state.called(notes, state)
+        notes = fp_state.merge_notes(broadcast_object(comm, witness.notes, rank) for rank in range(comm.size))
+    return fp_state.call_handlers(notes, state)
 
 
 def _bind_outputs(
@@ -403,7 +403,7 @@ def _bind_outputs(
             if before is not None:
                 before.done = True
             set_shard(store, Shard(layout, block, comm, filled))
-            if rec.urgent and store.known():
+            if rec.urgent and store.is_exposed():
                 gather_store(store)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dcarray.core.config import Options
 from dcarray.core.shard import NDArray, Shard
-from dcarray.execution.executor import complain
+from dcarray.execution.executor import report_failure
 from dcarray.plans import requests
 from dcarray.plans.slot import PlanSlot
 from dcarray.plans.templates import ExecutablePlan
@@ -164,9 +164,11 @@ def slot_of(name: str) -> int:
     return int(name[1:]) if name[0] == "a" else -1
 
 
-def region_request(region: Region, options: Options) -> requests.Located:
+def region_request(region: Region, options: Options) -> requests.RegionRequest:
     """The request for the plan of local statements."""
-    return requests.Located(region, options.fastmath, options.threads, options.cache_dir, options.target)
+    return requests.RegionRequest(
+        region, options.fastmath, options.threads, options.cache_dir, options.target
+    )
 
 
 def compile_region(slot: PlanSlot[ExecutablePlan], region: Region, options: Options) -> None:
@@ -176,8 +178,8 @@ def compile_region(slot: PlanSlot[ExecutablePlan], region: Region, options: Opti
 
     request = region_request(region, options)
     try:
-        slot.make(lambda: ExecutablePlan(provider.obtained(request, options, EXECUTOR.background), request))
+        slot.make(lambda: ExecutablePlan(provider.obtain(request, options, EXECUTOR.background), request))
     except Exception as error:  # a bug; other ranks wait for this rank's messages
         if options.debug:
             raise
-        complain("a rank's part of a region is interpreted", error, ("<compiled region>", 0))
+        report_failure("a rank's part of a region is interpreted", error, ("<compiled region>", 0))

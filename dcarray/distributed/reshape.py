@@ -189,7 +189,7 @@ def write_back_views(pairs: Pairs, urgent: bool) -> None:
             held.block = piece.block
         held.filled = None
         head.dirty = held
-        if urgent and head.known():
+        if urgent and head.is_exposed():
             gather_store(head)
 
 

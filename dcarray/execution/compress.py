@@ -18,7 +18,7 @@ from dcarray.tiering import policy
 
 from .routines import Compiled
 
-__all__ = ["BLOCK", "compressed"]
+__all__ = ["BLOCK", "compress"]
 
 BLOCK = 16384
 _ONE_BLOCK = 2 * BLOCK  # up to so many elements are one block
@@ -30,7 +30,7 @@ _ELEMENTS_PER_UNIT = 8  # elements that are one of the scheduler's units of work
 _ROUTINES = {size: Compiled("compress", "compress", size) for size in _SIZES}
 
 
-def compressed(a: NDArray, m: NDArray) -> NDArray:
+def compress(a: NDArray, m: NDArray) -> NDArray:
     """``a[m]`` by a mask of the first axes, as a new array."""
     plain = a.shape[: m.ndim] == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
     size = m.size
@@ -40,10 +40,10 @@ def compressed(a: NDArray, m: NDArray) -> NDArray:
     if row not in _ROUTINES or address_of(a) % min(row, 8):
         return a[m]
     launch = _ROUTINES[row].launch(_SECONDS * size)
-    return a[m] if launch is None else _moved(launch, a, m, row, config.current().threads)
+    return a[m] if launch is None else _run(launch, a, m, row, config.current().threads)
 
 
-def _moved(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:
+def _run(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:
     size = mask.size
     length = size if size <= _ONE_BLOCK else BLOCK
     blocks = -(-size // length)

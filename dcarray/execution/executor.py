@@ -23,7 +23,7 @@ from . import op_sequences, run_plan
 from .interpreter import OpByOp
 
 if TYPE_CHECKING:
-    from dcarray.plans.requests import Recorded, Request
+    from dcarray.plans.requests import LogRequest, Request
     from dcarray.recording.log import Recording
 
 MAX_PLANS = 4096
@@ -73,27 +73,27 @@ class Executor:
         """Run a recording; returns a function that warns, once everything is in its place."""
         comm = communicator()
         if comm is None:
-            return self.alone(rec, options)
+            return self.run_undistributed(rec, options)
         return backend().run(self, rec, options, comm)
 
-    def alone(self, rec: Recording, options: config.Options) -> Callable[[], None]:
+    def run_undistributed(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording on whole memory.
 
         Whatever goes wrong on the way - there is no memory, or a bug of ours - the recording then runs call
         by call, and what cannot be computed even so is in ``rec.leftover``.
         """
         try:
-            notes = self._whole(rec, options)
+            notes = self._run_region(rec, options)
         except Exception as error:
             if options.debug and not isinstance(error, MemoryError):
                 raise
             if rec.sites and not isinstance(error, MemoryError):
-                complain("a region is run call by call", error, run_plan.line_of(rec.sites[0]))
+                report_failure("a region is run call by call", error, run_plan.line_of(rec.sites[0]))
             error.__traceback__ = None  # its frames hold memory
             notes = _run_op_by_op(rec, None)
-        return told_of(rec, notes)
+        return exception_reporter(rec, notes)
 
-    def _whole(self, rec: Recording, options: config.Options) -> list[Any]:
+    def _run_region(self, rec: Recording, options: config.Options) -> list[Any]:
         """Run a recording as one region if it has a plan; gives the notes of floating-point exceptions.
 
         Raises
@@ -112,14 +112,14 @@ class Executor:
             again = template.eager.tier is Tier.CANDIDATE  # if with other sizes
             if again and not rec.one_off:
                 most = plan_entry.eager_elements + plan_entry.eager_elements // 4  # arrays may grow
-                rest = op_sequences.block_sequences(rec, plan_entry.key[1], options, most)
+                rest = op_sequences.learn_block_sequences(rec, plan_entry.key[1], options, most)
                 call_sites.promote([rec.sites[k] for k in rest], most)
             return _run_op_by_op(rec, plan_entry)
         if plan_entry.direct:
             _block_sites(rec)
             tally.add(template.cost, options.fastmath)
-            op_sequences.plan_ran(rec, plan_entry, options)
-            return run_plan.direct(rec, plan_entry, plan_entry.plan, options.threads)
+            op_sequences.note_plan_run(rec, plan_entry, options)
+            return run_plan.run_kernels(rec, plan_entry, plan_entry.plan, options.threads)
         if not template.useful:
             return []
         plan = plan_entry.plan
@@ -127,14 +127,14 @@ class Executor:
             plan = self._plan(plan_entry, options)
         if plan is None:
             tally.unplanned += 1
-            notes = _run_op_by_op(rec, plan_entry, self.background.worked)
-            if template.asked and not rec.one_off:
-                self._pass_over(rec, plan_entry, options)
+            notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
+            if template.is_requested and not rec.one_off:
+                self._bridge_wait(rec, plan_entry, options)
             return notes
         _block_sites(rec)
         tally.add(template.cost, options.fastmath)
-        arrays, addresses, fresh = run_plan.allocated(rec, template)
-        told = run_plan.execute(rec, plan_entry, plan, arrays, addresses, options)
+        arrays, addresses, fresh = run_plan.allocate_arrays(rec, template)
+        told = run_plan.run_steps(rec, plan_entry, plan, arrays, addresses, options)
         if told is None:
             tally.unplanned += 1
             return _run_op_by_op(rec, plan_entry)
@@ -143,17 +143,17 @@ class Executor:
                 store.bind_new(mem, address)
         return told
 
-    def _pass_over(self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> None:
+    def _bridge_wait(self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> None:
         """A plan has been asked for: what is recorded until it is there takes longer than NumPy, as it does
         calls in a loop, or as its loops do operations block by block."""
-        begun = self.background.begun
+        begun = self.background.is_working
         seconds, template = WAIT if begun else GLANCE, plan_entry.template
         passed = eager_period.resume(seconds)
         if not passed and template.passes < MAX_PASSES:
             template.passes += 1
             passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
         if passed and not begun:
-            self.background.worked(GLANCE)
+            self.background.add_unplanned_work(GLANCE)
 
     def _plan(
         self, plan_entry: templates.PlanEntry, options: config.Options, waited: bool = False
@@ -162,7 +162,7 @@ class Executor:
         if options.jit == "off":
             return None
         template = plan_entry.template
-        known = plan_entry.found()
+        known = plan_entry.find_plan()
         if known is not None:
             return plan_entry.serve(*known)
         request = _request(plan_entry, options)
@@ -180,8 +180,8 @@ class Executor:
                         return plan_entry.serve(template.exact.plan, ())
             if job is not None:
                 if large:
-                    self.background.worked(PATIENCE)
-                self.background.later(lambda: _attempt(job, options.debug))
+                    self.background.add_unplanned_work(PATIENCE)
+                self.background.submit_later(lambda: _attempt(job, options.debug))
             return None
         if job is not None:
             _attempt(job, options.debug)
@@ -189,16 +189,16 @@ class Executor:
             self.background.wait()  # it may have been asked for before
         return None if waited else self._plan(plan_entry, options, True)
 
-    def requested(
+    def request_of(
         self, plan_entry: templates.PlanEntry, options: config.Options
     ) -> tuple[Request, tuple[int, ...]]:
         """The request that the plan of a log was made for, or would be, and the values of its symbols where
         there is a plan."""
-        known = plan_entry.found() if plan_entry.plan is None else (plan_entry.plan, plan_entry.symbols)
+        known = plan_entry.find_plan() if plan_entry.plan is None else (plan_entry.plan, plan_entry.symbols)
         if known is not None:
             return known[0].request, known[1]
         request = _request(plan_entry, options)
-        related = templates.related(request.old, request.new)
+        related = templates.are_related(request.old, request.new)
         return request if related else request._replace(old=request.new), ()
 
     def unplanned(self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> str:
@@ -209,12 +209,14 @@ class Executor:
             plan_entry.eager_elements = _eager_elements(rec, plan_entry, options.threads)
         if plan_entry.eager_elements and options.eager_below:
             return "NumPy runs these statements one by one, since they are too little work for kernels"
-        if plan_entry.plan is None and not templates.related(plan_entry.template.sample, plan_entry.values):
+        if plan_entry.plan is None and not templates.are_related(
+            plan_entry.template.sample, plan_entry.values
+        ):
             return "NumPy runs these statements one by one, since a plan serves other sizes of the same calls"
         return ""
 
     def _job(
-        self, plan_entry: templates.PlanEntry, request: Recorded, options: config.Options
+        self, plan_entry: templates.PlanEntry, request: LogRequest, options: config.Options
     ) -> Callable[[], None] | None:
         """The job that makes a plan of a log; None if it is under way, or not worth it yet."""
         template = plan_entry.template
@@ -230,28 +232,26 @@ class Executor:
             from dcarray.plans import provider
 
             slot.make(
-                lambda: templates.ExecutablePlan(
-                    provider.obtained(request, options, self.background), request
-                )
+                lambda: templates.ExecutablePlan(provider.obtain(request, options, self.background), request)
             )
 
         return job
 
-    def _found(self, template: templates.LogTemplate, request: Recorded) -> None:
+    def _found(self, template: templates.LogTemplate, request: LogRequest) -> None:
         """Take the plan of a template that was seen once, if another process has left it."""
         from dcarray.plans import provider
 
-        plan = provider.found(request)
+        plan = provider.load_stored(request)
         if plan is not None and template.exact.plan is None:
             template.exact.fill(templates.ExecutablePlan(plan, request))
 
 
-def _request(plan_entry: templates.PlanEntry, options: config.Options) -> Recorded:
+def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogRequest:
     """The request for a plan of a log that has none."""
-    from dcarray.plans.requests import Recorded
+    from dcarray.plans.requests import LogRequest
 
     template = plan_entry.template
-    return Recorded(
+    return LogRequest(
         *plan_entry.key, template.sample, plan_entry.values, tuple(template.saved),
         options.fastmath, options.threads, options.cache_dir, options.target,
     )  # fmt: skip
@@ -263,15 +263,17 @@ def _end_waiting() -> None:
     op_sequences.expire()
 
 
-def told_of(rec: Recording, notes: list[Any]) -> Callable[[], None]:
+def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
     """A function that tells the user of floating-point exceptions and of failures."""
-    if not notes and not _unsaid:
+    if not notes and not _unreported:
         return _nothing
     calls, sites = rec.statements(), rec.sites
 
     def after() -> None:
-        _say()
-        fp_state.emit(notes, lambda k: sites[k][3] or _name(calls[k]), lambda k: run_plan.line_of(sites[k]))
+        _warn_of_failures()
+        fp_state.emit(
+            notes, lambda k: sites[k][3] or _name_in_warnings(calls[k]), lambda k: run_plan.line_of(sites[k])
+        )
 
     return after
 
@@ -314,28 +316,28 @@ def _attempt(job: Callable[[], None], debug: bool) -> None:
     except Exception as error:
         if debug:
             raise
-        complain("a region is not compiled", error, ("<compiled region>", 0))
+        report_failure("a region is not compiled", error, ("<compiled region>", 0))
 
 
-def complain(what: str, error: BaseException, where: tuple[str, int]) -> None:
+def report_failure(what: str, error: BaseException, where: tuple[str, int]) -> None:
     """Put it into the report, and warn once of each reason when the user's thread has no work half done."""
     reason = f"{type(error).__name__}: {error}"
     note(f"interpreter ({reason})", where=where)
-    if reason not in _told:
-        _told.add(reason)
-        _unsaid.append(f"{what}: {reason}")
+    if reason not in _reported:
+        _reported.add(reason)
+        _unreported.append(f"{what}: {reason}")
 
 
-def _say() -> None:
-    while _unsaid:
-        warnings.warn_explicit(_unsaid.pop(0), RuntimeWarning, *user_line())
+def _warn_of_failures() -> None:
+    while _unreported:
+        warnings.warn_explicit(_unreported.pop(0), RuntimeWarning, *user_line())
 
 
-_told: set[str] = set()
-_unsaid: list[str] = []
+_reported: set[str] = set()
+_unreported: list[str] = []
 
 
-def _name(entry: tuple[Any, ...]) -> str:
+def _name_in_warnings(entry: tuple[Any, ...]) -> str:
     """What NumPy calls a statement when it warns of it."""
     if entry[0] != "fold":
         return str(entry[1]).removeprefix("blas.")

@@ -23,8 +23,8 @@ from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, empty, zero
 from dcarray.recording.log import Recording
 from dcarray.recording.log_format import reads, writes
 from dcarray.recording.operands import DTYPES
-from dcarray.recording.replay import Replay, rewritten
-from dcarray.tiering.blas_sharing import read_once
+from dcarray.recording.replay import Replay, replace_operands
+from dcarray.tiering.blas_sharing import is_skinny_product
 
 from . import masked_reduction
 
@@ -75,7 +75,7 @@ def live_steps(
     found.reverse()
     for k, (step, then) in enumerate(pairwise(found)):
         first, second = statements[step.position], statements[then.position]
-        if step.born and step.writes <= set(then.dying) and masked_reduction.fit_together(first, second):
+        if step.born and step.writes <= set(then.dying) and masked_reduction.can_join(first, second):
             found[k] = step._replace(joined=True)
     return tuple(found)
 
@@ -157,14 +157,16 @@ class OpByOp:
     def _reduce_masked(self, k: int, then: Step) -> bool:
         """Run a `where` and the reduction of its result as one masked reduction, if possible."""
         first, second = self._statements[k], self._statements[then.position]
-        types, _ = _loop(first[2])
+        types, _ = _split_loop(first[2])
         self._witness.at(then.position)
         try:
             mask, x, rest = [
                 self._value(arg, first[3], char) for arg, char in zip(first[6:], types, strict=True)
             ]
-            result = DTYPES[_loop(second[2])[1]]
-            return masked_reduction.fold(second[1], result, self._array(second[6]), mask, x, rest[()])
+            result = DTYPES[_split_loop(second[2])[1]]
+            return masked_reduction.reduce_selected(
+                second[1], result, self._array(second[6]), mask, x, rest[()]
+            )
         except Exception:  # one by one they may run, or raise the right error
             return False
 
@@ -190,7 +192,7 @@ class OpByOp:
         for k in self.left:
             entry = self._statements[k]
             args = [a if type(a) is int else (copies.get(a[0], a[0]), *a[1:]) for a in reads(entry)]
-            self._statements[k] = rewritten(entry, writes(entry), args)
+            self._statements[k] = replace_operands(entry, writes(entry), args)
 
     def _free(self, head: int) -> None:
         """Free the memory of a dead family."""
@@ -210,19 +212,19 @@ class OpByOp:
             start = time.perf_counter()
             CALLS[op].reference(tuple(outs), tuple(args), dict(entry[4]))
             # a plan saves time in matrix-vector products, and in products of a matrix with few rows
-            if all(x.ndim == 2 for x in args) and not read_once(
+            if all(x.ndim == 2 for x in args) and not is_skinny_product(
                 args[0].shape, args[1].shape, args[0].dtype.char
             ):
                 self.elsewhere += time.perf_counter() - start
             return
-        types, result = _loop(entry[2])
+        types, result = _split_loop(entry[2])
         shape = entry[3]
         if kind == "fold":
             _, _, _, _, axes, keepdims, slot, arg = entry
             out = self._array(slot)
             if type(arg) is tuple and len(axes) == len(shape) and self._declared[arg[0]][1] == "?":
                 given = self._value(arg, shape, "?")
-                if given.shape == shape and masked_reduction.count(op, given, out):
+                if given.shape == shape and masked_reduction.count_true(op, given, out):
                     return
             value = self._value(arg, shape, types[0], op not in PLACES and types[0] == result)
             if value.shape != shape:
@@ -334,12 +336,12 @@ def _where_in_place(target: NDArray, condition: NDArray, value: NDArray, other: 
     """Do ``target[...] = where(condition, value, other)`` without a temporary; False if memory overlaps."""
     if np.may_share_memory(target, condition):
         return False
-    if _same(target, value):
+    if _are_same_elements(target, value):
         np.copyto(target, other, where=np.logical_not(condition))
         return True
     if np.may_share_memory(target, value):
         return False
-    if not _same(target, other):
+    if not _are_same_elements(target, other):
         if np.may_share_memory(target, other):
             return False
         np.copyto(target, other)
@@ -347,13 +349,13 @@ def _where_in_place(target: NDArray, condition: NDArray, value: NDArray, other: 
     return True
 
 
-def _same(a: NDArray, b: NDArray) -> bool:
+def _are_same_elements(a: NDArray, b: NDArray) -> bool:
     """Whether two arrays are the same elements of the same memory."""
     return (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype) and address_of(a) == address_of(b)
 
 
 @lru_cache(1024)
-def _loop(text: str) -> tuple[str, str]:
+def _split_loop(text: str) -> tuple[str, str]:
     """The dtype characters of a loop's arguments and of its result."""
     types, result = text.split("->")
     return types, result

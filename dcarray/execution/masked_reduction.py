@@ -16,7 +16,7 @@ NDArray = np.ndarray[Any, Any]
 _FOLDS = frozenset({"add", "maximum", "minimum"})
 
 
-def fit_together(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+def can_join(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     """Whether one statement is a `where` of an array and a scalar, and the other a full reduction of its
     result, in its dtype."""
     if first[:2] != ("map", "where") or second[0] != "fold" or second[1] not in _FOLDS:
@@ -31,10 +31,10 @@ def fit_together(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     )  # fmt: skip
 
 
-def fold(op: str, dtype: Any, out: NDArray, mask: NDArray, x: NDArray, rest: Any) -> bool:
+def reduce_selected(op: str, dtype: Any, out: NDArray, mask: NDArray, x: NDArray, rest: Any) -> bool:
     """Do ``out[...] = op.reduce(where(mask, x, rest))`` on the selected elements; False if ``rest``
     counts."""
-    if mask.shape != x.shape or mask.dtype != bool or not _changes_nothing(op, rest):
+    if mask.shape != x.shape or mask.dtype != bool or not _is_identity(op, rest):
         return False
     ufunc: Any = OPS[op].reference
     values = x[mask]
@@ -45,7 +45,7 @@ def fold(op: str, dtype: Any, out: NDArray, mask: NDArray, x: NDArray, rest: Any
     return True
 
 
-def _changes_nothing(op: str, rest: Any) -> bool:
+def _is_identity(op: str, rest: Any) -> bool:
     """Whether a value is the identity of an operation."""
     kind = rest.dtype.kind
     if op == "add":
@@ -58,7 +58,7 @@ def _changes_nothing(op: str, rest: Any) -> bool:
     return bool(rest == (bounds.min if op == "maximum" else bounds.max))
 
 
-def count(op: str, value: NDArray, out: NDArray) -> bool:
+def count_true(op: str, value: NDArray, out: NDArray) -> bool:
     """Do ``out[...] = add.reduce(value)`` of bools as integers; False for any other reduction."""
     if op != "add" or value.dtype != bool or out.dtype.kind not in "iu" or out.size != 1:
         return False

@@ -13,7 +13,7 @@ written or the result is recorded with something else, and where a floating-poin
 some such times the op sequence is deoptimised.  Where several ranks run a program there are none.
 
 Where NumPy was sooner than a kernel, operations that follow each other are op sequences, too
-(`block_sequences`), on arrays of any shape, or rows of them that lie one after the other, as in
+(`learn_block_sequences`), on arrays of any shape, or rows of them that lie one after the other, as in
 ``x[1:] - x[:-1]``.  NumPy's own loops then do the steps, a block of elements after the other; what is between
 two of them stays in the near cache, and what is summed is never stored (`blocked_sequences.h`).  They do the
 same for a recording whose plan was asked for, until it is there (`until_planned`).
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dcarray.plans.templates import PlanEntry
     from dcarray.recording.log import Recording
 
-__all__ = ["block_sequences", "expire", "plan_ran", "until_planned"]
+__all__ = ["expire", "learn_block_sequences", "note_plan_run", "until_planned"]
 
 MOST_STEPS, MOST_ARRAYS, MOST_NUMBERS, MOST_AXES = 8, 6, 6, 8
 MAX_SITES = 64
@@ -59,12 +59,12 @@ Operation = tuple[Any, ...]
 (``n``) or the result of an operation (``r``), and which of them."""
 
 
-def plan_ran(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
+def note_plan_run(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
     """Note that a plan of kernels alone has run: when it has often enough for the same call site, the
     operators of its recording are an op sequence from then on, if they can be."""
 
 
-def block_sequences(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+def learn_block_sequences(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
     """Make op sequences of the operations that follow each other in a recording that NumPy has done sooner
     and that comes again.
 
@@ -168,7 +168,7 @@ def _groups(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
+def _make_recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
     """A function that records a deferred op sequence and has it run, from its shape, the stores that it reads
     and which of their rows come first, its numbers, and the stores of its results, as far as they are
     held."""
@@ -206,7 +206,7 @@ def _recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) 
                         arguments.append((enter(recording, store), index, None))
                         store.family.used = recording
                     made.append(Store(shape, dtype) if result is None else result)
-                    slot = recording.fresh(made[-1])
+                    slot = recording.declare_new(made[-1])
                     recording.add(("map", name, loop, shape, slot, None, *arguments), frame, said)
             finally:
                 _extobj_contextvar.reset(token)
@@ -223,7 +223,7 @@ if BUILT:  # else there are none
     from dcarray._native.extension import folds as _folds
     from dcarray._native.extension import learn_sequence
 
-    def plan_ran(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
+    def note_plan_run(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
         code, instruction = rec.sites[-1][:2]
         here, runs = (id(code), instruction), plan_entry.runs
         known = runs.get(here)
@@ -248,7 +248,9 @@ if BUILT:  # else there are none
     _folds(_kinds)
     _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
 
-    def block_sequences(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+    def learn_block_sequences(
+        rec: Recording, live: tuple[int, ...], options: Options, most: int
+    ) -> list[int]:
         rest = list(range(len(rec.sites)))
         for positions, fold in _candidates(rec, live, options):
             if _block_sequence(rec, positions, options, most):
@@ -309,7 +311,7 @@ if BUILT:  # else there are none
         letters = "".join([declared[k][1] for k, _ in arrays])
         what = places, tuple(found), letters, loops, (), most, rec.watched, options, error_state
         return learn_sequence(
-            _extobj_contextvar, *what, None, _recorder(rec, found, positions), _zero, seconds
+            _extobj_contextvar, *what, None, _make_recorder(rec, found, positions), _zero, seconds
         )
 
     def _used(found: list[Operation]) -> bool:
@@ -366,4 +368,4 @@ if BUILT:  # else there are none
             return flags
 
         what = places, tuple(found), letters, loops, shape, size, rec.watched, options, error_state
-        learn_sequence(_extobj_contextvar, *what, run, _recorder(rec, found, range(count)))
+        learn_sequence(_extobj_contextvar, *what, run, _make_recorder(rec, found, range(count)))

@@ -13,7 +13,7 @@ from dcarray.recording.session import session
 from .executor import EXECUTOR
 
 if TYPE_CHECKING:
-    from dcarray.plans.requests import Compilation
+    from dcarray.plans.requests import RoutineRequest
 
 __all__ = ["Compiled"]
 
@@ -24,7 +24,7 @@ class Compiled(PlanSlot[Any]):
     Parameters
     ----------
     module, name, argument
-        As of `Compilation`.
+        As of `RoutineRequest`.
     """
 
     __slots__ = ("_routine",)
@@ -42,35 +42,35 @@ class Compiled(PlanSlot[Any]):
         options = config.current()
         if options.jit == "off":
             return None
-        session().relieve()
+        session().release_held()
         if self.ask():
             if options.jit == "eager":
                 self._make(options)
             else:
-                EXECUTOR.background.later(lambda: self._make(options))
+                EXECUTOR.background.submit_later(lambda: self._make(options))
         if self.state is PlanState.ASKED:
             trim()
         if self.plan is None:
-            EXECUTOR.background.worked(seconds)
+            EXECUTOR.background.add_unplanned_work(seconds)
         return self.plan
 
     def _make(self, options: config.Options) -> None:
         from dcarray.lowering.cpu.llvm.thread_pool.linked import linked
         from dcarray.lowering.program import loaded_plan
         from dcarray.plans import client
-        from dcarray.plans.requests import Compilation
+        from dcarray.plans.requests import RoutineRequest
 
-        request = Compilation(*self._routine, options.cache_dir)
+        request = RoutineRequest(*self._routine, options.cache_dir)
 
         def compiled() -> Any:
-            parts = _elsewhere(request) if options.jit == "background" else None
-            return linked(*(parts or _here(request)))
+            parts = _load_or_request(request) if options.jit == "background" else None
+            return linked(*(parts or _compile(request)))
 
         with suppress(loaded_plan.NotPortable, client.Refused, MemoryError):  # NumPy goes on serving
             self.make(compiled)
 
 
-def _here(request: Compilation) -> tuple[Any, ...]:
+def _compile(request: RoutineRequest) -> tuple[Any, ...]:
     """The code from this process."""
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.program.loaded_plan import NotPortable
@@ -81,17 +81,17 @@ def _here(request: Compilation) -> tuple[Any, ...]:
         raise NotPortable(str(error)) from error
 
 
-def _elsewhere(request: Compilation) -> tuple[Any, ...] | None:
+def _load_or_request(request: RoutineRequest) -> tuple[Any, ...] | None:
     """The code from the cache folder or from the process that compiles; None if there is no such process."""
     import pickle
 
     from dcarray.plans import client, disk_store, server_handle
 
-    left = disk_store.left(request)
+    left = disk_store.load_bytes(request)
     if left is not None:
         with suppress(Exception):  # whatever is wrong with it, it is made anew
             parts: tuple[Any, ...] = pickle.loads(left)
             return parts
-    with suppress(server_handle.NoServer), EXECUTOR.background.aside():
-        return client.REMOTE.code(request)
+    with suppress(server_handle.NoPlanningProcess), EXECUTOR.background.aside():
+        return client.CLIENT.code(request)
     return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dcarray.recording.log import Recording
 
 
-def direct(
+def run_kernels(
     rec: Recording, plan_entry: templates.PlanEntry, plan: templates.ExecutablePlan, threads: int
 ) -> list[Any]:
     """Run a plan that consists of kernels only, which need nothing but addresses."""
@@ -30,7 +30,7 @@ def direct(
         if type(store) is Store:
             addresses.append(store.address)
         else:
-            store = store() or rec.lost(k)
+            store = store() or rec.substitute(k)
             mem, address = allocate(store.shape, store.dtype, store.size)
             addresses.append(address)
             fresh.append((store, mem, address))
@@ -45,13 +45,13 @@ def direct(
         arrays = {
             k: s.mem if type(s := slots[k]) is Store else next(mems) for k in plan_entry.template.memory
         }
-        notes = _blamed(rec, plan_entry, plan, arrays, {}, flags & rec.watched)
+        notes = _attribute_flags(rec, plan_entry, plan, arrays, {}, flags & rec.watched)
     for store, mem, address in fresh:
         store.bind_new(mem, address)
     return notes
 
 
-def allocated(
+def allocate_arrays(
     rec: Recording, template: templates.LogTemplate
 ) -> tuple[dict[int, Any], list[int], list[tuple[Any, ...]]]:
     """The arrays of a run by slot, their addresses, and the new ones with their stores."""
@@ -62,11 +62,11 @@ def allocated(
     for k in template.memory:
         store = slots[k]
         if (head := template.reshapes.get(k)) is not None:
-            store = rec.lost(k)
+            store = rec.substitute(k)
             mem = arrays[head].view(store.dtype).reshape(store.shape)
             address = addresses[template.memory.index(head)]
         elif type(store) is not Store:
-            store = store() or rec.lost(k)
+            store = store() or rec.substitute(k)
             mem, address = allocate(store.shape, store.dtype, store.size)
             fresh.append((store, mem, address))
         else:
@@ -76,7 +76,7 @@ def allocated(
     return arrays, addresses, fresh
 
 
-def execute(
+def run_steps(
     rec: Recording,
     plan_entry: templates.PlanEntry,
     plan: templates.ExecutablePlan,
@@ -112,7 +112,7 @@ def execute(
     counters.bytes += plan_entry.bytes
     if not flags & mask:
         return []
-    return _blamed(rec, plan_entry, plan, arrays | {k: kept[k] for k in aside}, saved, flags & mask)
+    return _attribute_flags(rec, plan_entry, plan, arrays | {k: kept[k] for k in aside}, saved, flags & mask)
 
 
 def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
@@ -131,7 +131,7 @@ def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
     return found
 
 
-def _blamed(
+def _attribute_flags(
     rec: Recording,
     plan_entry: templates.PlanEntry,
     plan: templates.ExecutablePlan,
@@ -163,8 +163,8 @@ def _blamed(
         run = OpByOp(rec, steps_of(rec, plan_entry), witness, again)
         run.run()
     except Exception:  # the results are there; only the culprit is unknown
-        return _suspect(rec, flags)
-    return _suspect(rec, flags) if run.left else witness.notes
+        return _first_suspect(rec, flags)
+    return _first_suspect(rec, flags) if run.left else witness.notes
 
 
 def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[Step, ...]:
@@ -179,7 +179,7 @@ def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[St
     return known
 
 
-def _suspect(rec: Recording, flags: int) -> list[Any]:
+def _first_suspect(rec: Recording, flags: int) -> list[Any]:
     """The notes on the first statement that can raise floating-point exceptions."""
     for k, entry in enumerate(rec.statements()):
         state = rec.sites[k][2]

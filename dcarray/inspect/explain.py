@@ -101,7 +101,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
             names[f"a{slot}"] = name
     program = _program(rec)
     if program is None:
-        request, symbols = EXECUTOR.requested(plan_entry, options)
+        request, symbols = EXECUTOR.request_of(plan_entry, options)
         remark = EXECUTOR.unplanned(rec, plan_entry, options)
         return [view_request(request, lines, names, symbols, remark=remark)]
     from dcarray.comm.planning.rank_program.steps import Local
@@ -177,7 +177,7 @@ def _collecting(views: list[RegionView]) -> Iterator[None]:
 def _view_loop(request: LoopRequest) -> RegionView:
     """The view of a compiled loop."""
     lines = {}
-    for place in _source_lines(request.drawn().region.body):
+    for place in _source_lines(request.plan_input().region.body):
         file, _, line = place.rpartition(":")
         lines[place] = _where(file, int(line))
     return view_request(request, lines)

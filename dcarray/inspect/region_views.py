@@ -204,14 +204,14 @@ def view_request(
     RegionView
     """
     from dcarray.ir.passes import Log
-    from dcarray.plans.requests import make
+    from dcarray.plans.requests import make_plan
 
     log, stages = Log(), list[Stage]()
 
     def on_change(name: str, after: Region, done: Sequence[Note]) -> None:
         stages.append(Stage(name, after, tuple(done)))
 
-    plan = make(request, lambda *_: None, current().debug, log, on_change).plan
+    plan = make_plan(request, lambda *_: None, current().debug, log, on_change).plan
     if plan.region is not stages[-1].region:
         on_change("storage of temporaries", plan.region, ())
     recorded = stages.pop(0)

@@ -51,7 +51,7 @@ class Accelerated:
             if config.current().jit == "eager":
                 scope.put(*own)
             else:  # to read the sources of a large module takes a while
-                EXECUTOR.background.later(partial(scope.put, *own))
+                EXECUTOR.background.submit_later(partial(scope.put, *own))
 
     def undo(self) -> None:
         """Restore the modules' own NumPy; a second call does nothing."""

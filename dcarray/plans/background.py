@@ -39,7 +39,7 @@ class _Heap:
         if time.monotonic() - self._last >= REST:
             self._give_back()
 
-    def awaited(self, jobs: queue.SimpleQueue[Any]) -> Any:
+    def next_job(self, jobs: queue.SimpleQueue[Any]) -> Any:
         """Wait for the next job; return memory if none comes for a while."""
         if self._due:
             with suppress(queue.Empty):
@@ -88,12 +88,12 @@ class Background:
             )
         atexit.register(self._stop)
 
-    def later(self, job: Callable[[], None]) -> None:
+    def submit_later(self, job: Callable[[], None]) -> None:
         """Submit a job once the program has worked without plans for `PATIENCE` seconds."""
         self._held.append(job)
-        self.worked(0.0)
+        self.add_unplanned_work(0.0)
 
-    def worked(self, seconds: float) -> None:
+    def add_unplanned_work(self, seconds: float) -> None:
         """Add to the time that the program has worked without plans, and give the thread its share of it.
 
         Where NumPy holds the interpreter's lock all that time, as in `accumulate`, the thread has it only
@@ -128,7 +128,7 @@ class Background:
         self._queue.put(job)
 
     @property
-    def begun(self) -> bool:
+    def is_working(self) -> bool:
         """Whether jobs are under way and none is held back."""
         return not self._held and bool(self._undone) and self._pid == os.getpid()
 
@@ -140,7 +140,7 @@ class Background:
     def _work(self, jobs: queue.SimpleQueue[Any], undone: deque[Any], ended: threading.Lock) -> None:
         heap = _Heap()
         try:
-            while (job := heap.awaited(jobs)) is not None:
+            while (job := heap.next_job(jobs)) is not None:
                 with self._busy:
                     job()
                     heap.used()

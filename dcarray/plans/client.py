@@ -23,20 +23,20 @@ from dcarray.core.errors import Untraceable
 from dcarray.tiering import eager_period
 
 from . import server
-from .requests import Compilation, Request
-from .server_handle import NoServer, Spawned, Starved
+from .requests import Request, RoutineRequest
+from .server_handle import NoPlanningProcess, PlanningProcess, Starved
 
 
 class Refused(Exception):
     """Raised when the planning process could not make a plan."""
 
 
-class Remote:
+class PlanningClient:
     """The planning process, started when it is first needed."""
 
     def __init__(self) -> None:
-        self._process: Spawned | None = None
-        self._usable = _possible()
+        self._process: PlanningProcess | None = None
+        self._usable = _can_start()
         self._lock = threading.Lock()
         self._stopping = False
         if hasattr(os, "register_at_fork"):
@@ -62,7 +62,7 @@ class Remote:
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
         return plan, counts, reasons
 
-    def code(self, request: Compilation) -> tuple[Any, ...]:
+    def code(self, request: RoutineRequest) -> tuple[Any, ...]:
         """The arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
 
         Raises
@@ -75,7 +75,7 @@ class Remote:
         _, parts = self._reply(request)
         return tuple(parts)
 
-    def _reply(self, request: Request | Compilation) -> tuple[Any, ...]:
+    def _reply(self, request: Request | RoutineRequest) -> tuple[Any, ...]:
         """The server's reply; raises the error that it reports."""
         with self._lock:
             reply = self._answer(server.message(request))
@@ -119,14 +119,14 @@ class Remote:
                 break
         raise Refused("the process that compiles has ended")
 
-    def _started(self, nice: int) -> Spawned:
+    def _started(self, nice: int) -> PlanningProcess:
         """The server; a new one is started with priority ``nice`` steps below the program's."""
         if self._process is None:
             if not self._usable:
-                raise NoServer
+                raise NoPlanningProcess
             self._usable = False  # unless it begins
             try:
-                self._process = Spawned(nice, lambda: self._stopping, eager_period.waiting)
+                self._process = PlanningProcess(nice, lambda: self._stopping, eager_period.is_waiting)
             except Starved:
                 self._usable = True
                 raise
@@ -134,7 +134,7 @@ class Remote:
         return self._process
 
 
-def _possible() -> bool:
+def _can_start() -> bool:
     """Whether a process can be started: in a program with an embedded interpreter, ``sys.executable`` may be
     the program."""
     name = os.path.basename(sys.executable or "")
@@ -143,5 +143,5 @@ def _possible() -> bool:
 
 
 _warned: set[str] = set()
-REMOTE = Remote()
+CLIENT = PlanningClient()
 """The server of this process."""

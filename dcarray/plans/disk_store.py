@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .requests import Compilation, Request
+from .requests import Request, RoutineRequest
 
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
     from dcarray.lowering.runtime.disk import DiskCache
 
-__all__ = ["find", "keep", "left"]
+__all__ = ["load_bytes", "load_plan", "save"]
 
 
-def find(request: Request) -> LoadedPlan | None:
+def load_plan(request: Request) -> LoadedPlan | None:
     """The stored plan of a request, or None."""
-    plan = left(request)
+    plan = load_bytes(request)
     if plan is None:
         return None
     from dcarray.lowering.program import loaded_plan
@@ -34,8 +34,8 @@ def find(request: Request) -> LoadedPlan | None:
         return None
 
 
-def left(request: Request | Compilation) -> bytes | None:
-    """The stored bytes for a request, as given to `keep` on a machine like this one, or None."""
+def load_bytes(request: Request | RoutineRequest) -> bytes | None:
+    """The stored bytes for a request, as given to `save` on a machine like this one, or None."""
     folder = _folder(request)
     if not folder or not os.path.isdir(folder):
         return None
@@ -48,7 +48,7 @@ def left(request: Request | Compilation) -> bytes | None:
     return found[_MARK:] if found[:_MARK] == machine_fingerprint.machine_fingerprint().encode() else None
 
 
-def keep(request: Request | Compilation, plan: bytes) -> None:
+def save(request: Request | RoutineRequest, plan: bytes) -> None:
     """Store a serialised plan (`lowering.program.serialise`), or other code, for later processes."""
     from dcarray.lowering.cpu import machine_fingerprint
 
@@ -64,7 +64,7 @@ PLANNING = ("core", "tiering", "recording", "plans", "jit")
 _MARK = 16  # bytes that identify a machine
 
 
-def _folder(request: Request | Compilation) -> str | None:
+def _folder(request: Request | RoutineRequest) -> str | None:
     """The folder of plans in the cache folder; if it does not exist, there are none to look for."""
     return os.path.join(request.cache_dir, "plans") if request.cache_dir else None
 
@@ -76,11 +76,11 @@ def _store(folder: str) -> DiskCache | None:
     return DiskCache(folder) if is_supported() else None
 
 
-def _key(request: Request | Compilation) -> str:
+def _key(request: Request | RoutineRequest) -> str:
     from dcarray.lowering.runtime.disk import sha256
     from dcarray.lowering.target import source_digest
 
-    own = "" if isinstance(request, Compilation) else source_digest(request.target)
+    own = "" if isinstance(request, RoutineRequest) else source_digest(request.target)
     text = "\0".join(("plan", *_environment(), own, request.text()))
     return sha256(text.encode()).hexdigest()
 

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .background import Background
 
 
-def found(request: requests.Request) -> LoadedPlan | None:
+def load_stored(request: requests.Request) -> LoadedPlan | None:
     """The plan that another process has stored, or None."""
-    plan = disk_store.find(request)
-    return None if plan is None else _counted(plan, 0, 0, plan.kernels)
+    plan = disk_store.load_plan(request)
+    return None if plan is None else _count(plan, 0, 0, plan.kernels)
 
 
-def obtained(request: requests.Request, options: Options, background: Background) -> LoadedPlan:
+def obtain(request: requests.Request, options: Options, background: Background) -> LoadedPlan:
     """Obtain a plan; statements that do not compile are left to the interpreter.
 
     Parameters
@@ -40,34 +40,34 @@ def obtained(request: requests.Request, options: Options, background: Background
     """
     made = None
     if options.jit == "background" and not options.debug:
-        known = found(request)
+        known = load_stored(request)
         if known is not None:
             return known
         from . import client, server_handle
 
-        with suppress(server_handle.NoServer), background.aside():
-            made, counts, reasons = client.REMOTE.plan(request)
+        with suppress(server_handle.NoPlanningProcess), background.aside():
+            made, counts, reasons = client.CLIENT.plan(request)
     if made is not None:
         from dcarray.lowering.program import loaded_plan
 
         with suppress(loaded_plan.NotPortable):
             plan = loaded_plan.deserialised(made)
             for reason in reasons:
-                _uncompiled(reason, None)
-            return _counted(plan, *counts)
+                _note_uncompiled(reason, None)
+            return _count(plan, *counts)
     from dcarray.lowering.program import serialise
 
-    local = requests.make(request, _uncompiled, options.debug)
-    return _counted(serialise.in_process(local.plan, local.relations, local.told), *local[3:])
+    local = requests.make_plan(request, _note_uncompiled, options.debug)
+    return _count(serialise.in_process(local.plan, local.relations, local.told), *local[3:])
 
 
-def _counted(plan: LoadedPlan, compiled: int, hits: int, disk_hits: int) -> LoadedPlan:
+def _count(plan: LoadedPlan, compiled: int, hits: int, disk_hits: int) -> LoadedPlan:
     counters.compiles += compiled
     counters.cache_hits += hits
     counters.disk_hits += disk_hits
     return plan
 
 
-def _uncompiled(reason: str, loc: Any) -> None:
+def _note_uncompiled(reason: str, loc: Any) -> None:
     """A statement that every run of the plan leaves to the interpreter."""
     note(f"interpreter ({reason})", where=("<compiled region>", 0))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.target import Target
 
 
-class Drawn(NamedTuple):
+class PlanInput(NamedTuple):
     """The region of a request, with what its plan has to respect.
 
     Attributes
@@ -61,14 +61,14 @@ class Request(Protocol):
     @property
     def target(self) -> str: ...
 
-    def drawn(self) -> Drawn:
+    def plan_input(self) -> PlanInput:
         """The region."""
 
     def text(self) -> str:
         """A text of all that the plan depends on; the same in every process."""
 
 
-class Recorded(NamedTuple):
+class LogRequest(NamedTuple):
     """A request for the plan of a log.
 
     Attributes
@@ -98,13 +98,13 @@ class Recorded(NamedTuple):
     cache_dir: str | None
     target: str = "cpu"
 
-    def drawn(self) -> Drawn:
+    def plan_input(self) -> PlanInput:
         """The region of the log."""
         from dcarray.ir.build import build
 
         saved = frozenset(f"a{slot}" for slot in self.saved)
         if self.old == self.new:
-            return Drawn(build(self.log, self.live, self.kinds), {}, saved, fresh=True)
+            return PlanInput(build(self.log, self.live, self.kinds), {}, saved, fresh=True)
         from dcarray.ir import dims
         from dcarray.ir.nodes import Symbol
 
@@ -115,14 +115,14 @@ class Recorded(NamedTuple):
         hints = {f"n{k}": self.new[position] for k, position in enumerate(how.leaders)}
         symbols = tuple(Symbol(name, 2, hint) for name, hint in hints.items())
         region = replace(build(general, self.live, self.kinds), symbols=symbols)
-        return Drawn(region, hints, saved, fresh=True)
+        return PlanInput(region, hints, saved, fresh=True)
 
     def text(self) -> str:
         """All that the plan depends on."""
         return repr(self._replace(cache_dir=None))
 
 
-class Located(NamedTuple):
+class RegionRequest(NamedTuple):
     """A request for the plan of a given region.
 
     Attributes
@@ -142,9 +142,9 @@ class Located(NamedTuple):
     cache_dir: str | None
     target: str = "cpu"
 
-    def drawn(self) -> Drawn:
+    def plan_input(self) -> PlanInput:
         """The region."""
-        return Drawn(self.region, {}, frozenset())
+        return PlanInput(self.region, {}, frozenset())
 
     def text(self) -> str:
         """All that the plan depends on."""
@@ -153,7 +153,7 @@ class Located(NamedTuple):
         return repr((dump(self.region), self.fastmath, self.threads, self.target))
 
 
-class Compilation(NamedTuple):
+class RoutineRequest(NamedTuple):
     """A request for the code of a routine, which is no region.
 
     Attributes
@@ -190,7 +190,7 @@ class Compilation(NamedTuple):
         return repr((self.module, self.name, self.argument))
 
 
-class Planned(NamedTuple):
+class PlanResult(NamedTuple):
     """A plan, the relations that it relies on, the values for the caller that runs it, and the numbers of its
     kernels that were compiled, found in memory, and found on disk."""
 
@@ -202,13 +202,13 @@ class Planned(NamedTuple):
     disk_hits: int
 
 
-def make(
+def make_plan(
     request: Request,
     fallback: Callable[[str, Any], None],
     debug: bool = False,
     log: Notes | None = None,
     on_change: Observer | None = None,
-) -> Planned:
+) -> PlanResult:
     """Make the plan of a request: passes, schedules, code.
 
     Parameters
@@ -236,7 +236,7 @@ def make(
     from dcarray.lowering.program.verify import verify
     from dcarray.lowering.target import get
 
-    drawn, hints, saved, told, vain, fresh = request.drawn()
+    drawn, hints, saved, told, vain, fresh = request.plan_input()
     # a loop that runs once more may end early, before it overwrites arrays that it does not read first
     names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.overwritten_inputs(drawn)
     names = [name for name in names if name in saved]
@@ -285,7 +285,7 @@ def make(
         plan = replace(plan, range_check=range_check, spared=spared, stops=stop is not None)
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
-    return Planned(plan, guards.recorded, told, *found)
+    return PlanResult(plan, guards.recorded, told, *found)
 
 
 def _range_check(region: Region, final: Region, target: Target, cache_dir: str | None) -> PlannedCheck | None:

@@ -68,10 +68,10 @@ def serve() -> None:
         reply = answer(request)
         _write(out, message(reply))
         with suppress(Exception):  # if the folder fails, the next process plans again
-            keep(request, reply)  # after the reply: to make room among many files takes time
+            save_reply(request, reply)  # after the reply: to make room among many files takes time
 
 
-def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
+def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ...]:
     """The reply to a request: ``("plan", plan, counts, reasons, warnings)``, ``("code", parts)``,
     ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
 
@@ -82,11 +82,11 @@ def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
 
     reasons: list[str] = []
     try:
-        if isinstance(request, requests.Compilation):
+        if isinstance(request, requests.RoutineRequest):
             return "code", request.code()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            made = requests.make(request, lambda reason, _: reasons.append(reason))
+            made = requests.make_plan(request, lambda reason, _: reasons.append(reason))
             plan = serialised(made.plan, made.relations, made.told)
     except Untraceable as error:
         return "untraceable", error.reason, error.line
@@ -96,12 +96,12 @@ def answer(request: requests.Request | requests.Compilation) -> tuple[Any, ...]:
     return "plan", plan, (made.compiled, made.hits, made.disk_hits), reasons, texts
 
 
-def keep(request: requests.Request | requests.Compilation, reply: tuple[Any, ...]) -> None:
+def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple[Any, ...]) -> None:
     """Store a reply for later processes, if it is complete."""
     if reply[0] == "code":
-        disk_store.keep(request, pickle.dumps(reply[1], protocol=5))
+        disk_store.save(request, pickle.dumps(reply[1], protocol=5))
     elif reply[0] == "plan" and not reply[3]:
-        disk_store.keep(request, reply[1])
+        disk_store.save(request, reply[1])
 
 
 def _read(size: int) -> bytes:

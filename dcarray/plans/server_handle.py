@@ -20,7 +20,7 @@ STARVED_AFTER = 0.3
 program, or a spinning library of it, keeps all processors busy."""
 
 
-class NoServer(Exception):
+class NoPlanningProcess(Exception):
     """Raised when no planning process can be started."""
 
 
@@ -28,7 +28,7 @@ class Starved(Exception):
     """Raised when the planning process has had no processor for too long."""
 
 
-class Spawned:
+class PlanningProcess:
     """A running server.
 
     Parameters
@@ -69,7 +69,7 @@ class Spawned:
         except (OSError, NotImplementedError, ValueError) as error:
             for pipe in pipes:
                 os.close(pipe)
-            raise NoServer from error
+            raise NoPlanningProcess from error
         os.close(theirs)
         os.close(ours)
         self._pipes: tuple[int, int] | None = (to, back)
@@ -83,7 +83,7 @@ class Spawned:
             if ready != server.READY:
                 self.close()
         if ready != server.READY:
-            raise NoServer
+            raise NoPlanningProcess
 
     def close(self) -> None:
         """Close the pipes; the server ends when it is idle.

@@ -61,7 +61,7 @@ class ExecutablePlan:
         return int(self._bytes(*symbols))
 
 
-def related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+def are_related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
     """Whether the integers of two logs differ by a few sizes or a loop's counter only.
 
     Where they differ in many ways, as between two parts of a program that look alike, planning with a symbol
@@ -183,7 +183,7 @@ class LogTemplate:
         self.useful = bool(self.fresh) or any(declared[k][0] == "old" for k in written)
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether any plan has been asked for."""
         return bool(self.symbolic) or self.exact.state is not PlanState.UNASKED
 
@@ -194,7 +194,7 @@ class LogTemplate:
         for symbolic in self.symbolic:
             if symbolic.plan is None and symbolic.fits(values) is not None:
                 return symbolic
-        if not related(self.sample, values):
+        if not are_related(self.sample, values):
             return None
         symbolic = SymbolicPlan(self.sample, values)
         self.symbolic = [*self.symbolic[1 - MAX_SYMBOLIC :], symbolic]
@@ -229,7 +229,7 @@ class PlanEntry:
         self.bytes = 0
         self._region: Region | None = None
 
-    def found(self) -> tuple[ExecutablePlan, tuple[int, ...]] | None:
+    def find_plan(self) -> tuple[ExecutablePlan, tuple[int, ...]] | None:
         """A plan that serves the log, and the values of its symbols; None if the template has none yet."""
         template = self.template
         if template.exact.plan is not None and self.values == template.sample:

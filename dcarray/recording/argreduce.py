@@ -12,7 +12,7 @@ from dcarray.core.strides import order_of, strides_of
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import Eager, Missing, commit, kind_of, operand, promote_call_site, shape_of
+from .operands import NoCompiledForm, RunEagerly, commit, kind_of, operand, promote_call_site, shape_of
 from .session import LOCK, session
 
 __all__ = ["argreduce"]
@@ -48,14 +48,14 @@ def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         try:
             kind = kind_of(x)
             if kind not in _KINDS:
-                raise Missing
+                raise NoCompiledForm
             order = None if axis is None else order_of((x,), shape)
             if order is not None:
                 permuted = argreduce(name, x.transpose(order), order.index(axis), keepdims)
                 kept = [k for k in order if keepdims or k != axis]
                 return permuted.transpose([kept.index(k) for k in sorted(kept)])
             arg = operand(rec, x, shape, kind)
-        except Eager:
+        except RunEagerly:
             return None
         kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
         result, slot, _ = recorder.result_of(type(x), rec, tuple(kept), _INDEX)

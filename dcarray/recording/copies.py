@@ -8,17 +8,17 @@ from typing import Any
 from dcarray.core import window
 from dcarray.core.processes import communicator
 
-from .operands import at_last, enter, user_frame
+from .operands import enter, run_urgent, user_frame
 from .session import LOCK, session
 
-__all__ = ["Part", "copied"]
+__all__ = ["Part", "record_copies"]
 
 Maps = tuple[tuple[int, int, int | None], ...]
 Part = tuple[tuple[int, ...], Maps, Maps]
 """A shape, and the index maps of that part in the new array and in the other one (see `window.apply`)."""
 
 
-def copied(target: Any, source: Any, parts: Sequence[Part]) -> bool:
+def record_copies(target: Any, source: Any, parts: Sequence[Part]) -> bool:
     """Record the copies of all parts of a new array from another one.
 
     The new array then is one to be computed, which needs no memory if its readers can do without; if its
@@ -45,11 +45,11 @@ def copied(target: Any, source: Any, parts: Sequence[Part]) -> bool:
     with LOCK:
         rec = session().ready()
         head = store._head or store
-        if not char or source._store.char != char or not head.blank():
+        if not char or source._store.char != char or not head.is_unused():
             return False
         given = enter(rec, source._store)
         source._store.family.used = rec
-        slot = rec.begun(store)
+        slot = rec.begin_whole(store)
         head.dirty = head.used = rec
         frame, to, fro = user_frame(), target._window(), source._window()
         for shape, into, out in parts:
@@ -58,5 +58,5 @@ def copied(target: Any, source: Any, parts: Sequence[Part]) -> bool:
             rec.add(("map", "cast", f"{char}->{char}", shape, slot, index, arg), frame)
         rec.composed = len(rec.log)
         if rec.urgent:
-            at_last(rec)
+            run_urgent(rec)
     return True

@@ -15,7 +15,7 @@ from dcarray.core.store import COMPILED, Store
 from dcarray.tiering.policy import eager, eager_call
 
 from .log import Recording
-from .operands import DTYPES, OURS, at_last, commit, enter, kind_of, shape_of, target_of, user_frame
+from .operands import DTYPES, OURS, commit, enter, kind_of, run_urgent, shape_of, target_of, user_frame
 from .session import LOCK, session
 
 _new = object.__new__
@@ -70,9 +70,9 @@ def binary(name: str, a: Any, b: Any) -> Any:
         if OURS.get(id(frame.f_code)) is not False:
             frame = user_frame(2)
         store = Store(shape, dtype, None, size)
-        rec.add(("map", name, loop, shape, rec.fresh(store), None, x, y), frame)
+        rec.add(("map", name, loop, shape, rec.declare_new(store), None, x, y), frame)
         if rec.urgent:
-            at_last(rec)
+            run_urgent(rec)
     result = _new(cls)  # as `large` does; its call would be a twentieth of the whole
     result._small = result._index = result._ndarray = result._small_view = None
     result._store = store
@@ -141,7 +141,7 @@ def outer(name: str, a: Any, b: Any) -> Any:
         index = a._window() if x[1] is None else x[1]
         left = (x[0], index, None if spread == shape else spread)
         right = (y[0], y[1], None if second == shape else second)
-        commit(rec, ("map", name, loop, shape, rec.fresh(store), None, left, right))
+        commit(rec, ("map", name, loop, shape, rec.declare_new(store), None, left, right))
     return large(type(a), store, shape, None)
 
 
@@ -242,7 +242,7 @@ def _logged(
         if target is None:
             store = Store(shape, dtype, None, size)
             target = large(cls, store, shape, None)
-            slot = rec.fresh(store)
+            slot = rec.declare_new(store)
         else:
             slot, _ = target_of(rec, target)
         commit(rec, ("map", name, loop, shape, slot, target._index, *args))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .log import Recording
 
 
-def moving(rec: Recording) -> bool:
+def windows_move(rec: Recording) -> bool:
     """Whether the loop whose iteration ends with the last statement uses other windows in each iteration."""
     here = rec.sites[-1][:2]
     ends = [k for k, site in enumerate(rec.sites) if site[:2] == here]
@@ -24,7 +24,7 @@ def moving(rec: Recording) -> bool:
     return log_format.split(tuple(one))[1] != log_format.split(tuple(two))[1]
 
 
-def outermost(rec: Recording) -> bool:
+def is_outermost(rec: Recording) -> bool:
     """Whether the last statement has been repeated, and as seldom as any that has: it is in no inner loop."""
     counts = Counter([site[:2] for site in rec.sites])
     here = counts[rec.sites[-1][:2]]

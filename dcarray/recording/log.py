@@ -9,8 +9,8 @@ from weakref import ref
 
 import numpy as np
 
-from dcarray.core.fp_state import captured, watched
-from dcarray.core.processes import communicator, foreign_thread
+from dcarray.core.fp_state import current_state, watched_flags
+from dcarray.core.processes import communicator, foreign_thread_error
 from dcarray.core.store import Store, memory
 from dcarray.tiering import call_sites
 
@@ -181,7 +181,7 @@ class Recording:
         head = store._head
         if head is not None and head.rec is not self:
             self.declare(head)
-        elif head is None and store.blank():
+        elif head is None and store.is_unused():
             memory(store)
         store.slot = slot = len(slots)
         store.rec = self
@@ -194,7 +194,7 @@ class Recording:
             self.log.append(("old", store.char, store.shape, store.strides, first))
         elif store.family.shard is not None:
             if communicator() is None:
-                raise foreign_thread()
+                raise foreign_thread_error()
             self.log.append(("old", store.char, store.shape, None, first))
         elif head is None or head.mem is None:
             self.log.append(("new", store.char, store.shape, first))
@@ -210,7 +210,7 @@ class Recording:
             self.due = True
         return slot
 
-    def fresh(self, store: Store) -> int:
+    def declare_new(self, store: Store) -> int:
         """The slot of a new store that the next entry computes."""
         slots = self.slots
         store.slot = slot = len(slots)
@@ -220,12 +220,12 @@ class Recording:
         self.log.append(("new", store.char, store.shape, slot))
         return slot
 
-    def begun(self, store: Store) -> int:
+    def begin_whole(self, store: Store) -> int:
         """The slot of a store without memory that the next entry writes as a whole."""
         head = store._head
         if head is None:
-            return self.fresh(store)
-        self.fresh(head)
+            return self.declare_new(store)
+        self.declare_new(head)
         return self.declare(store)
 
     def add(self, entry: tuple[Any, ...], frame: FrameType, warned_as: str | None = None) -> None:
@@ -236,13 +236,13 @@ class Recording:
         ends = self.iteration_ends
         if len(log) > self.entry_limit or (ends and ends.get(instruction) is code):
             self.due = True
-        state = captured()
+        state = current_state()
         if state is not self.state:
             self.state = state
-            self.watched |= watched(state)
+            self.watched |= watched_flags(state)
         self.sites.append((code, instruction, state, warned_as))
 
-    def wanted(self) -> bool:
+    def has_effects(self) -> bool:
         """Whether its effects are visible: it writes existing memory, or a result is alive."""
         slots = self.slots
         return self.writes or any([slots[k]() is not None for k in self.news])
@@ -271,7 +271,7 @@ class Recording:
         entry = self.slots[slot]
         return entry if type(entry) is Store else entry()
 
-    def lost(self, slot: int) -> Store:
+    def substitute(self, slot: int) -> Store:
         """A substitute for the store of a slot that another thread has released meanwhile."""
         entry = self.declarations()[slot]
         return Store(entry[2], np.dtype(entry[1]))

@@ -23,7 +23,7 @@ from . import fast_path, recorder
 from .log import Recording
 from .operands import DTYPES, shape_of, user_frame
 from .session import LOCK, session
-from .value_numbering import alike, written
+from .value_numbering import is_same_value, is_written
 
 _BOOL = np.dtype(bool)
 _PYTHON = (bool, int, float, complex)
@@ -55,8 +55,8 @@ class Mask:
         if rec is None or mask._shape != self._shape or mask._index != self._index or store.rec is not rec:
             return False
         if store.slot != self._slot:
-            return alike(rec, self._slot, store.slot)
-        kept = not written(rec, [store], self._length)
+            return is_same_value(rec, self._slot, store.slot)
+        kept = not is_written(rec, [store], self._length)
         if kept:
             self._length = len(rec.log)
         return kept
@@ -118,17 +118,17 @@ class Choice:
         self.source = source
         self._length = len(session().rec.log)
 
-    def as_it_was(self, rec: Recording) -> bool:
+    def is_unchanged(self, rec: Recording) -> bool:
         """Whether array and mask are unchanged since the selection was made."""
         if self.source is None or self.mask.recording() is not rec:
             return False
         stores = [x._store for x in self.source]
         if any(store.rec is not rec for store in stores):
             return False
-        return not written(rec, stores, self._length)
+        return not is_written(rec, stores, self._length)
 
 
-def chosen(mask: Mask, x: Any, other: Any) -> Any:
+def select(mask: Mask, x: Any, other: Any) -> Any:
     """``x`` with the scalar ``other``, which is of its dtype, where the mask is false."""
     char = x._store.char if x._small is None else ""
     found = (
@@ -139,17 +139,17 @@ def chosen(mask: Mask, x: Any, other: Any) -> Any:
     return recorder.elementwise("where", (mask.along(x.ndim), x, other)) if found is None else found
 
 
-def gathering(choice: Choice) -> None:
+def note_gathered(choice: Choice) -> None:
     """Note that a selection is gathered after all: made in vain, if that is how it goes at its call site."""
     _state(choice.site).strike(2 if choice.folded else 1)
 
 
-def serving(choice: Choice) -> None:
+def note_served(choice: Choice) -> None:
     """Note that a selection saved work before it was gathered."""
     _state(choice.site).activate()
 
 
-def folding(choice: Choice) -> None:
+def note_reduced(choice: Choice) -> None:
     """Note that a selection is reduced, which saves work if it is not gathered all the same."""
     if not choice.folded:
         choice.folded = True
@@ -191,14 +191,14 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
     site = _site(size if few else 0) if again is None else again.site
     if site is None:
         return None
-    if not store.char or not size or store.exported() or key._store.exported():
+    if not store.char or not size or store.is_exported() or key._store.is_exported():
         return None
     if policy.eager_call(size, (x, key)):
         return None
     with LOCK:
         mask = mask_of(key)
         one = ONES[store.char]
-        found = Choice(chosen(mask, x, one), mask, one, site, (x, key))
+        found = Choice(select(mask, x, one), mask, one, site, (x, key))
         found.folded = again is not None and again.folded
         return found
 
@@ -228,15 +228,15 @@ def assign(x: Any, key: Any, value: Any) -> bool:
     with LOCK:  # or another thread may gather the selection meanwhile
         if getattr(type(value), "_choice", None) is not None:
             return _assign_choice(x, key, value._choice)
-    given = _converted(x, value, x._shape[ndim:])
+    given = _convert(x, value, x._shape[ndim:])
     if given is None:
         return False
     if ndim < len(x._shape):
         key = key[(..., *(None,) * (len(x._shape) - ndim))]
-    return _into(x, key, given)
+    return _write(x, key, given)
 
 
-def _into(x: Any, key: Any, value: Any) -> bool:
+def _write(x: Any, key: Any, value: Any) -> bool:
     char = x._store.char
     if isinstance(key, Handle) and isinstance(value, (Handle, np.generic)) and value.dtype == x.dtype:
         found = fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (key, value, x), x)
@@ -251,17 +251,17 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
     with LOCK:
         if not choice.mask.of(key):
             return False
-        serving(choice)
+        note_served(choice)
         full = choice.full
         if full.dtype != x.dtype:
             if x.dtype.kind != "c" == full.dtype.kind:
                 return False
             one = ONES[full.dtype.char]
-            full = recorder.cast(chosen(choice.mask, full, one), x.dtype)
-        return _into(x, choice.mask.along(len(x._shape)), full)
+            full = recorder.cast(select(choice.mask, full, one), x.dtype)
+        return _write(x, choice.mask.along(len(x._shape)), full)
 
 
-def _converted(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
+def _convert(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
     """The value converted to the dtype of ``x``, or None if NumPy has to do the conversion."""
     if type(value) in _PYTHON or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
         one = np.empty(1, x.dtype)

@@ -16,13 +16,13 @@ from dcarray.core.store import COMPILED
 
 from . import masked_assignment, recorder
 
-__all__ = ["quietly", "under"]
+__all__ = ["record_masked", "scalar_result"]
 
 _KNOWN: dict[Any, Any] = {}  # results of operations on scalars
 _PYTHON = (bool, int, float, complex)
 
 
-def quietly(function: Callable[..., Any], rest: list[Any]) -> Any:
+def scalar_result(function: Callable[..., Any], rest: list[Any]) -> Any:
     """The result of an operation on scalars, or None if it warns or raises."""
     key = (function, *[(type(r), r.tobytes() if isinstance(r, np.generic) else repr(r)) for r in rest])
     if key in _KNOWN:
@@ -41,7 +41,7 @@ def quietly(function: Callable[..., Any], rest: list[Any]) -> Any:
     return _KNOWN[key]
 
 
-def under(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: Any, out: Any) -> bool:
+def record_masked(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: Any, out: Any) -> bool:
     """Record ``function(*inputs, out=out, where=mask)``; False if it cannot be recorded."""
     if not isinstance(out, Handle) or out._small is not None or out._readonly or not out._store.char:
         return False
@@ -56,7 +56,7 @@ def under(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: Any, out
     if not any(arrays) or any(x.shape != out.shape for x, a in zip(inputs, arrays, strict=True) if a):
         return False
     ones = [masked_assignment.ONES[x.dtype.char] if a else x for x, a in zip(inputs, arrays, strict=True)]
-    value = quietly(function, ones)
+    value = scalar_result(function, ones)
     if value is None or not np.can_cast(value.dtype, out.dtype, "same_kind"):
         return False
     if not any(isinstance(x, Handle) for x in (mask, *inputs)):

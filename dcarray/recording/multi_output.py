@@ -11,7 +11,7 @@ from dcarray.core.ufunc_loops import resolve
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import Eager, kind_of, promote_call_site, shape_of
+from .operands import RunEagerly, kind_of, promote_call_site, shape_of
 
 __all__ = ["pair"]
 
@@ -35,8 +35,8 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         shape = np.broadcast_shapes(*map(shape_of, inputs))
         loop = resolve("floor_divide" if name == "divmod" else "trunc", tuple(map(kind_of, inputs)))
         slow = name == "divmod" and loop is not None and loop[-1] in "fd"  # NumPy's loop is
-        recorder.leave_small(shape, inputs, None, 1 if slow else policy.PASS)
-    except Eager:
+        recorder.refuse_small(shape, inputs, None, 1 if slow else policy.PASS)
+    except RunEagerly:
         if shape:
             promote_call_site(inputs)
         return NotImplemented
@@ -46,12 +46,12 @@ def pair(name: str, inputs: tuple[Any, ...]) -> Any:
         return NotImplemented
     if name == "modf":
         return _modf(inputs[0]) if loop in ("f->f", "d->d") else NotImplemented
-    if loop[-1] not in "fd" and not _harmless(inputs[1]):
+    if loop[-1] not in "fd" and not _never_warns(inputs[1]):
         return NotImplemented  # where something is divided by zero, NumPy says so once
     return recorder.elementwise("floor_divide", inputs), recorder.elementwise("remainder", inputs)
 
 
-def _harmless(divisor: Any) -> bool:
+def _never_warns(divisor: Any) -> bool:
     return isinstance(divisor, (int, np.integer)) and divisor not in (0, -1)
 
 

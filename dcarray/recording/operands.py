@@ -26,12 +26,12 @@ SCALARS = (bool, int, float, complex)
 DTYPES = {c: np.dtype(c) for c in COMPILED}
 
 
-class Eager(Exception):
+class RunEagerly(Exception):
     """Raised for a call that is not to be recorded: NumPy does it eagerly."""
 
 
-class Missing(Eager):
-    """As `Eager`, for want of a lowering: noted in the report, and refused in strict mode."""
+class NoCompiledForm(RunEagerly):
+    """As `RunEagerly`, for want of a lowering: noted in the report, and refused in strict mode."""
 
 
 # ---- results -----------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def wrap_result(cls: type[Handle], value: Any) -> Any:
     return adopt(cls, value, config.current().eager_below) if type(value) is np.ndarray else value
 
 
-def evaluated(x: Any) -> Any:
+def plain_of(x: Any) -> Any:
     """The plain array of a handle; any other object as it is."""
     return x._evaluated() if isinstance(x, Handle) else x
 
@@ -66,12 +66,12 @@ def run_eagerly(
         if found is not NotImplemented:
             return found
     if lacking:
-        missing(function.__name__, inputs)
+        note_fallback(function.__name__, inputs)
     elif not forget:
         promote_call_site(inputs, always)
     if out is not None:
         kwargs["out"] = out._writable() if isinstance(out, Handle) else out
-    result = function(*(evaluated(x) for x in inputs), **kwargs)
+    result = function(*(plain_of(x) for x in inputs), **kwargs)
     return out if out is not None else wrap_result(cls, result)
 
 
@@ -93,17 +93,17 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
 def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The distributed form of a product.  Ranks may raise different floating-point exceptions: afterwards all
     ranks warn of, or raise, those of any."""
-    state = fp_state.captured()
+    state = fp_state.current_state()
     usual = fp_state.modes(state) is not None  # else each rank calls, or prints, its own
     try:
-        with fp_state.collected() if usual else nullcontext(fp_state.Collected()) as seen:
+        with fp_state.collect_flags() if usual else nullcontext(fp_state.CollectedFlags()) as seen:
             found = try_call(np.ufunc.__call__, (np.matmul, *inputs), kwargs)
     except (TypeError, ValueError):
         return NotImplemented
     if found is NOT_DISTRIBUTED:
         return NotImplemented
     comm = communicator()
-    if comm is not None and usual and fp_state.watched(state):
+    if comm is not None and usual and fp_state.watched_flags(state):
         with communicating():
             flags = backend().combine_flags(comm, seen.flags)
         fp_state.emit(fp_state.notes_of(None, state, flags), lambda _: name, lambda _: counters.user_line())
@@ -113,7 +113,7 @@ def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any
 def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
     """Promote the user's call site, where NumPy does a call at once: it does so again, on operands of which
     none is pending or larger, if they are not too large, or if NumPy does it ``always``."""
-    if eager_period.active():  # which says nothing of the call site
+    if eager_period.is_active():  # which says nothing of the call site
         return
     values = list(inputs)
     large = [x for x in values if isinstance(x, Handle) and x._small is None]
@@ -125,7 +125,7 @@ def promote_call_site(inputs: Iterable[Any], always: bool = False) -> None:
         call_sites.promote([(frame.f_code, frame.f_lasti, None)], size, always=True)
 
 
-def missing(function: str, inputs: tuple[Any, ...]) -> None:
+def note_fallback(function: str, inputs: tuple[Any, ...]) -> None:
     """Note that a call on large or uncompiled arrays goes through NumPy for want of a lowering.
 
     Raises
@@ -159,7 +159,7 @@ def user_frame(depth: int = 2) -> FrameType:
 OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
 
 
-def slight(x: Any) -> bool:
+def is_lossy_truth(x: Any) -> bool:
     """Whether a Python number may be true and become zero in a dtype of fewer bits, or is too large for a C
     long."""
     if type(x) is int:
@@ -199,7 +199,7 @@ def enter(rec: Recording, store: Store) -> int:
     """The slot of a store in a recording.  Other work pending on its memory runs first; memory that has been
     handed out makes the recording urgent."""
     head = store._head or store
-    if head.exports is not None and store.exported():
+    if head.exports is not None and store.is_exported():
         rec.urgent = True
     for other in (head.dirty, head.used):
         if other is not None and other is not rec and not other.done and other is not head.shard:
@@ -212,8 +212,8 @@ def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
     before."""
     store = out._store
     head = store._head or store
-    if head.blank() and _all_of(store, out):
-        slot = rec.begun(store)
+    if head.is_unused() and _all_of(store, out):
+        slot = rec.begin_whole(store)
     else:
         slot = enter(rec, store)
         rec.writes = True
@@ -242,7 +242,7 @@ def kind_of(x: Any) -> Any:
         if x._small is not None:
             return x._small.dtype.char
         if not x._store.char:
-            raise Missing
+            raise NoCompiledForm
         return x._store.char
     t = type(x)
     if t in SCALARS:
@@ -250,15 +250,15 @@ def kind_of(x: Any) -> Any:
     if type(x) is np.ndarray:
         return _plain_kind(x)
     if isinstance(x, np.ndarray):
-        raise Eager  # a subclass has its own semantics
+        raise RunEagerly  # a subclass has its own semantics
     if isinstance(x, np.generic) and x.dtype.char in COMPILED:
         return str(x.dtype.char)
-    raise Missing
+    raise NoCompiledForm
 
 
 def _plain_kind(a: NDArray) -> str:
     if not compilable(a):
-        raise Missing
+        raise NoCompiledForm
     return str(a.dtype.char)
 
 
@@ -274,10 +274,10 @@ def commit(rec: Recording, entry: tuple[Any, ...], warned_as: str | None = None)
     """Log an entry, and run the recording if it is urgent; ``warned_as``: as in `Recording.sites`."""
     rec.add(entry, user_frame(), warned_as)
     if rec.urgent:
-        at_last(rec)
+        run_urgent(rec)
 
 
-def at_last(rec: Recording) -> None:
+def run_urgent(rec: Recording) -> None:
     """Run an urgent recording.
 
     Raises

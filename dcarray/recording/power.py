@@ -12,7 +12,7 @@ from typing import Any
 
 from dcarray.core.strides import strides_of
 
-from .operands import Missing, shape_of
+from .operands import NoCompiledForm, shape_of
 
 __all__ = ["power_operation"]
 
@@ -35,7 +35,7 @@ def power_operation(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
         If only NumPy itself can tell.
     """
     if loop[0] not in "efdFD":
-        raise Missing  # a negative exponent is an error, which depends on values
+        raise NoCompiledForm  # a negative exponent is an error, which depends on values
     own = shape_of(exponent)
     if not own:
         return "power"
@@ -47,4 +47,4 @@ def power_operation(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
     steps = strides_of(exponent)
     if size > 1 and own == shape and all(s or n == 1 for n, s in zip(own, steps, strict=True)):
         return "array_power"
-    raise Missing
+    raise NoCompiledForm

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.tiering.blas_sharing import SMALL_PRODUCTS, read_once, shared
+from dcarray.tiering.blas_sharing import SMALL_PRODUCTS, is_large_matvec, is_skinny_product
 
-from .operands import Eager, Missing, commit, kind_of, operand, run_eagerly, shape_of
-from .recorder import NOT_RECORDED, class_of, leave_small, result_of
+from .operands import NoCompiledForm, RunEagerly, commit, kind_of, operand, run_eagerly, shape_of
+from .recorder import NOT_RECORDED, class_of, refuse_small, result_of
 from .session import LOCK, session
 
 _BLAS = ("f", "d", "F", "D")
@@ -27,16 +27,16 @@ def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
         try:
             sa, sb = shape_of(a), shape_of(b)
             if not sa or not sb:
-                raise Eager
+                raise RunEagerly
             shape = _matmul_shape(sa, sb)
-            if not (shared(sa, sb) or read_once(sa, sb, a.dtype.char)):
-                leave_small(shape, (a, b), None)  # a BLAS call with a small result: recording wins nothing
+            if not (is_large_matvec(sa, sb) or is_skinny_product(sa, sb, a.dtype.char)):
+                refuse_small(shape, (a, b), None)  # a BLAS call with a small result: recording wins nothing
             kinds = (kind_of(a), kind_of(b))
             if out is not None or kinds[0] not in _BLAS or kinds[0] != kinds[1] or 0 in shape:
-                raise Missing
+                raise NoCompiledForm
             args = tuple(operand(rec, x, None, kinds[0]) for x in (a, b))
         except NOT_RECORDED as error:
-            lacking = isinstance(error, Missing)
+            lacking = isinstance(error, NoCompiledForm)
         else:
             result, slot, _ = result_of(cls, rec, shape, kinds[0])
             commit(rec, ("call", "blas.matmul", (slot,), args, ()), called.__name__)

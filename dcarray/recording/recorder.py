@@ -27,18 +27,18 @@ from .log import Recording
 from .operands import (
     DTYPES,
     SCALARS,
-    Eager,
-    Missing,
+    NoCompiledForm,
+    RunEagerly,
     broadcast,
     commit,
-    evaluated,
+    is_lossy_truth,
     kind_of,
-    missing,
+    note_fallback,
     operand,
+    plain_of,
     promote_call_site,
     run_eagerly,
     shape_of,
-    slight,
     target_of,
 )
 from .power import power_operation
@@ -84,13 +84,13 @@ def elementwise(
         rec = session().ready()
         try:
             if dtype is not None or casting not in ("same_kind", "unsafe"):  # others may refuse operands
-                raise Missing
-            loop, shape, whole = _meaning(name, inputs, out, casting)
+                raise NoCompiledForm
+            loop, shape, whole = _loop_and_domain(name, inputs, out, casting)
             target = None if out is None else _as_target(cls, out)
             op = name if name != "power" else power_operation(inputs[1], loop, shape)
             args = [operand(rec, x, shape, char) for x, char in zip(inputs, loop, strict=False)]
         except NOT_RECORDED as error:
-            lacking = isinstance(error, Missing)
+            lacking = isinstance(error, NoCompiledForm)
         else:
             order = order_of(inputs, shape) if target is None else None
             result, slot, index = result_of(cls, rec, shape, loop[-1], target, order)
@@ -108,25 +108,27 @@ def elementwise(
 
 
 # Errors after which NumPy does the call, or raises its own.  A RuntimeError: more axes than NumPy broadcasts.
-NOT_RECORDED = (Eager, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
+NOT_RECORDED = (RunEagerly, AttributeError, OverflowError, RuntimeError, TypeError, ValueError)
 
 
-def _meaning(name: str, inputs: tuple[Any, ...], out: Any, casting: str) -> tuple[str, tuple[int, ...], bool]:
+def _loop_and_domain(
+    name: str, inputs: tuple[Any, ...], out: Any, casting: str
+) -> tuple[str, tuple[int, ...], bool]:
     """The loop and domain of a call that can be recorded, and whether the inputs broadcast to that domain."""
     loop = resolve(name, tuple([kind_of(x) for x in inputs]))
     if loop is None:
-        raise Missing
+        raise NoCompiledForm
     shape = inner = broadcast([shape_of(x) for x in inputs])
     if out is not None:
         shape = shape_of(out)
         wider = inner != shape and np.broadcast_shapes(inner, shape) != shape
         if wider or not np.can_cast(loop[-1], out.dtype, casting):  # type: ignore[arg-type]
-            raise Eager
+            raise RunEagerly
         if loop[-1] in "FD" and out.dtype.kind != "c":
-            raise Missing  # NumPy warns of the discarded imaginary part
-    leave_small(shape, inputs, out)
-    if name[:8] == "logical_" and any(map(slight, inputs)):
-        raise Missing
+            raise NoCompiledForm  # NumPy warns of the discarded imaginary part
+    refuse_small(shape, inputs, out)
+    if name[:8] == "logical_" and any(map(is_lossy_truth, inputs)):
+        raise NoCompiledForm
     return loop, shape, inner == shape
 
 
@@ -143,11 +145,11 @@ def result_of(
         return target, *target_of(rec, target)
     if order is None:
         store = Store(shape, DTYPES[char])
-        return large(cls, store, shape, None), rec.fresh(store), None
+        return large(cls, store, shape, None), rec.declare_new(store), None
     store = Store(tuple([shape[k] for k in order]), DTYPES[char])
     store.permuted = True
     index = tuple([(0, 1, k) for k in order])
-    return large(cls, store, shape, index), rec.fresh(store), index
+    return large(cls, store, shape, index), rec.declare_new(store), index
 
 
 def class_of(*operands: Any) -> type[Handle]:
@@ -161,27 +163,27 @@ def class_of(*operands: Any) -> type[Handle]:
     return found
 
 
-def leave_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
-    """Raise `Eager` for small work on evaluated memory, and for empty work always."""
+def refuse_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
+    """Raise `RunEagerly` for small work on evaluated memory, and for empty work always."""
     size = 1
     for n in shape:
         size *= n
     if size == 0:
-        raise Eager
+        raise RunEagerly
     if policy.eager_call(size, (*inputs, out), factor):
-        raise Eager
+        raise RunEagerly
 
 
 def _as_target(cls: type[Handle], out: Any) -> Handle:
     """The large handle to write into."""
     if isinstance(out, Handle):
         if out._small is not None or out._readonly:
-            raise Eager
+            raise RunEagerly
         if not out._store.char:
-            raise Missing
+            raise NoCompiledForm
         return out
     if type(out) is not np.ndarray or not compilable(out) or not out.flags.writeable:
-        raise Eager
+        raise RunEagerly
     rec = session().rec
     rec.urgent = True  # its owner may read it as soon as the call returns
     x: Handle = large(cls, store_of(out), out.shape, None)
@@ -224,26 +226,26 @@ def reduce(
         rec = session().ready()
         try:
             if x._small is not None:
-                raise Eager
+                raise RunEagerly
             axes = axes_of(axis, len(shape))
             # a full reduction has its result at once: recording wins from more elements on
             every = len(axes) == len(shape)
-            leave_small(shape, (x,), None, policy.PASS if every else 1)
+            refuse_small(shape, (x,), None, policy.PASS if every else 1)
             if initial is not np._NoValue or where is not True or out is not None or not axes:
-                raise Missing
-            found = short_circuit.decided(name, x) if every and dtype is None and not keepdims else None
+                raise NoCompiledForm
+            found = short_circuit.decide_early(name, x) if every and dtype is None and not keepdims else None
             if found is not None:
                 promote_call_site((x,), always=x._store.char == "?")  # of which NumPy reads the rest as fast
                 return found
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD" or not OPS[name].combine:
-                raise Missing
+                raise NoCompiledForm
             order = None if every else order_of((x,), shape)
             if order is not None:
                 return _reduce_permuted(name, x, axes, order, keepdims, dtype=dtype, warned_as=warned_as)
             arg = operand(rec, x, shape, loop[0])
         except NOT_RECORDED as error:
-            lacking = isinstance(error, Missing)
+            lacking = isinstance(error, NoCompiledForm)
         else:
             kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
             result, slot, _ = result_of(cls, rec, tuple(kept), loop[-1])
@@ -255,7 +257,7 @@ def reduce(
             return result._evaluated()[()]
     kwargs: dict[str, Any] = {} if initial is np._NoValue else {"initial": initial}
     if where is not True:
-        kwargs["where"] = evaluated(where)
+        kwargs["where"] = plain_of(where)
     fold = UFUNCS[name].reduce
     return run_eagerly(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
 
@@ -280,13 +282,13 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
     with LOCK:
         rec = session().ready()
         try:
-            leave_small(shape, (x,), None)
+            refuse_small(shape, (x,), None)
             if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
-                raise Missing
+                raise NoCompiledForm
             kind = kind_of(x)
             arg = operand(rec, x, shape, kind)
-        except Eager as error:
-            lacking = isinstance(error, Missing)
+        except RunEagerly as error:
+            lacking = isinstance(error, NoCompiledForm)
         else:
             columns = tuple(range(len(shape)))[::-1] if order == "F" and len(shape) > 1 else None
             axes = order_of_copy(x) if order == "K" else columns
@@ -307,36 +309,36 @@ def assign(target: Any, value: Any) -> None:
             char, kind = _assignment(target, value, shape)
             arg = operand(rec, value, shape, kind)
         except NOT_RECORDED as error:
-            if isinstance(error, Missing):
-                missing("setitem", (target, value))
+            if isinstance(error, NoCompiledForm):
+                note_fallback("setitem", (target, value))
         else:
             slot, index = target_of(rec, target)
             commit(rec, ("map", "cast", f"{kind}->{char}", shape, slot, index, arg))
             return
-    a = evaluated(value)
+    a = plain_of(value)
     target._writable()[...] = a
 
 
 def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str, str]:
     """The dtype characters of target and value of an assignment that can be recorded."""
     if target._small is not None or target._readonly:
-        raise Eager
+        raise RunEagerly
     if not isinstance(value, (Handle, np.ndarray, np.generic, *SCALARS)):
-        raise Eager
+        raise RunEagerly
     if isinstance(value, np.generic) and value.dtype != target.dtype:
-        raise Eager  # NumPy converts scalars by value
-    leave_small(shape, (value, target), None)
+        raise RunEagerly  # NumPy converts scalars by value
+    refuse_small(shape, (value, target), None)
     char = target._store.char
     if not char:
-        raise Missing
+        raise NoCompiledForm
     kind = kind_of(value)
     if isinstance(kind, type):
         kind = char
     if np.dtype(kind).kind == "c" != target.dtype.kind:
-        raise Missing
+        raise NoCompiledForm
     given = shape_of(value)
     if given != shape and np.broadcast_shapes(given, shape) != shape:
-        raise Eager  # an error, or leading axes of length 1, which NumPy drops here
+        raise RunEagerly  # an error, or leading axes of length 1, which NumPy drops here
     return char, kind
 
 
@@ -351,8 +353,8 @@ def assign_where(target: Any, condition: Any, value: Any) -> bool:
         rec = session().ready()
         try:
             if target._readonly or not target._store.char:
-                raise Eager
-            leave_small(shape, (condition, value, target), None)
+                raise RunEagerly
+            refuse_small(shape, (condition, value, target), None)
             char = target._store.char
             args = [operand(rec, x, shape, kind_of(x)) for x in (condition, value, target)]
         except NOT_RECORDED:

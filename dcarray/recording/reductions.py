@@ -18,7 +18,7 @@ from dcarray.ir.ops import OPS
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import evaluated, shape_of
+from .operands import plain_of, shape_of
 
 __all__ = ["reduce"]
 
@@ -60,18 +60,18 @@ def reduce(
     if out is not None and not _fits(out, kept, loop[-1]):
         return NotImplemented
     masked = where is not True
-    if masked and not _masks(where, shape):
+    if masked and not _is_mask(where, shape):
         return NotImplemented
-    begin = _begin(name, loop[-1], initial, masked)
-    if begin is None or (begin is not _NOTHING and _delicate(name, begin)):
+    begin = _initial_value(name, loop[-1], initial, masked)
+    if begin is None or (begin is not _NOTHING and _order_matters(name, begin)):
         return NotImplemented
     if masked:
-        x = _filled(name, x, loop, where, begin)
+        x = _fill_unselected(name, x, loop, where, begin)
     result = recorder.reduce(name, x, axis, dtype=dtype, keepdims=keepdims)
-    if begin is not _NOTHING and not _changes_nothing(name, begin):
+    if begin is not _NOTHING and not _is_identity(name, begin):
         result = UFUNCS[name](result, begin)
     if out is not None:
-        out[...] = result if isinstance(out, Handle) else evaluated(result)
+        out[...] = result if isinstance(out, Handle) else plain_of(result)
         return out
     return result
 
@@ -86,7 +86,7 @@ def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
     return out.dtype == np.dtype(char) and shape_of(out) == shape
 
 
-def _masks(where: Any, shape: tuple[int, ...]) -> bool:
+def _is_mask(where: Any, shape: tuple[int, ...]) -> bool:
     """Whether ``where`` is a boolean array that broadcasts to a shape."""
     if not isinstance(where, Handle) and type(where) is not np.ndarray:
         return False
@@ -95,7 +95,7 @@ def _masks(where: Any, shape: tuple[int, ...]) -> bool:
     return all(n in (1, m) for n, m in zip(shape_of(where)[::-1], shape[::-1], strict=False))
 
 
-def _begin(name: str, char: str, initial: Any, masked: bool) -> Any:
+def _initial_value(name: str, char: str, initial: Any, masked: bool) -> Any:
     """The initial value in the dtype of the result, ``_NOTHING``, or None if NumPy has to do the call."""
     if initial is np._NoValue:
         if not masked:
@@ -112,7 +112,7 @@ def _begin(name: str, char: str, initial: Any, masked: bool) -> Any:
     return begin[()]
 
 
-def _delicate(name: str, begin: Any) -> bool:
+def _order_matters(name: str, begin: Any) -> bool:
     """Whether the position of the initial value in the reduction matters: floating-point products are in
     NumPy's order, and a sum that begins with -0.0 may be that."""
     if begin.dtype.kind != "f":
@@ -120,13 +120,13 @@ def _delicate(name: str, begin: Any) -> bool:
     return bool(begin != 1 if name == "multiply" else name == "add" and begin == 0 and np.signbit(begin))
 
 
-def _changes_nothing(name: str, begin: Any) -> bool:
+def _is_identity(name: str, begin: Any) -> bool:
     """Whether a value is the identity of a reduction; 0.0 is none, since it changes -0.0."""
     identity = OPS[name].identity
     return identity is not None and (begin.dtype.kind != "f" or name != "add") and bool(begin == identity)
 
 
-def _filled(name: str, x: Any, loop: str, where: Any, begin: Any) -> Any:
+def _fill_unselected(name: str, x: Any, loop: str, where: Any, begin: Any) -> Any:
     """``x`` with the identity where the mask leaves elements out."""
     if name in _EXTREMES:
         rest = begin  # the result is combined with it in any case

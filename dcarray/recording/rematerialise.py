@@ -62,7 +62,7 @@ def leave_out(rec: Recording, store: Store) -> Unstored | None:
     declared = rec.declarations()
     inputs = sum(declared[k][0] == "old" and math.prod(declared[k][2]) * 4 > store.size for k in needed)
     heads = any(declared[k][-1] != k for k in needed)
-    exported = any((s := rec.store_at(k)) is not None and s.exported() for k in needed)
+    exported = any((s := rec.store_at(k)) is not None and s.is_exported() for k in needed)
     if cost > MAX_COST or inputs > MAX_INPUTS or heads or exported or not positions:
         return None
     return Unstored(store, {k: statements[k] for k in reversed(positions)}, rec)

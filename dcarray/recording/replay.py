@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.fp_state import watched
+from dcarray.core.fp_state import watched_flags
 from dcarray.core.store import Store
 
 from .log import Recording
 from .log_format import reads, writes
 
 
-def rewritten(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...]:
+def replace_operands(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...]:
     """A statement with other slots and arguments."""
     kind = entry[0]
     if kind == "call":
@@ -90,7 +90,7 @@ class Replay:
             if store.rec is rec:
                 slots[k] = store.slot
             elif store is head and store.mem is None and store.shard is None:
-                slots[k] = rec.fresh(store)
+                slots[k] = rec.declare_new(store)
             else:
                 slots[k] = rec.declare(store)
             head.used = rec
@@ -101,6 +101,6 @@ class Replay:
                 rec.writes = rec.writes or head.mem is not None or head.shard is not None
             outs = [slots[k] for k in writes(entry)]
             args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
-            rec.log.append(rewritten(entry, outs, args))
+            rec.log.append(replace_operands(entry, outs, args))
             rec.sites.append(site)
-            rec.watched |= watched(site[2])
+            rec.watched |= watched_flags(site[2])

@@ -13,7 +13,7 @@ from dcarray.core.ufunc_loops import resolve_fold
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import Eager, Missing, commit, evaluated, kind_of, operand, shape_of
+from .operands import NoCompiledForm, RunEagerly, commit, kind_of, operand, plain_of, shape_of
 from .session import LOCK, session
 
 __all__ = ["accumulate"]
@@ -53,9 +53,9 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
         try:
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD":
-                raise Missing
+                raise NoCompiledForm
             if out is not None and not _fits(out, shape, loop[-1]):
-                raise Eager
+                raise RunEagerly
             order = order_of((x,), shape)
             if order is not None:
                 result = accumulate(name, x.transpose(order), order.index(axis), dtype)
@@ -64,11 +64,11 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
                 arg = operand(rec, x, shape, loop[0])
                 result, slot, _ = recorder.result_of(type(x), rec, shape, loop[-1])
                 commit(rec, ("fold", f"accumulate.{name}", loop, shape, (axis,), True, slot, arg))
-        except (Eager, TypeError):
+        except (RunEagerly, TypeError):
             return NotImplemented
     if out is None:
         return result
-    out[...] = result if isinstance(out, Handle) else evaluated(result)
+    out[...] = result if isinstance(out, Handle) else plain_of(result)
     return out
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import backend
 from dcarray.core.processes import LOCK as LOCK
-from dcarray.core.processes import communicator, foreign_thread, simulated
+from dcarray.core.processes import communicator, foreign_thread_error, simulated
 from dcarray.core.store import Store
 from dcarray.lowering.runtime.buffer_pool import MAPPED
 from dcarray.tiering import eager_period
@@ -68,28 +68,28 @@ class Session:
         the last one are dead."""
         rec = self.rec
         if rec.due:
-            self._relieve(rec)
+            self._limit_recording(rec)
         return self.rec
 
-    def _relieve(self, rec: Recording) -> None:
+    def _limit_recording(self, rec: Recording) -> None:
         """Run a recording that has grown large, if it may end here."""
-        if len(rec.kinds) > ARENA - 16 or (rec.sites and self._comes_round(rec)):
+        if len(rec.kinds) > ARENA - 16 or (rec.sites and self._ends_iteration(rec)):
             self.flush(rec)
             # in an eager period that is resumed, what comes now is run by itself: it would be pending, and so
             # would be whatever reads it
-            if eager_period.active():
+            if eager_period.is_active():
                 self.rec.urgent = self.rec.one_off = self._unaligned = True
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
 
-    def relieve(self) -> None:
+    def release_held(self) -> None:
         """Before eager work of a library: run the recording if it keeps memory alive that eager code would
         have freed."""
         rec = self.rec
         if rec.held_elements * 16 > HELD_BEFORE_EAGER:
             self._release(rec, 0, HELD_BEFORE_EAGER)
 
-    def _comes_round(self, rec: Recording) -> bool:
+    def _ends_iteration(self, rec: Recording) -> bool:
         """Whether a recording ends at the last statement.
 
         A long program is cut at the same call site each time, after a write if there are any in place, so
@@ -104,7 +104,7 @@ class Session:
         if len(rec.log) <= few:
             rec.entry_limit, rec.due = few, False  # until it is longer, or keeps more memory alive
             return False
-        if not rec.wanted() and one_rank:  # ranks may differ in what is alive
+        if not rec.has_effects() and one_rank:  # ranks may differ in what is alive
             self._end(rec)
             return False
         writes = rec.log[-1][0] == "map" and rec.log[-2][0] != "new" and len(rec.log) != rec.composed
@@ -114,11 +114,11 @@ class Session:
             if (writes or rec.entry_limit == ENTRIES) and all(site[:2] != self._cut for site in rec.sites):
                 self._cut = None  # this is another loop
             rec.entry_limit = MAX_ENTRIES  # one check is enough where nothing is written
-            ends = writes or (self._cut is None and iterations.outermost(rec))
+            ends = writes or (self._cut is None and iterations.is_outermost(rec))
         if not (same_site or (ends and self._cut is None) or len(rec.log) > MAX_ENTRIES):
             return False
         self._cut = (code, instruction) if same_site or ends else None
-        if writes and iterations.moving(rec):
+        if writes and iterations.windows_move(rec):
             self.iteration_ends[instruction] = code
             rec.one_off = True
         return True
@@ -162,7 +162,7 @@ class Session:
             gather = [x._finish_selection(current) for s in current.selections if (x := s()) is not None]
             try:
                 if current.writes:
-                    with Uninterrupted():
+                    with DelayedInterrupt():
                         after = self._run(current)
                 else:  # it can run again after an interrupt
                     after = self._run(current)
@@ -198,7 +198,7 @@ class Session:
             return
         if LOCK.acquire(blocking=False):
             try:
-                if self.rec is rec and not rec.done and len(rec.log) == length and not rec.wanted():
+                if self.rec is rec and not rec.done and len(rec.log) == length and not rec.has_effects():
                     self._end(rec)
             finally:
                 LOCK.release()
@@ -226,7 +226,7 @@ class Session:
         if simulated() is not self._rank and any(
             type(s) is Store and s.family.shard is not None for s in rec.slots
         ):
-            raise foreign_thread()
+            raise foreign_thread_error()
         options = config.current()
         rest = None if communicator() is None else backend().split_at_reshape(rec, options.distribute_above)
         try:
@@ -238,7 +238,7 @@ class Session:
         if rec.leftover is None:
             self._end(rec)
         else:
-            with Uninterrupted():
+            with DelayedInterrupt():
                 replay, error = rec.leftover
                 self._end(rec)
                 replay.record(self.rec)
@@ -286,7 +286,7 @@ def session() -> Session:
         return _local.session  # type: ignore[no-any-return]
 
 
-class Uninterrupted:
+class DelayedInterrupt:
     """A context that delays an interrupt until the region is done, so that no array is left half written."""
 
     __slots__ = ("_caught", "_old")

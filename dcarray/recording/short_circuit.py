@@ -19,7 +19,7 @@ _OR = frozenset(["logical_or", "bitwise_or", "maximum", "fmax"])
 _AND = frozenset(["logical_and", "bitwise_and", "minimum", "fmin"])
 
 
-def decided(name: str, x: Handle) -> Any:
+def decide_early(name: str, x: Handle) -> Any:
     """The reduction of all elements if NumPy decides it early, else None.
 
     Parameters

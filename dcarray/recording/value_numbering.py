@@ -10,7 +10,7 @@ from dcarray.core.store import Store
 from .log import Recording
 from .log_format import reads, writes
 
-__all__ = ["alike", "written"]
+__all__ = ["is_same_value", "is_written"]
 
 _ALIKE = 64  # entries that a comparison of two arrays visits at most
 
@@ -65,7 +65,7 @@ def _history(rec: Recording) -> _History:
     return found
 
 
-def written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
+def is_written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
     """Whether the memory of stores is written after the first ``start`` entries of the log."""
     last = _history(rec).last
     for store in stores:
@@ -75,12 +75,12 @@ def written(rec: Recording, stores: Sequence[Store], start: int) -> bool:
     return False
 
 
-def alike(rec: Recording, one: int, two: int) -> bool:
+def is_same_value(rec: Recording, one: int, two: int) -> bool:
     """Whether the arrays of two slots have been computed in the same way from unchanged inputs."""
-    return _alike(rec, _history(rec), one, two, [_ALIKE])
+    return _is_same_value(rec, _history(rec), one, two, [_ALIKE])
 
 
-def _alike(rec: Recording, history: _History, one: int, two: int, left: list[int]) -> bool:
+def _is_same_value(rec: Recording, history: _History, one: int, two: int, left: list[int]) -> bool:
     if one == two:
         return True
     declared = history.declared
@@ -98,7 +98,7 @@ def _alike(rec: Recording, history: _History, one: int, two: int, left: list[int
         if type(p) is int or type(q) is int:
             if type(p) is not type(q) or not _same_scalar(rec, p, q):
                 return False
-        elif p[1:] != q[1:] or not _alike(rec, history, p[0], q[0], left):
+        elif p[1:] != q[1:] or not _is_same_value(rec, history, p[0], q[0], left):
             return False
         elif p[0] == q[0]:
             changed = history.last.get(history.heads[p[0]], -1)

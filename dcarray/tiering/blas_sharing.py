@@ -18,7 +18,7 @@ from dcarray.core.counters import counters
 from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import skinny_products
 
-__all__ = ["SMALL_PRODUCTS", "WIDE", "SmallProducts", "read_once", "shared"]
+__all__ = ["SMALL_PRODUCTS", "WIDE", "SmallProducts", "is_large_matvec", "is_skinny_product"]
 
 WIDE = 1 << 22
 """Elements of a matrix that hardly any cache holds."""
@@ -31,12 +31,12 @@ _AFTER_KERNEL = 8
 """Small products after the last kernel that stay on one thread."""
 
 
-def shared(a: Sequence[int], b: Sequence[int]) -> bool:
+def is_large_matvec(a: Sequence[int], b: Sequence[int]) -> bool:
     """Whether a product is of a vector with so large a matrix that others may share the pass over it."""
     return len(a) + len(b) == 3 and max(math.prod(a), math.prod(b)) >= WIDE
 
 
-def read_once(a: Sequence[int], b: Sequence[int], char: str) -> bool:
+def is_skinny_product(a: Sequence[int], b: Sequence[int], char: str) -> bool:
     """Whether a matrix product is so skinny that the routine which reads the large factor once beats BLAS."""
     if len(a) < 2 or len(b) != 2 or char not in skinny_products.DTYPES:
         return False

@@ -13,7 +13,7 @@ from dcarray.ir.ops import BOUNDED
 from dcarray.lowering.program.input_range_check import MIN_COPIED_BESIDE
 
 from . import op_costs
-from .blas_sharing import read_once
+from .blas_sharing import is_skinny_product
 
 __all__ = ["Estimate", "Tally", "eager_elements", "estimate", "tally"]
 
@@ -128,7 +128,7 @@ def estimate(
     """
     declared = [entry for entry in log if entry[0] in ("old", "new")]
     statements = [entry for entry in log if entry[0] not in ("old", "new")]
-    if any(entry[0] == "call" and _gains(entry, declared) for entry in statements):
+    if any(entry[0] == "call" and _is_faster_in_plan(entry, declared) for entry in statements):
         return Estimate(0)
     if len(statements) == 1 and statements[0][0] == "call":  # nothing to be fused with, whatever it costs
         return Estimate(max([math.prod(entry[2]) for entry in declared], default=0))
@@ -168,12 +168,12 @@ def estimate(
         if not fold:
             touched.add(out)  # once, if it is an operand too
         touching = size * sum(items[slot] for slot in touched - unmade)
-        moved += _distance(touching) * touching
+        moved += _cache_factor(touching) * touching
         number = arguments[-1] if type(arguments[-1]) is int else None
         exponent = None
         if entry[1] == "power" and number is not None and entry[2][1] == "d" and values is not None:
             exponent = float(values["d"][number])
-        numpys, kernels = op_costs.of(entry[1], entry[2], exponent)
+        numpys, kernels = op_costs.element_costs(entry[1], entry[2], exponent)
         converted = sum(
             type(arg) is tuple and declared[arg[0]][1] != entry[2][k] for k, arg in enumerate(arguments)
         )
@@ -194,7 +194,7 @@ def estimate(
         entry[0] == "map" and entry[1] in BOUNDED for entry in statements
     )
     again = _COPY if not looked else _LOOK if lost < _DEEP else _AFAR
-    fused = _BYTE * _distance(held) * (held + again * lost) + compiled
+    fused = _BYTE * _cache_factor(held) * (held + again * lost) + compiled
     margin = _MARGIN
     if saved:
         recording += _KEEP
@@ -219,12 +219,12 @@ def _is_sequence(statements: Sequence[tuple[Any, ...]]) -> bool:
     return True
 
 
-def _distance(nbytes: float) -> float:
+def _cache_factor(nbytes: float) -> float:
     """The factor of a byte's time that comes from how far away so many bytes are: in caches or not."""
     return 1.0 if nbytes < _DEEP else _MEMORY
 
 
-def _gains(call: tuple[Any, ...], declared: Sequence[tuple[Any, ...]]) -> bool:
+def _is_faster_in_plan(call: tuple[Any, ...], declared: Sequence[tuple[Any, ...]]) -> bool:
     """Whether a plan's own code for a call is faster than the library."""
     a, b = [declared[arg[0]][2] if arg[2] is None else arg[2] for arg in call[3]]
-    return read_once(a, b, declared[call[2][0]][1])
+    return is_skinny_product(a, b, declared[call[2][0]][1])

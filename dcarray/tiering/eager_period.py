@@ -16,7 +16,7 @@ from dcarray.core import config
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator, simulated
 
-__all__ = ["active", "begin", "end", "expire", "resume", "waiting"]
+__all__ = ["begin", "end", "expire", "is_active", "is_waiting", "resume"]
 
 
 def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:
@@ -48,7 +48,7 @@ def resume(seconds: float) -> bool:
     return False
 
 
-def waiting() -> bool:
+def is_waiting() -> bool:
     """Whether a loop runs that has begun periods and has not been met before."""
     return False
 
@@ -57,14 +57,14 @@ def expire() -> None:
     """End resumed periods: something that they waited for has come."""
 
 
-def active() -> bool:
+def is_active() -> bool:
     """Whether this thread is in a period."""
     return False
 
 
 if BUILT:
     from dcarray._native.extension import begin_eager_period, end_eager_period, expire_eager_period
-    from dcarray._native.extension import in_eager_period as active
+    from dcarray._native.extension import in_eager_period as is_active
 
     _loops: dict[int, list[bool]] = {}  # by thread: whether its loop has resumed periods, and is new
 
@@ -89,7 +89,7 @@ if BUILT:
         _loops[get_ident()][0] = True
         return True
 
-    def waiting() -> bool:
+    def is_waiting() -> bool:
         return any([new for _, new in list(_loops.values())])
 
     def expire() -> None:

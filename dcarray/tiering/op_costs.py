@@ -14,7 +14,7 @@ import numpy as np
 from dcarray.ir.ops import OPS
 from dcarray.lowering.runtime import libm
 
-__all__ = ["CHOICE", "CONVERSION", "CONVERTED", "DIVISION", "of"]
+__all__ = ["CHOICE", "CONVERSION", "CONVERTED", "DIVISION", "element_costs"]
 
 # Nanoseconds for a unit of `Op.cost` on eight bytes, on a Xeon with AVX-512.
 _UNIT = 0.04
@@ -47,7 +47,7 @@ _WITHOUT = {
 _EXACT_LOOPS = {"exp": 0.45, "sin": 0.65, "cos": 0.65, "power": 0.2}
 
 
-def of(name: str, loop: str, exponent: float | None = None) -> tuple[float, float]:
+def element_costs(name: str, loop: str, exponent: float | None = None) -> tuple[float, float]:
     """The nanoseconds for an element of an operation, without those for memory.
 
     Parameters
@@ -65,7 +65,7 @@ def of(name: str, loop: str, exponent: float | None = None) -> tuple[float, floa
         The time of NumPy's loop, and that of a kernel.
     """
     if exponent in (-1.0, 0.0, 0.5, 2.0):  # NumPy takes roots and reciprocals for these
-        return of("sqrt", loop)
+        return element_costs("sqrt", loop)
     cost = OPS[name].cost - 1.0 if name in OPS else 1.0
     char, slow = loop[0], _SLOW.get(name, 0.0)
     if char in "FD":

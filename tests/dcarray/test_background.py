@@ -27,12 +27,12 @@ LONG = 0.5  # seconds
 def test_jobs_wait_until_they_are_worth_their_while() -> None:
     done: list[int] = []
     beside = Background(lambda: None)
-    beside.later(lambda: done.append(1))
-    beside.worked(PATIENCE / 2)
+    beside.submit_later(lambda: done.append(1))
+    beside.add_unplanned_work(PATIENCE / 2)
     beside.submit(lambda: done.append(0))
     assert beside._held
-    beside.worked(PATIENCE)
-    beside.later(lambda: done.append(2))
+    beside.add_unplanned_work(PATIENCE)
+    beside.submit_later(lambda: done.append(2))
     beside.wait()
     assert done == [0, 1, 2] and not beside._held
 
@@ -46,7 +46,7 @@ def test_a_thread_that_reads_files_goes_on_while_others_hold_the_interpreter() -
     beside.submit(lambda: [time.sleep(1e-4) or done.append(k) for k in range(100)])
     for _ in range(50):
         hold(5000)
-        beside.worked(0.2)
+        beside.add_unplanned_work(0.2)
     assert len(done) == 100  # one for each time that it is given the interpreter would be 50
     beside.wait()
 
@@ -54,7 +54,7 @@ def test_a_thread_that_reads_files_goes_on_while_others_hold_the_interpreter() -
 def test_who_waits_has_everything_done() -> None:
     done: list[int] = []
     beside = Background(lambda: None)
-    beside.later(lambda: done.append(1))
+    beside.submit_later(lambda: done.append(1))
     beside.wait()
     assert done == [1]
 
@@ -63,9 +63,9 @@ def test_a_job_is_pending_from_when_it_is_asked_for_until_it_is_done() -> None:
     begun, end = threading.Event(), threading.Event()
     beside = Background(lambda: None)
     assert not beside.pending
-    beside.later(lambda: (begun.set(), end.wait(), None)[-1])
+    beside.submit_later(lambda: (begun.set(), end.wait(), None)[-1])
     assert beside.pending
-    beside.worked(PATIENCE)
+    beside.add_unplanned_work(PATIENCE)
     begun.wait()
     assert beside.pending and not beside._held
     end.set()
@@ -124,7 +124,7 @@ def test_what_only_a_library_works_on_starts_no_planner(
     """However large it is; what is done to as many elements besides does so before it has run."""
     told: list[float] = []
     monkeypatch.setattr(executor, "NANOSECOND", 1e-6)
-    monkeypatch.setattr(Background, "worked", lambda self, seconds: told.append(seconds))
+    monkeypatch.setattr(Background, "add_unplanned_work", lambda self, seconds: told.append(seconds))
     a, x = dc.asarray(np.ones((1031, 1049))), dc.asarray(np.ones(1049))
     y = dc.asarray(np.ones(1031))
     with dc.options(eager_below=0, jit="background", cache_dir=str(tmp_path)):  # no plan is there yet

@@ -380,7 +380,7 @@ def test_products_do_not_count_in_a_time_in_which_numpy_does_everything():
         end = time.monotonic() + 1.0
         while time.monotonic() < end:
             y = x @ x
-        assert eager_period.active()
+        assert eager_period.is_active()
     finally:
         eager_period.end()
     np.testing.assert_array_equal(np.asarray(y), a @ a)

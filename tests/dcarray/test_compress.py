@@ -9,7 +9,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.execution import compress
-from dcarray.execution.compress import BLOCK, compressed
+from dcarray.execution.compress import BLOCK
 from dcarray.execution.routines import Compiled
 from dcarray.lowering.cpu.llvm.object_code import engine
 
@@ -25,7 +25,7 @@ def test_as_numpy(dtype: str, threads: int) -> None:
             a = rng.integers(0, 100, n).astype(dtype)
             for share in (0, 0.001, 0.1, 0.5, 0.97, 1):
                 mask = rng.random(n) < share
-                got = compressed(a, mask)
+                got = compress.compress(a, mask)
                 assert got.dtype == a.dtype and got.shape == (mask.sum(),)
                 assert np.array_equal(got, a[mask])
 
@@ -47,7 +47,7 @@ def test_of_processors_without_masks(permutes: bool, monkeypatch: pytest.MonkeyP
                 a = rng.integers(0, 100, n).astype(dtype)
                 for share in (0.02, 0.5, 0.97):
                     mask = rng.random(n) < share
-                    assert np.array_equal(compressed(a, mask), a[mask])
+                    assert np.array_equal(compress.compress(a, mask), a[mask])
 
 
 def test_any_byte_that_is_not_zero_is_true() -> None:
@@ -55,7 +55,7 @@ def test_any_byte_that_is_not_zero_is_true() -> None:
     for n in SIZES:
         mask = rng.integers(0, 4, n).astype(np.uint8)
         with dc.options(jit="eager", eager_below=0):
-            got = compressed(np.arange(n), mask.view(bool))
+            got = compress.compress(np.arange(n), mask.view(bool))
         assert np.array_equal(got, np.flatnonzero(mask))
 
 
@@ -68,7 +68,7 @@ def test_rows_as_numpy(dtype: str) -> None:
                 a = rng.integers(0, 100, (n, *rest)).astype(dtype)
                 for share in (0, 0.1, 0.97, 1):
                     mask = rng.random(n) < share
-                    got = compressed(a, mask)
+                    got = compress.compress(a, mask)
                     assert got.dtype == a.dtype and got.flags.c_contiguous
                     np.testing.assert_array_equal(got, a[mask])
 
@@ -77,5 +77,5 @@ def test_rows_that_are_not_aligned() -> None:
     a = np.arange(4001, dtype="f4")[1:].reshape(-1, 2)
     mask = np.arange(2000) % 3 == 0
     with dc.options(jit="eager", eager_below=0):
-        np.testing.assert_array_equal(compressed(a, mask), a[mask])
-        np.testing.assert_array_equal(compressed(a[::2], mask[::2]), a[::2][mask[::2]])
+        np.testing.assert_array_equal(compress.compress(a, mask), a[mask])
+        np.testing.assert_array_equal(compress.compress(a[::2], mask[::2]), a[::2][mask[::2]])

@@ -117,17 +117,17 @@ def test_what_is_pending_is_recorded() -> None:
 
 
 def test_a_time_ends_and_is_one_threads() -> None:
-    assert eager_period.begin(60.0) and eager_period.active() and not eager_period.begin(60.0)
+    assert eager_period.begin(60.0) and eager_period.is_active() and not eager_period.begin(60.0)
     found: list[Any] = []
     other = threading.Thread(
-        target=lambda: found.extend((eager_period.active(), eager_period.begin(1.0), eager_period.end()))
+        target=lambda: found.extend((eager_period.is_active(), eager_period.begin(1.0), eager_period.end()))
     )
     other.start()
     other.join()
-    assert found == [False, False, None] and eager_period.active()
+    assert found == [False, False, None] and eager_period.is_active()
     eager_period.end()
-    assert not eager_period.active() and eager_period.begin(1e-9)
-    assert not eager_period.active()
+    assert not eager_period.is_active() and eager_period.begin(1e-9)
+    assert not eager_period.is_active()
     with dc.options(strict=True):
         assert not eager_period.begin(1.0)
     with dc.options(eager_below=0):
@@ -148,7 +148,7 @@ def test_a_loop_that_waits_for_its_plan_is_not_recorded(monkeypatch: pytest.Monk
     f, (a, *_) = written(LOOP), arrays()
     before = counters.flushes
     ours = dc.accelerate(f)(a.copy(), 6)
-    assert counters.flushes == before and not eager_period.active()
+    assert counters.flushes == before and not eager_period.is_active()
     np.testing.assert_array_equal(ours, f(a.copy(), 6))
 
 
@@ -187,7 +187,7 @@ def test_the_time_ends_with_the_function(monkeypatch: pytest.MonkeyPatch) -> Non
     f = written("def f(x, n):\n    for k in range(n):\n        x[k // 0] = 1.0\n    return x\n")
     with pytest.raises(ZeroDivisionError):
         dc.accelerate(f)(arrays()[0], 3)
-    assert not eager_period.active()
+    assert not eager_period.is_active()
 
 
 def test_errors_of_what_was_recorded_before_are_told() -> None:
@@ -208,16 +208,16 @@ def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch
     """What comes again while its plan is made is recorded now and then only, to see whether it is there."""
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     monkeypatch.setattr(executor, "GLANCE", 60.0)
-    monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
+    monkeypatch.setattr(Background, "submit_later", lambda self, job: None)  # no plan is ever there
     f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((400, 500))]
     seen: list[bool] = []
     before, resume = counters.flushes, eager_period.resume
-    monkeypatch.setattr(eager_period, "resume", lambda s: (resume(s), seen.append(eager_period.active())))
+    monkeypatch.setattr(eager_period, "resume", lambda s: (resume(s), seen.append(eager_period.is_active())))
     ours = dc.accelerate(f)(a, np.zeros(20), 20)
-    assert seen == [True] and counters.flushes <= before + 4 and not eager_period.active()
+    assert seen == [True] and counters.flushes <= before + 4 and not eager_period.is_active()
     np.testing.assert_allclose(ours, f(a, np.zeros(20), 20), rtol=1e-13)
     resume(60.0)  # outside of loops that is nothing
-    assert not eager_period.active()
+    assert not eager_period.is_active()
 
 
 CHAIN = """
@@ -243,7 +243,7 @@ def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: p
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     monkeypatch.setattr(loop_sites, "INNER_DELAY", 1e-3)
     monkeypatch.setattr(executor, "GLANCE", 60.0)
-    monkeypatch.setattr(Background, "later", lambda self, job: None)  # no plan is ever there
+    monkeypatch.setattr(Background, "submit_later", lambda self, job: None)  # no plan is ever there
     f, (a, b, *_) = written(source), arrays()
     before = counters.statements
     ours = dc.accelerate(f)(a.copy(), b.copy(), 400)
@@ -255,7 +255,7 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
     """When the time is over NumPy is anywhere in a turn; what is recorded until a turn ends is by itself."""
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     monkeypatch.setattr(executor, "GLANCE", 2e-3)
-    monkeypatch.setattr(Background, "later", lambda self, job: None)
+    monkeypatch.setattr(Background, "submit_later", lambda self, job: None)
     logs: list[tuple[bool, int, Any]] = []
     run = executor.Executor.run
 
@@ -274,19 +274,19 @@ def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.
 
 def test_a_plan_that_has_come_ends_it() -> None:
     eager_period._loops.clear()
-    assert eager_period.begin(60.0, loop=True) and not eager_period.waiting()
+    assert eager_period.begin(60.0, loop=True) and not eager_period.is_waiting()
     eager_period.end(loop=True)
     assert eager_period.begin(60.0, loop=True, new=True)
     eager_period.expire()
-    assert eager_period.active()  # it was not resumed: nobody waits for a plan
+    assert eager_period.is_active()  # it was not resumed: nobody waits for a plan
     eager_period.end()
-    assert eager_period.waiting() and eager_period.resume(60.0) and not eager_period.resume(60.0)
+    assert eager_period.is_waiting() and eager_period.resume(60.0) and not eager_period.resume(60.0)
     over = threading.Thread(target=eager_period.expire)
     over.start()
     over.join()
-    assert not eager_period.active() and eager_period.waiting()
+    assert not eager_period.is_active() and eager_period.is_waiting()
     eager_period.end(loop=True)
-    assert not eager_period.waiting() and not eager_period.resume(60.0)
+    assert not eager_period.is_waiting() and not eager_period.resume(60.0)
 
 
 def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def test_warnings_are_numpys(k):
 def test_what_several_have_noted_is_said_once():
     invalid, over = (1, "warn", "invalid value"), (0, "raise", "overflow")
     zero = (1, "warn", "divide by zero")
-    assert fp_state.merged([[invalid, over, invalid], [], [zero, invalid]]) == [over, zero, invalid]
+    assert fp_state.merge_notes([[invalid, over, invalid], [], [zero, invalid]]) == [over, zero, invalid]
 
 
 def test_warning_names_the_users_line():

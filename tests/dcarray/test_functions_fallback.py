@@ -142,7 +142,7 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
             part = x[k] * 2  # is dropped
             addresses.append(part.ctypes.data)
             del part
-        seen.append((len(set(addresses)), eager_period.active(), get_handler_name()))
+        seen.append((len(set(addresses)), eager_period.is_active(), get_handler_name()))
         if fail:
             raise RuntimeError("as if by NumPy")
         return x[0] + x[1]
@@ -155,11 +155,13 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
         with pytest.raises(RuntimeError, match="by NumPy"):
             run(parts, (dc.asarray(a),), {"fail": True})
         assert (
-            not eager_period.active() and get_handler_name() == "default_allocator" and extension.kept() == 0
+            not eager_period.is_active()
+            and get_handler_name() == "default_allocator"
+            and extension.kept() == 0
         )
         assert eager_period.begin(60.0)  # as in a loop: then it is not ended here
         run(parts, (dc.asarray(a),), {})
-        assert eager_period.active()
+        assert eager_period.is_active()
         eager_period.end()
     assert seen == [(1, True, "dcarray")] * 3
     np.testing.assert_array_equal(np.asarray(got), a[0] + a[1])

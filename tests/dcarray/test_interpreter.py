@@ -27,8 +27,8 @@ MODES = [pytest.param({"eager_below": 0, "jit": jit}, id=jit) for jit in ("eager
 def fresh(monkeypatch):
     """No plan is known from another test, and no reason has been told."""
     dc.evaluate()
-    monkeypatch.setattr(executor, "_told", set())
-    monkeypatch.setattr(executor, "_unsaid", [])
+    monkeypatch.setattr(executor, "_reported", set())
+    monkeypatch.setattr(executor, "_unreported", [])
     engine = executor.Executor()
     monkeypatch.setattr(session, "EXECUTOR", engine)
     yield

@@ -149,7 +149,7 @@ def test_windows_by_place() -> None:
                 for _ in range(part.ndim)
             )
             part = part[(*key, ...)].T
-        index = window.located(mem, part)
+        index = window.find_window(mem, part)
         if index is None:
             continue
         found += 1
@@ -158,7 +158,7 @@ def test_windows_by_place() -> None:
         np.testing.assert_array_equal(same, part)
         assert same.shape == part.shape
     assert found > 1000
-    assert window.located(mem, np.zeros(3)) is None or mem.size == 0
+    assert window.find_window(mem, np.zeros(3)) is None or mem.size == 0
 
 
 def made_at_once(view: Any) -> bool:

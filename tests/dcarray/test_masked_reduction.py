@@ -113,7 +113,7 @@ def test_no_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any) -> bool:
         raise MemoryError
 
-    monkeypatch.setattr(masked_reduction, "fold", fails)
+    monkeypatch.setattr(masked_reduction, "reduce_selected", fails)
     rng = np.random.default_rng(4)
     a, m = rng.random(N), rng.random(N) < 0.5
     assert dc.asarray(a)[dc.asarray(m)].max() == a[m].max()

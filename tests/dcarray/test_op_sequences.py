@@ -299,7 +299,7 @@ def test_chains_end_where_they_are_of_no_use() -> None:
 @pytest.mark.parametrize("text", [PRODUCT, "np.sqrt(x * x + y * y) - 1.0", "(x - y) / y"])
 def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     background, jobs = EXECUTOR.background, list[Callable[[], None]]()
-    monkeypatch.setattr(background, "later", jobs.append)
+    monkeypatch.setattr(background, "submit_later", jobs.append)
     monkeypatch.setattr(EXECUTOR, "_entries", {})  # other tests may have plans, or have asked for them
     monkeypatch.setattr(EXECUTOR, "_templates", {})
     scope: dict[str, Any] = {"np": np}

@@ -93,7 +93,7 @@ def test_a_view_where_numpy_gives_one():
 
 
 def test_strides_say_whether_a_reshape_copies():
-    from dcarray.core.strides import reshaped
+    from dcarray.core.strides import reshaped_strides
 
     rng = np.random.default_rng(3)
     whole = np.zeros((4, 6, 2, 3))
@@ -113,7 +113,7 @@ def test_strides_say_whether_a_reshape_copies():
         for shape in shapes:
             wanted = np.reshape(a, shape)
             steps = tuple(s // 8 for s in a.strides)
-            found = reshaped(a.shape, steps, wanted.shape)
+            found = reshaped_strides(a.shape, steps, wanted.shape)
             assert (found is not None) == np.shares_memory(a, wanted)
             if found is not None:  # the stride of an axis of one element says nothing
                 held = zip(found, wanted.strides, wanted.shape, strict=True)

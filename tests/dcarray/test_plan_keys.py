@@ -46,13 +46,13 @@ def planning():
     target; and those of this package that these import, as far as they are loaded."""
     asked = []
     with pytest.MonkeyPatch.context() as patch, dc.options(jit="eager", eager_below=0, cache_dir=""):
-        obtained = provider.obtained
+        obtained = provider.obtain
 
         def noted(request, *others):
             asked.append(request)
             return obtained(request, *others)
 
-        patch.setattr(provider, "obtained", noted)
+        patch.setattr(provider, "obtain", noted)
         for n in (65, 65, 65, 66, 66, 67, 67):
             program(np.ones((n, n)), np.ones(n), n)
     assert len({type(request) for request in asked}) == 2

@@ -19,7 +19,7 @@ from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import loaded_plan, serialise
 from dcarray.plans import client, disk_store, server, server_handle
-from dcarray.plans.requests import Recorded
+from dcarray.plans.requests import LogRequest
 from dcarray.recording import session
 
 HERE = {"eager_below": 0, "jit": "eager"}
@@ -108,8 +108,8 @@ def test_plans_come_from_the_server(fresh):
 def test_a_server_that_dies_is_started_again():
     with dc.options(**THERE):
         agree()
-        assert client.REMOTE._process is not None
-        client.REMOTE._close()
+        assert client.CLIENT._process is not None
+        client.CLIENT._close()
         x = dc.asarray(np.arange(40.0))
         dc.report(reset=True)
         for _ in range(3):
@@ -122,8 +122,8 @@ def test_a_server_that_dies_is_started_again():
 
 def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
     """The region stays with NumPy, and nothing else is harmed."""
-    monkeypatch.setattr(client, "REMOTE", client.Remote())
-    monkeypatch.setattr(executor, "_told", set())
+    monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
+    monkeypatch.setattr(executor, "_reported", set())
     lost = server.command().replace(
         "serve()", "import dcarray.plans.server as s; s.answer = lambda r: os._exit(3); serve()"
     )
@@ -144,7 +144,7 @@ SLEEPS = (
 @pytest.mark.parametrize("starved", ["while it begins", "with a request in hand"])
 def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share(monkeypatch, starved):
     """Both here only look as if: one has had no time since it has done nothing yet, one sleeps."""
-    monkeypatch.setattr(client, "REMOTE", client.Remote())
+    monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
     began, plain = [], server.command
 
     def command(nice):
@@ -163,12 +163,12 @@ def test_a_server_that_gets_no_processor_is_replaced_by_one_that_takes_its_share
             session.EXECUTOR.background.wait()
         agree()
     assert dc.report().kernels and began == [server.NICE, 0]
-    process = client.REMOTE._process
+    process = client.CLIENT._process
     assert os.getpriority(os.PRIO_PROCESS, process._pid) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeypatch):
-    monkeypatch.setattr(client, "REMOTE", client.Remote())
+    monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
     began, plain = [], server.command
     slow = SLEEPS.replace("sleep(9)", "sleep(0.5)")
     monkeypatch.setattr(
@@ -186,7 +186,7 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
 
 @pytest.mark.parametrize("words", ["raise SystemExit", "import sys; sys.stdout.write('x' * 99)", None])
 def test_without_a_server_a_thread_compiles(monkeypatch, words):
-    monkeypatch.setattr(client, "REMOTE", client.Remote())
+    monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
     if words is None:
         monkeypatch.setattr(sys, "executable", "/nowhere/python3")
     else:
@@ -199,19 +199,19 @@ def test_without_a_server_a_thread_compiles(monkeypatch, words):
             np.testing.assert_array_equal(np.asarray(x * 6 - 3), np.arange(42.0) * 6 - 3)
             session.EXECUTOR.background.wait()
     assert dc.report().kernels == 1
-    assert not client.REMOTE._usable
+    assert not client.CLIENT._usable
 
 
 def test_a_region_that_cannot_be_planned_there():
-    kind, name, text = server.answer(Recorded((("nonsense",),), (), "", (), (), (), False, 1, None))
+    kind, name, text = server.answer(LogRequest((("nonsense",),), (), "", (), (), (), False, 1, None))
     assert (kind, name) == ("wrong", "AttributeError") and "nonsense" in text
 
 
 CHILD = """
     import os, sys, numpy as np, dcarray as dc
-    from dcarray.plans import client as remote, server_handle as spawned
+    from dcarray.plans import client, server_handle
     from dcarray.execution.executor import EXECUTOR
-    spawned.STARVED_AFTER = float("inf")  # a second server would find on the disk what the first one has left
+    server_handle.STARVED_AFTER = float("inf")  # a second process would find the plans of the first on disk
     with dc.options(eager_below=0, jit="background", cache_dir=sys.argv[1]):
         x = dc.asarray(np.arange(60.0).reshape(6, 10))
         for k in (3, 3, 4, 5, 5):
@@ -222,7 +222,7 @@ CHILD = """
     makers = {"sympy", "dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.plan"}
     loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
     print(r.kernels > 0, r.compiles > 0, *loaded)
-    print(r.disk_hits > 0, remote.REMOTE._process is not None, r.kernels)
+    print(r.disk_hits > 0, client.CLIENT._process is not None, r.kernels)
     try:
         print(os.waitpid(-1, os.WNOHANG))
     except ChildProcessError:
@@ -270,29 +270,29 @@ def test_the_next_process_finds_the_plans(tmp_path):
 def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     from dcarray.lowering.cpu import machine_fingerprint
 
-    request = Recorded((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+    request = LogRequest((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
                        ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
                       (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))  # fmt: skip
-    assert disk_store.find(request) is None
-    disk_store.keep(request, server.answer(request)[1])
-    found = disk_store.find(request)
+    assert disk_store.load_plan(request) is None
+    disk_store.save(request, server.answer(request)[1])
+    found = disk_store.load_plan(request)
     assert found is not None and found.kernels == 1
-    assert disk_store.find(request._replace(fastmath=True)) is None
+    assert disk_store.load_plan(request._replace(fastmath=True)) is None
     monkeypatch.setattr(machine_fingerprint, "machine_fingerprint", lambda: "f" * 16)
-    assert disk_store.find(request) is None
+    assert disk_store.load_plan(request) is None
 
 
 def test_what_has_been_answered_is_left_but_not_what_is_not_whole(tmp_path):
-    request = Recorded((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+    request = LogRequest((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
                        ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
                       (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))  # fmt: skip
     reply = server.answer(request)
     assert reply[0] == "plan" and reply[3] == []
     for refused in (("wrong", "ValueError", "no"), ("untraceable", "no", 3), (*reply[:3], ["a reason"], [])):
-        server.keep(request, refused)
+        server.save_reply(request, refused)
         assert not (tmp_path / "plans").exists()
-    server.keep(request, reply)
-    assert len(left(tmp_path)) == 1 and disk_store.find(request) is not None
+    server.save_reply(request, reply)
+    assert len(left(tmp_path)) == 1 and disk_store.load_plan(request) is not None
 
 
 def test_a_large_region_waits_for_the_plan_that_is_there(tmp_path, monkeypatch):

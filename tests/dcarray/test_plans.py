@@ -293,5 +293,5 @@ def test_what_a_sum_was_taken_of_may_still_be_read():
 
 
 def test_places_that_only_look_alike_share_no_plan() -> None:
-    assert templates.related(tuple(range(40)), tuple(range(7, 47)))
-    assert not templates.related(tuple(range(40)), tuple(k * k for k in range(40)))
+    assert templates.are_related(tuple(range(40)), tuple(range(7, 47)))
+    assert not templates.are_related(tuple(range(40)), tuple(k * k for k in range(40)))

@@ -26,7 +26,7 @@ CHILD = """
             np.testing.assert_allclose(np.asarray(np.linalg.solve(dc.asarray(m), b)), np.linalg.solve(m, b))
             EXECUTOR.background.wait()
     launches = compress._ROUTINES[8].plan, solving._ROUTINES["d"].plan
-    print(None not in launches, client.REMOTE._process is not None, "llvmlite.binding" in sys.modules)
+    print(None not in launches, client.CLIENT._process is not None, "llvmlite.binding" in sys.modules)
 """
 
 
@@ -53,8 +53,8 @@ def test_numpy_gets_the_memory_that_is_kept_while_the_code_is_awaited(monkeypatc
         raise loaded_plan.NotPortable("no code")
 
     jobs = []
-    monkeypatch.setattr(EXECUTOR.background, "later", jobs.append)
-    monkeypatch.setattr(routines, "_elsewhere", unfit)
+    monkeypatch.setattr(EXECUTOR.background, "submit_later", jobs.append)
+    monkeypatch.setattr(routines, "_load_or_request", unfit)
     routine = routines.Compiled("compress", "compress", 8)
     with dc.options(jit="background", cache_dir=None):
         for _ in range(2):

@@ -59,4 +59,4 @@ def test_its_time_counts_as_such_that_a_plan_saves(monkeypatch: pytest.MonkeyPat
     ],
 )  # fmt: skip
 def test_which(a: tuple[int, ...], b: tuple[int, ...], char: str, found: bool) -> None:
-    assert blas_sharing.read_once(a, b, char) is found
+    assert blas_sharing.is_skinny_product(a, b, char) is found

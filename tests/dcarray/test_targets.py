@@ -13,7 +13,7 @@ import pytest
 import dcarray as dc
 from dcarray.lowering import target as targets
 from dcarray.plans import disk_store
-from dcarray.plans.requests import Recorded
+from dcarray.plans.requests import LogRequest
 
 MINE = """
 from dataclasses import replace
@@ -127,7 +127,7 @@ def test_another_process_plans_for_a_target_of_ones_own(mine):
         for _ in range(4):
             assert (np.asarray(-dc.asarray(a)) == -a).all()
             dc.wait()
-        assert client.REMOTE._process is not None
+        assert client.CLIENT._process is not None
     """)
     environment = {**os.environ, "PYTHONPATH": str(mine), "DCARRAY_TARGET": "mine:TARGET"}
     environment |= {"DCARRAY_CACHE_DIR": str(mine / "cache"), "DCARRAY_EAGER_BELOW": "0"}
@@ -138,7 +138,7 @@ def test_another_process_plans_for_a_target_of_ones_own(mine):
 
 
 def test_the_source_of_the_target_is_part_of_the_key(mine):
-    request = Recorded((), (), "", (), (), (), False, 1, None, "mine:TARGET")
+    request = LogRequest((), (), "", (), (), (), False, 1, None, "mine:TARGET")
     first = disk_store._key(request)
     assert disk_store._key(request) == first != disk_store._key(request._replace(target="cpu"))
     targets._module_digest.cache_clear()

@@ -77,7 +77,7 @@ def test_nothing_is_kept_when_the_time_is_over() -> None:
     assert eager_period.begin(1e-9)
     del late
     assert extension.kept() == 0
-    assert not eager_period.active() and get_handler_name() == "default_allocator"
+    assert not eager_period.is_active() and get_handler_name() == "default_allocator"
 
 
 @settings(deadline=None)

@@ -48,7 +48,7 @@ def test_no_plan(which: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.one_process("simulates ranks")
 def test_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rank's part of a region does not compile."""
-    real, asked = provider.obtained, []
+    real, asked = provider.obtain, []
 
     def obtained(*args: Any) -> Any:
         asked.append(args)
@@ -56,7 +56,7 @@ def test_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError("on purpose")
         return real(*args)
 
-    monkeypatch.setattr(provider, "obtained", obtained)
+    monkeypatch.setattr(provider, "obtain", obtained)
     with pytest.warns(RuntimeWarning, match="a rank's part of a region is interpreted"):
         assert dc.comm.run(RANKS, _program) == [WANT] * RANKS
 

@@ -58,24 +58,24 @@ def until_served(f: Any) -> int:
 def test_repeated_loops_are_planned() -> None:
     f = written(LONG)
     assert 1 <= until_served(f) <= 4
-    assert client.REMOTE._process is not None or not client.REMOTE._usable
+    assert client.CLIENT._process is not None or not client.CLIENT._usable
 
 
 def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(loop_sites.provider, "obtained", lambda *args: asked.append(args))
+    monkeypatch.setattr(loop_sites.provider, "obtain", lambda *args: asked.append(args))
     background = session.EXECUTOR.background
     monkeypatch.setattr(background, "submit", lambda job: job())
     monkeypatch.setattr(loop_sites, "LONG", 0.0)
     f = written(LONG)
     called(f, 3000)
     assert not asked and len(background._held) == 1
-    background.worked(0.1)
+    background.add_unplanned_work(0.1)
     assert len(asked) == 1
 
 
 def test_short_loops_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_sites.provider, "obtained", None)
+    monkeypatch.setattr(loop_sites.provider, "obtain", None)
     monkeypatch.setattr(loop_sites, "SHORT", 3600.0)
     f = written(LONG)
     for _ in range(5):
@@ -105,7 +105,7 @@ def test_failed_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any) -> Any:
         raise RuntimeError("for this test")
 
-    monkeypatch.setattr(provider, "obtained", fails)
+    monkeypatch.setattr(provider, "obtain", fails)
     f = written(LONG)
     for _ in range(4):
         called(f)
@@ -116,7 +116,7 @@ def test_failed_planning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_planning_is_retried_after_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain, times = provider.obtained, []
+    plain, times = provider.obtain, []
 
     def fails(*args: Any) -> Any:
         times.append(time.perf_counter())
@@ -124,7 +124,7 @@ def test_planning_is_retried_after_a_lack_of_memory(monkeypatch: pytest.MonkeyPa
             raise MemoryError
         return plain(*args)
 
-    monkeypatch.setattr(provider, "obtained", fails)
+    monkeypatch.setattr(provider, "obtain", fails)
     until_served(written(LONG))
     assert len(times) == 2
 
@@ -151,7 +151,7 @@ def test_inner_loops_of_a_long_running_loop(monkeypatch: pytest.MonkeyPatch) -> 
         x, y = np.arange(30000.0), np.arange(30000.0)
         background = session.EXECUTOR.background
         monkeypatch.setattr(
-            background, "later", lambda job: job.func.__self__.loop.line == 4 and planned(job)
+            background, "submit_later", lambda job: job.func.__self__.loop.line == 4 and planned(job)
         )
         g(x, 6)
     assert f.__globals__["wait"].__code__ is waited

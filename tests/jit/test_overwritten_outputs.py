@@ -102,7 +102,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
             kept.append(a)
             super().__init__(a)
 
-    drawn = requests.LoopRequest.drawn
+    drawn = requests.LoopRequest.plan_input
 
     def noted(self: Any) -> Any:
         made = drawn(self)
@@ -110,7 +110,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
         return made
 
     monkeypatch.setattr(run_loop, "UndoCopy", Noted)
-    monkeypatch.setattr(requests.LoopRequest, "drawn", noted)
+    monkeypatch.setattr(requests.LoopRequest, "plan_input", noted)
     f = dc.accelerate(written(THOMAS))
     for _ in range(2):
         f(*inputs())

@@ -229,7 +229,7 @@ def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quie
 def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
     """Call a function of NumPy.  Functions that process large arrays in parts make and drop temporaries for
     each: during the call their memory is kept for the next ones."""
-    session().relieve()
+    session().release_held()
     if nbytes < POOLED or not eager_period.begin(_LONGEST):
         return function(*plain, **named)
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.core.backend import is_distributed
 from dcarray.core.strides import columns_first, order_of_joined
-from dcarray.recording.copies import Part, copied
+from dcarray.recording.copies import Part, record_copies
 from dcarray.tiering import policy
 
 from .common import axis_of, expand, fresh, fresh_like, operand, plain_key
@@ -215,7 +215,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
         raise Pending
     result = fresh_like(a)
     parts = _roll_pieces(a.shape, shifts)
-    if result._small is None and a._small is None and copied(result, a, parts):
+    if result._small is None and a._small is None and record_copies(result, a, parts):
         return result
     for shape, into, out in parts:
         result[_key(shape, into)] = a[_key(shape, out)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.native import BUILT
-from dcarray.core.processes import launched
+from dcarray.core.processes import is_launched
 
 from .numpy_served import served_by_numpy
 from .registry import IMPLEMENTATIONS
@@ -43,7 +43,7 @@ def viewing() -> dict[Any, bool | None]:
     """The functions and names of methods that are eager also on large arrays on which nothing is pending, and
     whether these must be in C order (None: must be matrices).  Empty where there are several ranks, which
     have to record the same calls."""
-    if launched():
+    if is_launched():
         return {}
     found: dict[Any, bool | None] = {}
     for names, rows in ((_VIEWS, False), (_VIEWS_OF_ROWS, True), (_VIEWS_OF_MATRICES, None)):

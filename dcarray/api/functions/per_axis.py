@@ -204,7 +204,7 @@ def _in_parts(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> 
     parts = min(config.current().threads, a.shape[across], int(seconds / _LEAST))
     if parts < 2:
         raise Unserved
-    session().relieve()
+    session().release_held()
     elements = plain(a)
     shape = elements.shape if extent is None else (*a.shape[:at], extent, *a.shape[at + 1 :])
     result = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.recording.operands import evaluated
+from dcarray.recording.operands import plain_of
 
 from .common import is_wrapped
 from .registry import implements
@@ -37,10 +37,10 @@ def common_type(*arrays: Any) -> Any:
 @implements(np.may_share_memory, views=True)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
     """Whether two arrays might share memory, by their bounds."""
-    return np.may_share_memory(evaluated(a), evaluated(b), max_work)
+    return np.may_share_memory(plain_of(a), plain_of(b), max_work)
 
 
 @implements(np.shares_memory, views=True)
 def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
     """Whether two arrays share memory."""
-    return np.shares_memory(evaluated(a), evaluated(b), max_work)
+    return np.shares_memory(plain_of(a), plain_of(b), max_work)

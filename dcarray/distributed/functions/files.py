@@ -14,7 +14,7 @@ from dcarray.core.handle import Handle
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, ndarray_of
-from dcarray.recording.operands import evaluated
+from dcarray.recording.operands import plain_of
 
 if TYPE_CHECKING:
     from dcarray.comm.exchange.dist_array import DistArray
@@ -61,7 +61,7 @@ def _on_first(value: Any) -> Any:
 
     x = dist_array_of(value) if isinstance(value, (Handle, np.ndarray)) else None
     if x is None:
-        return evaluated(value)  # on all ranks, since what is pending runs on all
+        return plain_of(value)  # on all ranks, since what is pending runs on all
     if not x.ndim:
         return x.block
     return x.redistributed(Layout.on_one(x.shape, x.comm.size, 0)).block

@@ -18,7 +18,7 @@ from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
 from dcarray.distributed.dispatch import is_distributed, load_implementations
-from dcarray.recording.operands import evaluated
+from dcarray.recording.operands import plain_of
 
 __all__ = ["DECOMPOSITIONS", "call_numpy_source", "definition", "index_trick"]
 
@@ -128,7 +128,7 @@ def _unsigned_difference(original: Callable[..., Any], stand_in: Callable[..., A
     def apart(high: Any, low: Any) -> Any:
         if np.ndim(high) or np.ndim(low):
             return stand_in(high, low)
-        return original(evaluated(high), evaluated(low))[()]
+        return original(plain_of(high), plain_of(low))[()]
 
     return apart
 

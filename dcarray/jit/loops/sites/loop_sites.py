@@ -86,7 +86,7 @@ class _Entry(PlanSlot[LoopPlan]):
 
 def _watched() -> int:
     """The floating-point exceptions that are not ignored, of those that plans depend on."""
-    return fp_state.watched(fp_state.captured()) & RAISING
+    return fp_state.watched_flags(fp_state.current_state()) & RAISING
 
 
 class DisabledSite:
@@ -228,7 +228,9 @@ class LoopSite:
         self._runs.observe()
         self._spent += took
         background = EXECUTOR.background
-        background.worked(max(0.0, took - (background.seconds - before)))  # recordings count their own
+        background.add_unplanned_work(
+            max(0.0, took - (background.seconds - before))
+        )  # recordings count their own
         if entry is None or entry.state is PlanState.REFUSED:
             return
         counters.waiting += entry.plan is None
@@ -348,7 +350,7 @@ class LoopSite:
     def _load_stored_plan(self, entry: _Entry) -> None:
         """Take the plan from the disk store, if it is there."""
         try:
-            found = provider.found(entry.request)
+            found = provider.load_stored(entry.request)
             if found is not None and entry.plan is None:
                 entry.fill(self._bound_plan(found, entry))
         except Exception:  # planning will raise it again
@@ -357,13 +359,13 @@ class LoopSite:
     def _request_plan(self, entry: _Entry, options: config.Options) -> None:
         """Request the plan of a key in the background."""
         if entry.ask():
-            EXECUTOR.background.later(partial(self._plan, entry, options))
+            EXECUTOR.background.submit_later(partial(self._plan, entry, options))
 
     def _plan(self, entry: _Entry, options: config.Options) -> None:
         """Make the plan of a key."""
 
         def made() -> LoopPlan:
-            return self._bound_plan(provider.obtained(entry.request, options, EXECUTOR.background), entry)
+            return self._bound_plan(provider.obtain(entry.request, options, EXECUTOR.background), entry)
 
         try:
             entry.make(made)

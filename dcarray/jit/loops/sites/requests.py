@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from dcarray.core.errors import Untraceable
-from dcarray.plans.requests import Drawn
+from dcarray.plans.requests import PlanInput
 
 from ..entry.entry_values import LoopDescription, Result
 
@@ -60,7 +60,7 @@ class LoopRequest(NamedTuple):
     target: str = "cpu"
     max_elements: int | None = None
 
-    def drawn(self) -> Drawn:
+    def plan_input(self) -> PlanInput:
         """The region of the loop."""
         from dcarray.ir.analysis.idempotence import idempotent
 
@@ -77,7 +77,7 @@ class LoopRequest(NamedTuple):
         interface = LoopInterface(
             arrays, traced.inputs, traced.results, tuple(sorted(rewritten)), traced.may_raise, checked
         )
-        return Drawn(traced.region, {}, saved, interface, True, True)
+        return PlanInput(traced.region, {}, saved, interface, True, True)
 
     def text(self) -> str:
         """All that the plan depends on."""

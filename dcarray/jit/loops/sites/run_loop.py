@@ -17,7 +17,7 @@ from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import FAMILIES, Store, owner
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
-from dcarray.recording.session import LOCK, Uninterrupted
+from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
@@ -185,8 +185,8 @@ class LoopPlan:
 
     def _execute(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
         """Run the plan; False if it failed, with memory restored, or left to be overwritten by the loop."""
-        state = fp_state.captured()
-        counted_flags = fp_state.watched(state)
+        state = fp_state.current_state()
+        counted_flags = fp_state.watched_flags(state)
         if self._may_raise:
             counted_flags |= RAISING
         elif self._checked and counted_flags & RAISING:
@@ -198,10 +198,10 @@ class LoopPlan:
                 counted_flags = 0
             else:
                 undone = [*undone, *self._undone_unless_small]
-        if self._rewritten and fp_state.interrupts(state):
+        if self._rewritten and fp_state.may_raise(state):
             undone = [*undone, *self._rewritten]
         if undone or self._windows_undone or (self._writes and not self._loaded.single):
-            with Uninterrupted():
+            with DelayedInterrupt():
                 return self._execute_undoable(made, addresses, options, counted_flags, undone)
         try:
             flags = self._loaded.run(
