@@ -55,6 +55,7 @@ class OpenCLDevice:
         self.queue = cl.CommandQueue(self.context)
         self._built: dict[tuple[str, bool], list[Any]] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
+        self._exact = _is_simulator(handle)  # which finds accesses beyond a buffer, not beyond its size class
         # Beyond it free buffers go back to the device: a program whose sizes change would fill it with them.
         self._most_free = self.memory // (8 if handle.host_unified_memory else 2)
 
@@ -83,6 +84,8 @@ class OpenCLDevice:
         if pool.managed_bytes - in_use > self._most_free:
             pool.free_held()
         with self._errors():
+            if self._exact:
+                return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 1))
             return pool.allocate(max(nbytes, 1))
 
     def upload(self, source: NDArray[Any], buffer: Any) -> None:
@@ -143,8 +146,23 @@ class OpenCLDevice:
             self.queue.finish()
 
 
+def _is_simulator(handle: Any) -> bool:
+    """Whether a device is a simulator, which executes kernels to find their mistakes."""
+    return "simulator" in handle.name.lower()
+
+
+def _rank(handle: Any) -> int:
+    """The place of a device's kind: GPUs first, then other accelerators, processors, simulators."""
+    import pyopencl as cl
+
+    kind = handle.type
+    if _is_simulator(handle):
+        return 3
+    return 0 if kind & cl.device_type.GPU else 2 if kind & cl.device_type.CPU else 1
+
+
 def find() -> list[OpenCLDevice]:
-    """Return the devices of all platforms: GPUs first, processors last.
+    """Return the devices of all platforms: GPUs first, then accelerators, processors, simulators.
 
     Raises
     ------
@@ -169,8 +187,7 @@ def find() -> list[OpenCLDevice]:
             handles += platform.get_devices()
         except cl.Error as error:
             refusals.append(f"{platform.name}: {error}")
-    kinds = cl.device_type
-    handles.sort(key=lambda handle: (not handle.type & kinds.GPU, bool(handle.type & kinds.CPU)))
+    handles.sort(key=_rank)
     devices: list[OpenCLDevice] = []
     for handle in handles:
         try:
