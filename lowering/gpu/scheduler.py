@@ -1,0 +1,73 @@
+"""The scheduler for devices: from statements to kernels of blocks of threads.
+
+Legality is proved; size hints only steer the choice among legal schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from dcarray.ir.analysis.value_ranges import is_scalar
+from dcarray.ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, While
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer
+from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel
+
+from .schedules.blocks import LIMITS, Limits
+from .schedules.elementwise import schedule_elementwise
+
+
+def gpu_kernel(
+    stmt: Any, region: Region, *, cores: int, repeated: bool, exact: Callable[[Op], bool] | None
+) -> tuple[Kernel, Binding]:
+    """Return the kernel of a statement on a device; see `dcarray.lowering.target.Scheduler`."""
+    return schedule(stmt, region)
+
+
+def schedule(
+    stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, region: Region, limits: Limits = LIMITS
+) -> tuple[Kernel, Binding]:
+    """Return the kernel of a statement, and the binding of its arguments to the region's arrays and symbols.
+
+    Parameters
+    ----------
+    stmt : Compute, Nest, Rows, Bands, Loop, While or Branch
+        A statement of the region.  When one that holds others is refused, these may be scheduled one by one.
+    region : Region
+        The statement's region, which declares its arrays and symbols.
+    limits : Limits, optional
+        Threads of a block, and other constants of schedules.
+
+    Returns
+    -------
+    kernel : Kernel
+        Its text contains no sizes.
+    binding : Binding
+        Every number in it is a Dim over the region's symbols and loop variables.
+
+    Raises
+    ------
+    Unsupported
+        If there is no schedule for it, or its legality cannot be proved; the text is the reason.
+    """
+    if not isinstance(stmt, Compute | Nest):
+        raise Unsupported(f"a device runs no {type(stmt).__name__} as one kernel")
+    nest = LoopNest(stmt, region)
+    if nest.scan is not None or any(nest.folds):
+        raise Unsupported("no reductions yet")
+    schedule_elementwise(nest, limits)
+    return scalars_by_value(*make_kernel([nest]), region)
+
+
+def scalars_by_value(kernel: Kernel, binding: Binding, region: Region) -> tuple[Kernel, Binding]:
+    """Return the kernel with the region's scalar arguments by value."""
+    scalars = {array.name for array in region.arrays if array.role == "in" and is_scalar(array)}
+    buffers = tuple(
+        replace(buffer, by_value=True)
+        if isinstance(pointer, Pointer) and pointer.array in scalars and buffer.access == "r"
+        else buffer
+        for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True)
+    )
+    return replace(kernel, buffers=buffers), binding

@@ -1,0 +1,1 @@
+"""Schedules for devices: from loop nests to blocks of threads."""

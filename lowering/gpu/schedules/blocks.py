@@ -1,0 +1,244 @@
+"""Blocks of threads over loop nests: the threads of a block as a rectangle, the blocks of a grid in a row.
+
+The threads of a block lie along the innermost loop, so that neighbouring threads access neighbouring
+elements; where that loop is short, they are a rectangle over it and another one.  Blocks are numbered along
+all loops that are distributed: each block takes its number apart once, instead of every thread its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from dcarray.ir.nodes import Dim
+from dcarray.lowering.kernel.nodes import (
+    Affine,
+    Expr,
+    If,
+    Index,
+    Let,
+    Op,
+    Phase,
+    Stmt,
+    Term,
+    Threads,
+    affine,
+)
+from dcarray.lowering.nest.access import scale, total
+from dcarray.lowering.nest.body import Names, Scope, literal
+from dcarray.lowering.nest.loop_nest import Block, LoopNest, variable
+
+BLOCK, LANE = "block", "lane"  # the number of a block, and of a thread in it
+INT, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+NARROW = 32  # threads that access neighbouring elements in one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The constants of schedules.
+
+    Attributes
+    ----------
+    threads : int
+        Threads in a block, a power of two.
+    serial : int
+        Elements that a thread adds up before their sum is added with compensation.
+    blocks : int
+        Blocks from which on a device is occupied.
+    tile : int
+        Rows and columns of a tile of a matrix product in shared memory.
+    """
+
+    threads: int = 256
+    serial: int = 32
+    blocks: int = 256
+    tile: int = 64
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The threads of a block as a rectangle: ``width`` along loop ``across``, ``height`` along ``down``."""
+
+    width: int
+    height: int
+    across: int | None
+    down: int | None = None
+
+    @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return self.width * self.height
+
+    def size(self, loop: int) -> int:
+        """The number of threads along a loop."""
+        return self.width if loop == self.across else self.height if loop == self.down else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The place of a thread in its block: the statements that compute it, its column and its row."""
+
+    before: Block
+    column: Affine
+    row: Affine
+
+
+def lane_of(tile: Tile, names: Names) -> Lane:
+    """Return the place of a thread in a tile."""
+    lane = variable(LANE)
+    if tile.height == 1:
+        return Lane((), lane, affine())
+    if tile.width == 1:
+        return Lane((), affine(), lane)
+    column, row = names("x"), names("y")
+    before = (
+        Let(column, Op("bitwise_and", (Index(lane), literal(tile.width - 1, INT)), INT)),
+        Let(row, Op("right_shift", (Index(lane), literal(tile.width.bit_length() - 1, INT)), INT)),
+    )
+    return Lane(before, variable(column), variable(row))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The blocks of a phase: how a block finds its coordinates, and their number."""
+
+    before: Block
+    coordinates: tuple[Affine, ...]
+    count: Dim
+    extent: Affine
+
+
+def grid_of(nest: LoopNest, counts: Sequence[Dim]) -> Grid:
+    """Return blocks that are numbered along several coordinates, the last one fastest."""
+    arguments = nest.arguments
+    before: list[Stmt] = []
+    places: list[Affine] = []
+    rest = variable(BLOCK)
+    for number, count in reversed(list(enumerate(counts))):
+        if number == 0:
+            places.append(rest)
+            break
+        if type(count) is int and count == 1:
+            places.append(affine())
+            continue
+        extent = arguments.integer(count, "blocks", number)
+        quotient, remainder = nest.names("q"), nest.names("r")
+        before.append(Let(quotient, Op("floor_divide", (Index(rest), Index(extent)), INT)))
+        taken = (Term(-t.coef, t.arg, quotient) for t in extent.terms)
+        before.append(Let(remainder, Index(affine(-extent.const, rest, *taken))))
+        places.append(variable(remainder))
+        rest = variable(quotient)
+    whole = total(counts)
+    return Grid(tuple(before), tuple(reversed(places)), whole, arguments.integer(whole, "grid"))
+
+
+@dataclass(slots=True)
+class Spread:
+    """Kept loops spread over blocks and threads: each block has the tile at its coordinates.
+
+    ``pieces`` is the number of pieces into which the other loops are cut, None if they are whole.
+    """
+
+    nest: LoopNest
+    kept: Sequence[int]
+    tile: Tile
+    grid: Grid
+    piece: Affine
+
+    def variables(self, lane: Lane) -> dict[int, Affine]:
+        """Return the value of each kept loop at a place in the block."""
+        found = {}
+        for loop, place in zip(self.kept, self.grid.coordinates, strict=False):
+            size, at = self.tile.size(loop), affine()
+            if loop == self.tile.across:
+                at = lane.column
+            elif loop == self.tile.down:
+                at = lane.row
+            found[loop] = affine(0, scale(size, place), at)
+        return found
+
+    def depths(self, level: int) -> dict[int, int]:
+        """Return the level that opens each kept loop: that of the block, or of threads (``level``)."""
+        return {loop: level if self.in_tile(loop) else 1 for loop in self.kept}
+
+    def in_tile(self, loop: int) -> bool:
+        """Whether a loop's iterations are those of threads."""
+        return loop in (self.tile.across, self.tile.down)
+
+    def guarded(self, lane: Lane, body: Block) -> Block:
+        """Return what threads do inside of the domain."""
+        values = self.variables(lane)
+        inside = [
+            Op("less", (Index(values[loop]), Index(self.nest.arguments.extent(loop))), BOOL)
+            for loop in self.kept
+            if self.in_tile(loop)
+        ]
+        return guarded(inside, body)
+
+
+def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None = None) -> Spread:
+    """Return the kept loops spread over blocks, each with a tile; with ``pieces`` of the other loops."""
+    counts = [
+        nest.loops.extents[loop] if (size := tile.size(loop)) == 1
+        else nest.block_count(nest.loops.extents[loop], size)
+        for loop in kept
+    ]  # fmt: skip
+    grid = grid_of(nest, [*counts, *([] if pieces is None else [pieces])])
+    return Spread(nest, kept, tile, grid, affine() if pieces is None else grid.coordinates[-1])
+
+
+def guarded(conditions: Iterable[Expr], body: Block) -> Block:
+    """Return statements that are run where all conditions hold."""
+    conditions = list(conditions)
+    if not conditions or not body:
+        return body
+    return (If(reduce(lambda a, b: Op("logical_and", (a, b), BOOL), conditions), body),)
+
+
+def is_below(value: Affine, limit: int) -> Expr:
+    """Return the condition that a number is below a limit."""
+    return Op("less", (Index(value), literal(limit, INT)), BOOL)
+
+
+def threads(count: int, body: Block) -> Threads:
+    """Return what the threads of a block do together."""
+    return Threads(LANE, count, body)
+
+
+def scope_at(
+    nest: LoopNest, values: Mapping[int, Affine], depths: Mapping[int, int], level: int, hoist: bool
+) -> Scope:
+    """Return the scope ``level`` loops deep, with the values of loops that are not variables ``iK``."""
+    scope = nest.scope([depths.get(loop, 0) for loop in range(len(nest.loops.axes))], level, hoist)
+    scope.variables = [values.get(loop, own) for loop, own in enumerate(nest.variables)]
+    return scope
+
+
+def add_blocks(nest: LoopNest, grid: Grid, count: int, body: Block, pre: tuple[Let, ...], work: Dim) -> None:
+    """Add a phase of blocks, with the work of one of them."""
+    phase = Phase(BLOCK, grid.extent, "blocks", (*grid.before, *body), pre, count)
+    nest.add_phase(phase, grid.count, work)
+
+
+def floor_power(number: int) -> int:
+    """Return the largest power of two that a number reaches."""
+    return 1 << (max(1, number).bit_length() - 1)
+
+
+def ceil_power(number: int) -> int:
+    """Return the least power of two that reaches a number."""
+    return 1 << max(0, number - 1).bit_length()
+
+
+def width_along(extent: int, most: int) -> int:
+    """Return the number of threads along a loop: as many as leave few of them idle."""
+    width = most
+    while width > NARROW and -(-extent // width) * width * 4 > extent * 5:
+        width //= 2
+    return min(width, max(1, ceil_power(extent)))

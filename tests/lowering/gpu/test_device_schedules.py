@@ -1,0 +1,95 @@
+"""Schedules for devices against the interpreter, by the slow executor of kernels that watches for races."""
+
+import contextlib
+
+import pytest
+from device_statements import run_both
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_statements import regions
+
+from dcarray.ir import text, verify
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.gpu.scheduler import schedule
+from dcarray.lowering.kernel.text import kernel_text
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(regions(), st.integers(0, 9))
+def test_random_statements(drawn, seed):
+    region, symbols = drawn
+    with contextlib.suppress(Unsupported):
+        run_both(region, symbols, seed)
+
+
+# ---- element-wise -------------------------------------------------------------------------------------
+def region(source):
+    made = text.parse(source)
+    verify.verify(made)
+    return made
+
+
+def test_neighbouring_threads_access_neighbouring_elements():
+    made = region("""region() {
+  in a: f64[3, 250];  in w: f64[3];  out b: f64[3, 250]
+  b[i,j] = multiply(a[i,249-j], w[i]) for i<3, j<250
+}""")
+    run_both(made)
+    kernel, binding = schedule(made.body[0], made)
+    lines = kernel_text(kernel).splitlines()
+    assert binding.extents == (3,) and "of 256 block" in lines[1]
+    uniform = lines[: lines.index("    threads lane < 256 {")]
+    assert any("let v0: float64 = p1[block]" in line for line in uniform)
+
+
+def test_short_rows_share_a_block():
+    made = region("""region() {
+  in a: f64[1000, 3, 2];  out b: f64[1000, 5]
+  b[i,j] = add(a[i,j,0], a[i,j,1]) for i<1000, j<3
+}""")
+    kernel, binding = schedule(made.body[0], made)
+    # of four columns, one is idle
+    assert binding.extents == (-(-1000 // 64),) and "bitwise_and.int64((lane)" in kernel_text(kernel)
+
+
+def test_what_is_transposed_has_square_blocks():
+    made = region("""region() {
+  in a: f64[40, 70];  out b: f64[70, 40]
+  b[i,j] = a[j,i] for i<70, j<40
+}""")
+    run_both(made)
+    assert schedule(made.body[0], made)[1].extents == (5 * 3,)
+
+
+def test_one_element():
+    (kernel,) = run_both(region("region() {\n  in a: f64[5];  out b: f64[]\n  b[] = multiply(a[3], 2.0)\n}"))
+    assert "if less.bool((lane)" in kernel_text(kernel)
+
+
+def test_scalars_go_by_value():
+    made = region("""region() {
+  in c: f64[];  in k: i64[];  inout d: f64[];  inout a: f64[9]
+  a[i] = add(multiply(c[], a[i]), add(d[], cast:f64(k[]))) for i<9
+}""")
+    (kernel,) = run_both(made)
+    names = [pointer.array for pointer in schedule(made.body[0], made)[1].pointers]
+    by_value = [name for name, buffer in zip(names, kernel.buffers, strict=True) if buffer.by_value]
+    assert by_value == ["c"]
+
+
+def test_slices_of_any_length_share_one_kernel():
+    def axpy(n, k):
+        made = region(f"""region() {{
+  in a: f64[{n}];  in x: f64[{n}];  inout y: f64[{n}]
+  y[i] = add(y[i], multiply(a[{k}], x[i])) for i<{k}
+}}""")
+        return kernel_text(schedule(made.body[0], made)[0])
+
+    assert len({axpy(n, k) for n in (50, 90000) for k in (2, 3, 17, 49)}) == 1
+
+
+@pytest.mark.parametrize("body", ["a[i+1] = a[i] for i<8", "a[i] = a[8-i] for i<9", "a[0] add= a[i] for i<9"])
+def test_overlap_is_refused(body):
+    made = text.parse(f"region() {{\n  inout a: f64[9]\n  {body}\n}}")
+    with pytest.raises(Unsupported, match="overlap"):
+        schedule(made.body[0], made)
