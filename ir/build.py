@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from .dim_arithmetic import is_number
 from .nodes import Apply, Array, Call, Compute, Dim, Expr, Index, Iota, Load, Region, Size, Stmt, Window
 from .ops import OPS, PLACES, SCANS, const
 
@@ -110,7 +111,7 @@ class _Builder:
         shift = len(domain) - len(own)
 
         def place(axis: int | None) -> int | None:
-            if axis is None or (_is_one(own[axis]) and not _is_one(domain[axis + shift])):
+            if axis is None or (is_number(own[axis], 1) and not is_number(domain[axis + shift], 1)):
                 return None
             return axis + shift
 
@@ -223,10 +224,6 @@ def extreme(op: str, dtype: np.dtype[Any]) -> Any:
         return not low
     info = np.iinfo(dtype)
     return info.min if low else info.max
-
-
-def _is_one(dim: Dim) -> bool:
-    return type(dim) is int and dim == 1
 
 
 def cast(x: Expr, char: str) -> Expr:

@@ -120,6 +120,11 @@ def least_of(dim: Dim) -> tuple[Dim, ...]:
     return (dim,)
 
 
+def is_number(dim: Dim, value: int) -> bool:
+    """Whether a dimension is this constant."""
+    return type(dim) is int and dim == value
+
+
 def show(dim: Dim) -> str:
     """``dim`` (or a relation) as text that is also a Python expression in exact integers."""
     if type(dim) is int:

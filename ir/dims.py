@@ -15,6 +15,7 @@ from typing import Any
 
 from .dim_arithmetic import evaluate as evaluate
 from .dim_arithmetic import free_symbols as free_symbols
+from .dim_arithmetic import is_number as is_number
 from .dim_arithmetic import least_of as least_of
 from .dim_arithmetic import linear as linear
 from .dim_arithmetic import show as show

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from dcarray.ir.analysis.effects import touched
@@ -31,10 +32,12 @@ from .nodes import (
 
 def numbered(like: str, taken: Container[str]) -> str:
     """Return a numbered name, like that of an array, that is not taken."""
-    k = 1
-    while f"{like}_{k}" in taken:
-        k += 1
-    return f"{like}_{k}"
+    return next(unused_names(f"{like}_", taken, 1))
+
+
+def unused_names(prefix: str, taken: Container[str], first: int = 0) -> Iterator[str]:
+    """Return the numbered names with a prefix that are not taken."""
+    return (name for k in count(first) if (name := f"{prefix}{k}") not in taken)
 
 
 def rename(stmt: Stmt, old: str, new: str) -> Stmt:

@@ -13,7 +13,7 @@ from math import gcd
 
 import numpy as np
 
-from .dims import prove_eq, prove_le, prove_lt, simplify
+from .dims import is_number, prove_eq, prove_le, prove_lt, simplify
 from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Window
 
 
@@ -21,6 +21,11 @@ from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Win
 def identity(array: Array) -> Window:
     """The window that is the whole array, axis by axis."""
     return Window(array.name, array.shape, tuple(Index(0, 1, k) for k in range(len(array.shape))))
+
+
+def moving_axes(window: Window) -> list[int]:
+    """Return the domain axes along which a window moves, in the order of the array's axes."""
+    return [ix.axis for ix in window.index if ix.axis is not None and not is_number(ix.stride, 0)]
 
 
 def compose(window: Window, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Window:

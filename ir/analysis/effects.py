@@ -94,7 +94,7 @@ def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
     """Return the windows of which every element is written whenever the statement runs."""
     match stmt:
         case Compute(target, _, combine, init):
-            return (target if combine is None or init is None else _unfolded(target),)
+            return (target if combine is None or init is None else without_reduced_axes(target),)
         case Nest(body) | Rows(body) | Bands(body):
             return _unique([w for s in body for w in definite_writes(s)])
         case Call():
@@ -110,8 +110,8 @@ def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
             return ()
 
 
-def _unfolded(target: Window) -> Window:
-    """Return the target of a reduction over its kept axes: it is written even if the others are empty."""
+def without_reduced_axes(target: Window) -> Window:
+    """Return the target of a statement over the axes that it keeps; those of a reduction may be empty."""
     axes = sorted({ix.axis for ix in target.index if ix.axis is not None})
     index = tuple(
         ix if ix.axis is None else Index(ix.offset, ix.stride, axes.index(ix.axis)) for ix in target.index

@@ -31,7 +31,9 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
-from dcarray.ir.windows import walk
+from dcarray.ir.windows import moving_axes, walk
+
+from .effects import computes_of
 
 Sizes = Mapping[str, int]
 
@@ -60,14 +62,13 @@ def _int(dim: Any, sizes: Sizes) -> int:
 
 def _elements(window: Window, sizes: Sizes) -> int:
     """Distinct elements under a window: an axis that moves nothing counts once."""
-    axes = {index.axis for index in window.index if index.axis is not None and index.stride != 0}
-    return math.prod(_int(window.shape[axis], sizes) for axis in axes)
+    return math.prod(_int(window.shape[axis], sizes) for axis in set(moving_axes(window)))
 
 
 def _computes(stmt: Compute | Nest | Rows | Bands) -> tuple[Compute, ...]:
     if isinstance(stmt, Rows | Bands):
         return tuple(c for part in stmt.body for c in _computes(part))
-    return stmt.body if isinstance(stmt, Nest) else (stmt,)
+    return computes_of(stmt)
 
 
 def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
@@ -216,8 +217,7 @@ def _steps(c: Compute, sizes: Sizes) -> int:
 
     for node in walk(c.body):
         if isinstance(node, Load):
-            used = (i.axis for i in node.window.index if i.stride != 0)
-            axes[node] = frozenset(axis for axis in used if axis is not None)
+            axes[node] = frozenset(moving_axes(node.window))
         elif isinstance(node, Apply):
             axes[node] = frozenset().union(*(axes[arg] for arg in node.args))
             total += sum(size(arg) for arg in node.args if axes[arg])

@@ -9,8 +9,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dcarray.ir import windows
-from dcarray.ir.nodes import Apply, Compute, Expr, Gather, Load, Nest
-from dcarray.ir.ops import OPS
+from dcarray.ir.analysis.effects import computes_of
+from dcarray.ir.nodes import Apply, Compute, Const, Expr, Gather, Load, Nest
+from dcarray.ir.ops import OPS, const_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,16 @@ def loads_of(expr: Expr) -> tuple[Load | Gather, ...]:
     return found
 
 
+def is_zero(expr: Expr) -> bool:
+    """Whether an expression is the constant 0."""
+    return isinstance(expr, Const) and bool(const_value(expr) == 0)
+
+
 def checks(stmt: Compute | Nest) -> bool:
     """Whether the statement checks its values at run time, and so has an effect even if nothing reads
     them."""
-    parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
-    return any(isinstance(n, Apply) and n.op == "checked" for part in parts for n in windows.walk(part.body))
+    roots = [part.body for part in computes_of(stmt)]
+    return any(isinstance(node, Apply) and node.op == "checked" for node in windows.walk(*roots))
 
 
 def size_bound(expr: Expr) -> int:

@@ -31,6 +31,7 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.statements import bodies, with_bodies
 
+from .base import Log, Pass
 from .exprs import loads_of
 from .match import far_apart, fills, serve
 
@@ -137,6 +138,11 @@ def writes_of(stmt: Stmt) -> tuple[Window, ...]:
         return tuple(window for part in stmt.body for window in writes_of(part))
     names = dict.fromkeys(w.array for body in bodies(stmt) for part in body for w in writes_of(part))
     return tuple(anywhere(name) for name in names)
+
+
+def names_of(stmt: Stmt) -> set[str]:
+    """The arrays that a statement touches."""
+    return {window.array for window in (*writes_of(stmt), *(window for window, _ in reads_of(stmt)))}
 
 
 class Block:
@@ -306,6 +312,13 @@ def each_block(
         return region
     body = _descend(region.body, Facts(region), fn, count())
     return region if body is region.body else replace(region, body=body)
+
+
+def block_pass(
+    name: str, sweep: Callable[[Block, Log], bool], when: Callable[[Stmt], bool] | None = None
+) -> Pass:
+    """Return the pass that applies ``sweep`` to every body; see `each_block`."""
+    return Pass(name, lambda region, log: each_block(region, lambda block: sweep(block, log), when))
 
 
 def _any(body: tuple[Stmt, ...], when: Callable[[Stmt], bool]) -> bool:

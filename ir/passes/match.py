@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dcarray.ir import dims
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import without_reduced_axes
 from dcarray.ir.nodes import Dim, Index, Window
-
-
-def _is_zero(dim: Dim) -> bool:
-    return isinstance(dim, int) and dim == 0
-
-
-def _is_one(dim: Dim) -> bool:
-    return isinstance(dim, int) and dim == 1
 
 
 def _quotient(value: Dim, divisor: Dim) -> Dim | None:
@@ -25,7 +18,7 @@ def _quotient(value: Dim, divisor: Dim) -> Dim | None:
             return dims.simplify(-value)
         if isinstance(value, int) and divisor:
             return value // divisor if value % divisor == 0 else None
-    if _is_zero(value):
+    if dims.is_number(value, 0):
         return 0
     if dims.prove_eq(value, divisor) is True:
         return 1
@@ -38,9 +31,10 @@ def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
     Both are windows of one array.  The result may lead outside of ``outer``'s domain: see `serve`.
     None if there is no single such map, or it cannot be shown."""
     found: list[Index | None] = [None] * len(outer.shape)
+    single = {axis for axis, extent in enumerate(inner.shape) if dims.is_number(extent, 1)}
     for have, want in zip(outer.index, inner.index, strict=True):
-        fixed = want.axis is None or _is_zero(want.stride) or _is_one(inner.shape[want.axis])
-        if have.axis is None or _is_zero(have.stride):
+        fixed = want.axis is None or want.axis in single or dims.is_number(want.stride, 0)
+        if have.axis is None or dims.is_number(have.stride, 0):
             if not fixed or dims.prove_eq(have.offset, want.offset) is not True:
                 return None
             continue
@@ -63,7 +57,7 @@ def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
 
 def within(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) -> bool:
     """Whether the map provably leads from the whole of ``domain`` into ``bounds``."""
-    if any(_is_zero(extent) for extent in domain):
+    if any(dims.is_number(extent, 0) for extent in domain):
         return True
     for index, bound in zip(amap, bounds, strict=True):
         first = last = index.offset
@@ -93,14 +87,7 @@ def serve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
 
 def fills(target: Window, inner: Window) -> bool:
     """Whether a statement that writes ``target``, perhaps a reduction, provably writes all of ``inner``."""
-    used = sorted({ix.axis for ix in target.index if ix.axis is not None})
-    if len(used) < len(target.shape):
-        place = {axis: k for k, axis in enumerate(used)}
-        index = tuple(
-            ix if ix.axis is None else Index(ix.offset, ix.stride, place[ix.axis]) for ix in target.index
-        )
-        target = Window(target.array, tuple(target.shape[axis] for axis in used), index)
-    return serve(target, inner) is not None
+    return serve(without_reduced_axes(target), inner) is not None
 
 
 def far_apart(a: Window, b: Window) -> bool:
@@ -130,7 +117,7 @@ def _span(ix: Index, window: Window) -> tuple[int, int] | None:
 
 def unused_axes(window: Window) -> tuple[int, ...]:
     """Return the domain axes longer than one along which the window stays on the same element."""
-    used = {index.axis for index in window.index if index.axis is not None and not _is_zero(index.stride)}
+    used = windows.moving_axes(window)
     return tuple(
         axis
         for axis, extent in enumerate(window.shape)

@@ -7,14 +7,15 @@ passes; the range of a loop's variable is known to all proofs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
 from dcarray.ir import dims
+from dcarray.ir.analysis.effects import touched
 from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Loop, Region, Stmt, Symbol
+from dcarray.ir.nodes import Array, Loop, Region, Stmt, Symbol
 from dcarray.ir.statements import bodies, with_bodies
 
 from .base import Log, Pass
@@ -38,6 +39,34 @@ def as_region(body: tuple[Stmt, ...], region: Region, loop: Loop | None = None) 
         middle = SizeHints(region)(loop.bounds[0]) + SizeHints(region)(loop.bounds[1])
         symbols = (*symbols, Symbol(loop.var, 0, middle // 2))
     return Region(symbols, arrays, body, region.guards)
+
+
+def each_loop(
+    region: Region, fn: Callable[[Loop, Region, int], tuple[Sequence[Stmt], Sequence[Array]] | None]
+) -> Region:
+    """Return the region with loops replaced.
+
+    ``fn`` gets a loop, the region and the loop's position there.  It returns the statements that replace the
+    loop, and the arrays that these need, or None: the loop stays.
+    """
+    body: list[Stmt] = []
+    changed = False
+    for position, stmt in enumerate(region.body):
+        found = fn(stmt, region, position) if isinstance(stmt, Loop) else None
+        if found is None:
+            body.append(stmt)
+            continue
+        body += found[0]
+        region = replace(region, arrays=(*region.arrays, *found[1]))
+        changed = True
+    return replace(region, body=tuple(body)) if changed else region
+
+
+def without_unused(region: Region) -> Region:
+    """Return the region without temporaries that no statement touches."""
+    used = frozenset[str]().union(*map(touched, region.body))
+    kept = (a for a in region.arrays if a.role != "temp" or a.name in used or a.base is not None)
+    return replace(region, arrays=tuple(kept))
 
 
 def in_bodies(region: Region, log: Log, run: Run) -> Region:

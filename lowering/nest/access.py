@@ -9,6 +9,7 @@ the text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -37,10 +38,7 @@ def positive(a: Dim) -> bool:
 
 def total(factors: Iterable[Dim]) -> Dim:
     """The product of dimensions."""
-    result: Dim = 1
-    for factor in factors:
-        result = result * factor
-    return dims.simplify(result)
+    return dims.simplify(math.prod(factors))
 
 
 def strides(array: Array) -> tuple[Dim, ...]:
@@ -136,10 +134,8 @@ class Memory:
 
 def origin(access: Access) -> Dim:
     """The element number where a linear form starts."""
-    start: Dim = 0
-    for offset, stride in zip(access.start, strides(access.array), strict=True):
-        start = start + offset * stride
-    return dims.simplify(start)
+    steps = zip(access.start, strides(access.array), strict=True)
+    return dims.simplify(sum(offset * stride for offset, stride in steps))
 
 
 @dataclass(slots=True)
@@ -391,6 +387,12 @@ class Arguments:
 def scale(factor: int, value: Affine) -> Affine:
     """``factor * value``."""
     return affine(factor * value.const, *(Term(factor * t.coef, t.arg, t.var) for t in value.terms))
+
+
+def unit_step(value: Affine, var: str) -> int | None:
+    """Return the step of an affine value along a loop if that is 0 or 1, else None."""
+    own = [term for term in value.terms if term.var == var]
+    return 0 if not own else 1 if own == [Term(1, None, var)] else None
 
 
 def product(a: Affine, b: Affine) -> Affine:

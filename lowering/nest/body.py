@@ -7,6 +7,7 @@ whole nest are not computed again for each element; values that are used twice a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,11 @@ DEEP = 24  # a subtree deeper than this is bound to a local, so that emitters ma
 def literal(value: Any, dtype: DType) -> Lit:
     """A constant."""
     return Lit(np.asarray(value, dtype=dtype).tobytes(), dtype)
+
+
+def all_of(conditions: Iterable[Expr]) -> Expr:
+    """The conjunction of conditions."""
+    return reduce(lambda a, b: Op("logical_and", (a, b), np.dtype(bool)), conditions)
 
 
 class Names:
@@ -90,10 +96,11 @@ class Scope:
         """The statements to put at the beginning of a level's body."""
         return tuple(self._pending.pop(level, ()))
 
-    def absorb(self, other: Scope) -> None:
-        """Take over the statements that another scope has collected."""
-        for level, stmts in other._pending.items():
-            self._pending.setdefault(level, []).extend(stmts)
+    def absorb(self, *others: Scope) -> None:
+        """Take over the statements that other scopes have collected."""
+        for other in others:
+            for level, stmts in other._pending.items():
+                self.put(level, stmts)
 
     def put(self, level: int, stmts: Iterable[Stmt]) -> None:
         """Append statements to a level."""
@@ -132,7 +139,7 @@ class Scope:
 
     def add(self, stmt: Stmt) -> None:
         """Append a statement to the deepest level."""
-        self._pending.setdefault(self.deepest, []).append(stmt)
+        self.put(self.deepest, [stmt])
 
     def address(self, window: nodes.Window) -> Spot:
         """The buffer and offset of a window's element."""

@@ -271,9 +271,7 @@ def make_kernel(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
     phases, launches = first.phases, first.launches
     if len(nests) > 1:
         phases = [row_phase(nests)]
-        work: Dim = 0
-        for nest in nests:
-            work = work + nest.launches[0][1]
+        work = sum(nest.launches[0][1] for nest in nests)
         launches = [(first.loops.extents[0], dims.simplify(work))]
     return assemble_kernel(nests, phases, launches)
 
@@ -285,16 +283,13 @@ def assemble_kernel(
     first = nests[0]
     buffers, pointers = first.arguments.buffers()
     ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
-    done: Dim = 0
-    for nest in nests:
-        done = done + nest.operations()
     binding = Binding(
         pointers,
         tuple(first.arguments.ints),
         tuple(extent for extent, _ in launches),
         tuple(work for _, work in launches),
         first.arguments.bytes(),
-        dims.simplify(done),
+        dims.simplify(sum(nest.operations() for nest in nests)),
     )
     return Kernel(buffers, ints, tuple(phases)), binding
 

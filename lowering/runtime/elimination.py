@@ -146,28 +146,21 @@ class _System:
         """The steps of forward substitution for columns of the sides once panel ``by`` has been factored."""
         first, end = self.panel(by)
         yield Step.EXCHANGE, (self.solution(first, c0), self.swaps(by)), (end - first, c1 - c0, self.m, 1)
-        yield from self.below(first, end, c0, c1)
+        yield from self.triangle(False, first, end, c0, c1)
         yield from self.subtract((end, self.n), (first, end), c0, c1)
 
-    def below(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
-        """Solve with the lower triangle recursively, in halves, so that most of the work is products."""
+    def triangle(self, upper: bool, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
+        """Solve with the lower triangle, or with the upper one from the last rows on: recursively, in halves,
+        so that most of the work is products."""
         if end - first <= _TRIANGLE:
-            yield self.substitute(False, first, end, c0, c1)
+            yield self.substitute(upper, first, end, c0, c1)
             return
         middle = _middle(first, end)
-        yield from self.below(first, middle, c0, c1)
-        yield from self.subtract((middle, end), (first, middle), c0, c1)
-        yield from self.below(middle, end, c0, c1)
-
-    def above(self, first: int, end: int, c0: int, c1: int) -> Iterator[Line]:
-        """Solve with the upper triangle recursively, from the last rows on."""
-        if end - first <= _TRIANGLE:
-            yield self.substitute(True, first, end, c0, c1)
-            return
-        middle = _middle(first, end)
-        yield from self.above(middle, end, c0, c1)
-        yield from self.subtract((first, middle), (middle, end), c0, c1)
-        yield from self.above(first, middle, c0, c1)
+        halves = [(first, middle), (middle, end)]
+        before, after = reversed(halves) if upper else halves
+        yield from self.triangle(upper, *before, c0, c1)
+        yield from self.subtract(after, before, c0, c1)
+        yield from self.triangle(upper, *after, c0, c1)
 
     def substitute(self, upper: bool, first: int, end: int, c0: int, c1: int) -> Line:
         numbers = upper, end - first, c1 - c0, self.n, self.m
@@ -216,7 +209,7 @@ def plan(n: int, m: int, panels: int, pieces: int, size: int, alike: bool) -> Pl
             items.append([*steps, *one.update(panel, k), *([one.factor(panel)] if panel == k + 1 else [])])
         for piece in columns:
             steps = [one.copy(*piece)] if k == 0 else []
-            last = one.above(0, n, *piece) if k + 1 == panels else ()
+            last = one.triangle(True, 0, n, *piece) if k + 1 == panels else ()
             items.append([*steps, *one.forward(*piece, k), *last])
         phases.append(items)
     apart = {

@@ -83,16 +83,10 @@ BLAS = "fdFD"
 """The dtypes that it knows."""
 
 
-def _in_tiles(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
-    from . import matmul_tiles
-
-    return matmul_tiles.multiply(out, a, b, launch, threads)
-
-
-def _read_once(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
-    from . import skinny_products
-
-    return skinny_products.multiply(out, a, b, launch, threads)
+def _multiplied(module: str, *arguments: Any) -> int | None:
+    """Multiply by a module that is loaded when the first product needs it."""
+    result: int | None = imported(f"dcarray.lowering.runtime.{module}:multiply")(*arguments)
+    return result
 
 
 def _copy(
@@ -104,7 +98,10 @@ def _copy(
 
 IMPLEMENTATIONS: dict[str, dict[str, Callable[..., int]]] = {
     "copy": {"numpy": _copy},
-    "blas.matmul": {"numpy": partial(_matmul, _in_tiles), "skinny": partial(_matmul, _read_once)},
+    "blas.matmul": {
+        "numpy": partial(_matmul, partial(_multiplied, "matmul_tiles")),
+        "skinny": partial(_matmul, partial(_multiplied, "skinny_products")),
+    },
 }
 """For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the
 floating-point flags that NumPy does not tell of.  ``own`` is the library's own code, and how many threads

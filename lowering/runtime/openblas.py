@@ -155,38 +155,41 @@ def lu_routines(char: str) -> tuple[int, int, int] | None:
     return (addresses[0], addresses[1], product) if addresses[0] and addresses[1] else None
 
 
+def _product(char: str, name: str, integers: int, operands: int) -> Any:
+    """A product of BLAS level 3 with its C types: three flags, extents, and matrices with scalars."""
+    found = _routines(char, name)
+    if found is None:
+        return None
+    whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
+    matrices = [pointer, whole] * operands
+    found[0].argtypes = [*[ctypes.c_int] * 3, *[whole] * integers, scale, *matrices, scale, pointer, whole]
+    return found[0]
+
+
 @cache
 def gemm(char: str) -> int | None:
     """The address of ``cblas_?gemm`` for a dtype, tried on a small product; None if there is none."""
-    found = _routines(char, "cblas_?gemm")
-    if found is None:
+    routine = _product(char, "cblas_?gemm", 3, 2)
+    if routine is None:
         return None
-    (routine,) = found
-    whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
-    matrix = [pointer, whole]
-    routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 3, scale, *matrix, *matrix, scale, *matrix]
     a, b = np.array([[1, 2, 0], [4, 1, 3]], char), np.array([[1, 2], [3, 4], [5, 7]], char)
     made, scalars = np.ones((2, 2), char), np.array([1, 0], char)
     one, zero = _given(scalars)
     routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, made.ctypes.data, 2)
-    return ctypes.cast(routine, pointer).value if np.array_equal(made, a @ b) else None
+    return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(made, a @ b) else None
 
 
 @cache
 def syrk(char: str) -> int | None:
     """The address of ``cblas_?syrk`` for a dtype, tried on a small matrix; None if there is none."""
-    found = _routines(char, "cblas_?syrk")
-    if found is None:
+    routine = _product(char, "cblas_?syrk", 2, 1)
+    if routine is None:
         return None
-    (routine,) = found
-    whole, pointer, scale = ctypes.c_int64, ctypes.c_void_p, _scalar(char)
-    matrix = [pointer, whole]
-    routine.argtypes = [*[ctypes.c_int] * 3, *[whole] * 2, scale, *matrix, scale, *matrix]
     a, made, scalars = np.array([[1, 2, 0], [4, 1, 3]], char), np.ones((2, 2), char), np.array([1, 0], char)
     one, zero = _given(scalars)
     routine(101, 121, 111, 2, 3, one, a.ctypes.data, 3, zero, made.ctypes.data, 2)
     want = np.triu(a @ a.T) + np.array([[0, 0], [1, 0]])  # below the diagonal all is as it was
-    return ctypes.cast(routine, pointer).value if np.array_equal(made, want) else None
+    return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(made, want) else None
 
 
 @cache

@@ -36,6 +36,7 @@ from dcarray.ir.nodes import (
     Window,
 )
 from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.passes.portable.siblings import MAX_PARTS
 from dcarray.ir.renaming import rewindow
 from dcarray.ir.statements import all_statements
@@ -285,24 +286,17 @@ def aligned_copies(limits: CacheLimits) -> Pass:
     """Return the pass for a machine with these caches."""
 
     def run(region: Region, log: Log) -> Region:
-        body: list[Stmt] = []
-        changed = False
-        for stmt in region.body:
-            found = candidates(stmt, region, log) if isinstance(stmt, Loop) else []
-            if isinstance(stmt, Loop) and found:
-                made, stmts = align(stmt, found, region)
-                region = replace(region, arrays=(*region.arrays, *made))
-                body += stmts
-                changed = True
-                what = ", ".join(array.name for array, _ in found)
-                log.done(
-                    "aligned_copies",
-                    f"the loop over {stmt.var} works on a copy of {what}, row by row aligned",
-                    stmt.loc,
-                )
-            else:
-                body.append(stmt)
-        return replace(region, body=tuple(body)) if changed else region
+        def replaced(loop: Loop, region: Region, _: int) -> tuple[tuple[Stmt, ...], tuple[Array, ...]] | None:
+            found = candidates(loop, region, log)
+            if not found:
+                return None
+            names = ", ".join(array.name for array, _ in found)
+            text = f"the loop over {loop.var} works on a copy of {names}, row by row aligned"
+            log.done("aligned_copies", text, loop.loc)
+            made, stmts = align(loop, found, region)
+            return stmts, made
+
+        return each_loop(region, replaced)
 
     def candidates(loop: Loop, region: Region, log: Log) -> list[tuple[Array, int]]:
         if worth_aligning(loop, region, limits) is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dcarray.ir import dims, windows
-from dcarray.ir.analysis.effects import Reason, families, touched, writes
+from dcarray.ir.analysis.effects import Reason, families, writes
 from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
@@ -20,9 +20,7 @@ from dcarray.ir.nodes import (
     Array,
     Call,
     Compute,
-    Const,
     Dim,
-    Expr,
     Index,
     Load,
     Loop,
@@ -31,9 +29,10 @@ from dcarray.ir.nodes import (
     Stmt,
     Window,
 )
-from dcarray.ir.ops import const_value
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.passes.exprs import dtype_of, is_zero
+from dcarray.ir.passes.nested import each_loop, without_unused
+from dcarray.ir.renaming import unused_names
 
 #: Iterations in a block.
 BLOCK = 64
@@ -91,7 +90,7 @@ def _product(stmt: Compute, loop: Loop) -> _Product | None:
     body, init = stmt.body, stmt.init
     if stmt.combine != "add" or len(stmt.target.shape) != 2 or dtype_of(body).char not in _DTYPES:
         return None
-    if init is None or not _zero(init) or not (isinstance(body, Apply) and body.op == "multiply"):
+    if init is None or not is_zero(init) or not (isinstance(body, Apply) and body.op == "multiply"):
         return None
     if len(stmt.target.index) != 1 or stmt.target.index[0] not in (Index(0, 1, 0), Index(0, 1, 1)):
         return None
@@ -100,17 +99,9 @@ def _product(stmt: Compute, loop: Loop) -> _Product | None:
     for a, b in (body.args, body.args[::-1]):
         if not (isinstance(a, Load) and isinstance(b, Load)):
             return None
-        if _axes(a.window) == [1 - kept] and sorted(_axes(b.window)) == [0, 1]:
+        if windows.moving_axes(a.window) == [1 - kept] and sorted(windows.moving_axes(b.window)) == [0, 1]:
             return _batchable(stmt, a.window, b.window, kept, loop.var)
     return None
-
-
-def _zero(node: Expr) -> bool:
-    return isinstance(node, Const) and bool(const_value(node) == 0)
-
-
-def _axes(window: Window) -> list[int]:
-    return [ix.axis for ix in window.index if ix.axis is not None]
 
 
 def _batchable(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -> _Product | None:
@@ -157,7 +148,7 @@ def batched(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tupl
     arrays = []
     for product in found:
         name = product.stmt.target.array
-        name = next(n for k in range(len(taken) + 1) if (n := f"{name}_{k}") not in taken)
+        name = next(unused_names(f"{name}_", taken))
         taken.add(name)
         extents = [_columns(product, loop.var, at, min(BLOCK, stop - at)) for at in range(start, stop, BLOCK)]
         dtype = dtype_of(product.stmt.body)
@@ -232,29 +223,16 @@ def _block(
 
 
 def _run(region: Region, log: Log) -> Region:
-    body: list[Stmt] = []
-    for stmt in region.body:
-        if not isinstance(stmt, Loop):
-            body.append(stmt)
-            continue
-        found = products(stmt, region)
+    def replaced(loop: Loop, region: Region, position: int) -> tuple[tuple[Stmt, ...], list[Array]] | None:
+        name, found = f"the loop over {loop.var}", products(loop, region)
         if isinstance(found, Reason):
-            log.refused(
-                "batched_matvec", f"the loop over {stmt.var} has no matrix products: {found.text}", stmt.loc
-            )
-            body.append(stmt)
-            continue
-        made, arrays = batched(stmt, found, region)
-        log.done(
-            "batched_matvec", f"{BLOCK} iterations of the loop over {stmt.var} are matrix products", stmt.loc
-        )
-        region = replace(region, arrays=(*region.arrays, *arrays))
-        body += made
-    if len(body) == len(region.body) and all(a is b for a, b in zip(body, region.body, strict=True)):
-        return region
-    left = frozenset[str]().union(*map(touched, body))
-    kept = tuple(a for a in region.arrays if a.role != "temp" or a.name in left or a.base is not None)
-    return replace(region, arrays=kept, body=tuple(body))
+            log.refused("batched_matvec", f"{name} has no matrix products: {found.text}", loop.loc)
+            return None
+        log.done("batched_matvec", f"{BLOCK} iterations of {name} are matrix products", loop.loc)
+        return batched(loop, found, region)
+
+    made = each_loop(region, replaced)
+    return region if made is region else without_unused(made)
 
 
 BATCHED_MATVEC = Pass("batched_matvec", _run)

@@ -15,6 +15,8 @@ from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Apply, Array, Compute, Const, Dim, Expr, Index, Load, Loop, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.passes.nested import each_loop
+from dcarray.ir.renaming import unused_names
 
 #: Iterations in a block.
 BLOCK = 128
@@ -125,47 +127,41 @@ def blocked(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations
     return (*made, Loop(loop.var, (at, dims.simplify(at + iterations), 1), tuple(rest), loc=loop.loc))
 
 
+def _sums(loop: Loop, region: Region, log: Log) -> dict[int, tuple[_Sum, Array]]:
+    """The sums of a loop that are begun for a block of iterations, by position, each with its array."""
+    sums: dict[int, tuple[_Sum, Array]] = {}
+    taken = {array.name for array in region.arrays}
+    for position, stmt in enumerate(loop.body):
+        found = growing_sum(stmt, loop, region)
+        if isinstance(found, Reason):
+            if isinstance(stmt, Compute) and stmt.combine == "add":
+                text = f"the sum {stmt.target.array} is taken iteration by iteration: {found.text}"
+                log.refused("blocked_recurrences", text, stmt.loc)
+        elif _worth(found, loop, region):
+            name = next(unused_names(f"{found.stmt.target.array}_", taken))
+            taken.add(name)
+            sums[position] = found, Array(name, dtype_of(found.stmt.body), (BLOCK,))
+    return sums
+
+
 def _run(region: Region, log: Log) -> Region:
-    body: list[Stmt] = []
-    arrays = list(region.arrays)
-    for loop in region.body:
-        if not isinstance(loop, Loop) or loop.parallel:
-            body.append(loop)
-            continue
-        sums: dict[int, tuple[_Sum, Array]] = {}
-        for position, stmt in enumerate(loop.body):
-            found = growing_sum(stmt, loop, region)
-            if isinstance(found, Reason):
-                if isinstance(stmt, Compute) and stmt.combine == "add":
-                    name = stmt.target.array
-                    log.refused(
-                        "blocked_recurrences",
-                        f"the sum {name} is taken iteration by iteration: {found.text}",
-                        stmt.loc,
-                    )
-            elif _worth(found, loop, region):
-                taken = {array.name for array in arrays}
-                name = found.stmt.target.array
-                name = next(n for k in range(len(taken) + 1) if (n := f"{name}_{k}") not in taken)
-                arrays.append(Array(name, dtype_of(found.stmt.body), (BLOCK,)))
-                sums[position] = found, arrays[-1]
+    def replaced(loop: Loop, region: Region, _: int) -> tuple[list[Stmt], list[Array]] | None:
+        sums = {} if loop.parallel else _sums(loop, region, log)
         if not sums:
-            body.append(loop)
-            continue
+            return None
         start, stop, _ = loop.bounds
         whole = start + (stop - start) // BLOCK * BLOCK
         var = f"{loop.var}_block"
         inner = blocked(loop, sums, dims.symbol(var, None), BLOCK)
-        body.append(Loop(var, (start, whole, BLOCK), inner, loc=loop.loc))
+        body: list[Stmt] = [Loop(var, (start, whole, BLOCK), inner, loc=loop.loc)]
         if whole < stop:
             body += blocked(loop, sums, whole, stop - whole)
         names = ", ".join(found.stmt.target.array for found, _ in sums.values())
-        log.done(
-            "blocked_recurrences", f"{names}: a part for {BLOCK} iterations over {loop.var} at once", loop.loc
-        )
-    if len(arrays) == len(region.arrays):
-        return region
-    return replace(region, arrays=tuple(arrays), body=tuple(body))
+        text = f"{names}: a part for {BLOCK} iterations over {loop.var} at once"
+        log.done("blocked_recurrences", text, loop.loc)
+        return body, [array for _, array in sums.values()]
+
+    return each_loop(region, replaced)
 
 
 BLOCKED_RECURRENCES = Pass("blocked_recurrences", _run)

@@ -11,6 +11,7 @@ sums.  Extrema of integers that loops find term by term (`extrema`) are treated 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from dcarray.ir.nodes import (
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.renaming import unused_names
 from dcarray.ir.statements import bodies, with_bodies
 
 from .extrema import folded
@@ -274,7 +276,7 @@ def _own_sum(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | 
     for position, inner in enumerate(stmt.body):
         loop, whole, made = stmt, region, ""
         if isinstance(inner, Loop):
-            made = next(n for k in range(len(taken) + 1) if (n := f"{inner.var}_{k}") not in taken)
+            made = next(unused_names(f"{inner.var}_", taken))
             with dims.ranging(stmt.var, stmt.bounds):
                 fold = folded(inner, region, made)
             if isinstance(fold, Reason):
@@ -291,7 +293,7 @@ def _own_sum(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | 
                 "right_looking", f"the sum {name} is taken iteration by iteration: {found.text}", inner.loc
             )
         elif _worth(found, loop, whole, hints):
-            names = [n for k in range(len(taken) + 3) if (n := f"{name}_{k}") not in taken][: 1 + found.parts]
+            names = list(islice(unused_names(f"{name}_", taken), 1 + found.parts))
             arrays = tuple(Array(n, dtype_of(inner.body), (found.room,)) for n in names)
             log.done(
                 "right_looking",

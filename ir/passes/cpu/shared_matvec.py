@@ -16,6 +16,7 @@ from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Call, Compute, Dim, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
+from dcarray.ir.windows import moving_axes
 
 #: Smaller matrices, in elements, stay in a cache, where the library is faster.
 MIN_ELEMENTS = 1 << 16
@@ -72,12 +73,7 @@ def _reads(stmt: Stmt | None, matrix: Window) -> bool:
     else:
         other = matrix_of(stmt)
         found = [] if other is None else [other]
-    return any(w.array == matrix.array and len(_walked(w)) == 2 for w in found)
-
-
-def _walked(window: Window) -> list[int]:
-    """The domain axes along which a window moves, by the array's axes."""
-    return [ix.axis for ix in window.index if ix.axis is not None and ix.stride != 0]
+    return any(w.array == matrix.array and len(moving_axes(w)) == 2 for w in found)
 
 
 def _reduces_along_rows(matrix: Window, first: bool, facts: Facts, hints: SizeHints) -> bool:

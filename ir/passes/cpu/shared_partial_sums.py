@@ -30,8 +30,8 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
-from dcarray.ir.passes.nested import in_bodies
-from dcarray.ir.renaming import statement_at
+from dcarray.ir.passes.nested import each_loop, in_bodies
+from dcarray.ir.renaming import statement_at, unused_names
 
 #: Iterations in a block, whose sums share partial sums.
 ITERATIONS = 4
@@ -163,28 +163,19 @@ def blocked(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ..
 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _run(region: Region, log: Log) -> Region:
-    region = in_bodies(region, log, _run)
-    made: list[Stmt] = []
-    arrays = [*region.arrays]
-    for stmt in region.body:
-        found = _first_sum(stmt, region, log) if isinstance(stmt, Loop) else None
-        if found is None or not isinstance(stmt, Loop):
-            made.append(stmt)
-            continue
+    def replaced(loop: Loop, region: Region, _: int) -> tuple[tuple[Loop, ...], list[Array]] | None:
+        found = _first_sum(loop, region, log)
+        if found is None:
+            return None
         position, sums = found
-        taken = {array.name for array in arrays}
         like = sums.stmt.target.array
-        name = next(n for k in range(len(taken) + 1) if (n := f"{like}_{k}") not in taken)
-        arrays.append(Array(name, dtype_of(sums.stmt.body), (ITERATIONS, *sums.room)))
-        made += blocked(stmt, sums, position, name)
-        log.done(
-            "shared_partial_sums",
-            f"the sums {like} of {ITERATIONS} iterations of {stmt.var} begin at once",
-            sums.stmt.loc,
-        )
-    if len(arrays) == len(region.arrays):
-        return region
-    return replace(region, arrays=tuple(arrays), body=tuple(made))
+        name = next(unused_names(f"{like}_", {array.name for array in region.arrays}))
+        text = f"the sums {like} of {ITERATIONS} iterations of {loop.var} begin at once"
+        log.done("shared_partial_sums", text, sums.stmt.loc)
+        array = Array(name, dtype_of(sums.stmt.body), (ITERATIONS, *sums.room))
+        return blocked(loop, sums, position, name), [array]
+
+    return each_loop(in_bodies(region, log, _run), replaced)
 
 
 def _first_sum(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:

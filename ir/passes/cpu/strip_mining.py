@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from dcarray.ir import dims, windows
-from dcarray.ir.analysis.effects import Reason, domain, reads, writes
+from dcarray.ir.analysis.effects import Reason, computes_of, domain, reads, writes
 from dcarray.ir.analysis.independence import independent
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Region, Stmt, While, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.portable.collapse import can_collapse, collapse
+from dcarray.ir.renaming import unused_names
 from dcarray.ir.statements import bodies, loop_variables, with_bodies
 
 from .time_tiling import CacheLimits
@@ -320,8 +321,7 @@ def _between(put: Put, around: tuple[tuple[Stmt, ...], tuple[Stmt, ...]], new: t
 def _folds(body: tuple[Stmt, ...]) -> bool:
     """Whether a statement reduces: only element-wise statements may have strips of different lengths."""
     parts = [part for part in leaves(body) if part is not None]
-    computes = [c for part in parts for c in (part.body if isinstance(part, Nest) else (part,))]
-    return any(compute.combine is not None for compute in computes)
+    return any(compute.combine is not None for part in parts for compute in computes_of(part))
 
 
 def _strips(region: Region, log: Log, threads: int) -> Region:
@@ -336,7 +336,7 @@ def _strips(region: Region, log: Log, threads: int) -> Region:
 def _unused(region: Region) -> str:
     """A name that is not in use."""
     taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | loop_variables(region.body)
-    return next(name for name in (f"r{k}" for k in range(len(taken) + 1)) if name not in taken)
+    return next(unused_names("r", taken))
 
 
 def strip_mining(limits: CacheLimits) -> Pass:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from dcarray.ir import windows
-from dcarray.ir.analysis.effects import Reason, domain
+from dcarray.ir.analysis.effects import Reason, computes_of, domain
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.analysis.skew import Part, SkewAnalysis
 from dcarray.ir.nodes import Bands, Compute, Index, Load, Nest, Region, Stmt, Window
@@ -79,7 +79,7 @@ def can_band(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
         return (stmt,)
     if axis is not None:
         return Reason(f"{target.array} is not written row by row", (target,))
-    return tuple(map(_lifted, stmt.body if isinstance(stmt, Nest) else (stmt,)))
+    return tuple(map(_lifted, computes_of(stmt)))
 
 
 def _lifted(compute: Compute) -> Compute:

@@ -12,7 +12,9 @@ from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, reads, writes
 from dcarray.ir.nodes import Bands, Compute, Loop, Nest, Region, Size, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import rewindow
+from dcarray.ir.statements import flattened
 
 from .time_tiling import CacheLimits, time_tiling
 
@@ -30,8 +32,8 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
     if 2 * len(loop.body) > many or len(range(start, stop, step)) < 2:
         return Reason("there are not iterations enough, or too many statements in one")
     for stmt in loop.body:
-        parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
-        roots = [e for part in parts if isinstance(part, Compute) for e in (part.body, part.init) if e]
+        parts = [part for part in flattened((stmt,)) if isinstance(part, Compute)]
+        roots = [expr for part in parts for expr in (part.body, part.init) if expr]
         values = [node.dim for node in windows.walk(*roots) if isinstance(node, Size)]
         for window in (*writes(stmt), *reads(stmt)):
             values += [*window.shape, *(ix.stride for ix in window.index)]
@@ -72,15 +74,14 @@ def unroll(limits: CacheLimits) -> Pass:
     chains = time_tiling(limits)
 
     def run(region: Region, log: Log) -> Region:
-        made: list[Stmt] = []
-        changed = False
-        for position, stmt in enumerate(region.body):
-            found = banded(stmt, region, position) if isinstance(stmt, Loop) else None
-            made += found or (stmt,)
-            if isinstance(stmt, Loop) and found is not None:
-                log.done("unroll", f"some iterations of the loop over {stmt.var} run in bands", stmt.loc)
-                changed = True
-        return replace(region, body=tuple(made)) if changed else region
+        def replaced(loop: Loop, region: Region, position: int) -> tuple[tuple[Stmt, ...], tuple[()]] | None:
+            found = banded(loop, region, position)
+            if found is None:
+                return None
+            log.done("unroll", f"some iterations of the loop over {loop.var} run in bands", loop.loc)
+            return found, ()
+
+        return each_loop(region, replaced)
 
     def banded(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
         if can_unroll(loop, limits.parts, region) is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dcarray.ir import dims, windows
-from dcarray.ir.analysis.effects import Reason, families, touched, writes
+from dcarray.ir.analysis.effects import Reason, families, writes
 from dcarray.ir.analysis.independence import (
     accesses,
     compare_iterations,
@@ -21,7 +21,7 @@ from dcarray.ir.analysis.independence import (
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.nested import in_bodies
+from dcarray.ir.passes.nested import each_loop, in_bodies, without_unused
 from dcarray.ir.renaming import numbered, rename, statement_at
 from dcarray.ir.statements import flattened, is_point
 
@@ -167,36 +167,20 @@ def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]
 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _run(region: Region, log: Log) -> Region:
-    region = in_bodies(region, log, _run)
-    made: list[Stmt] = []
-    arrays = [*region.arrays]
-    changed = False
-    for stmt in region.body:
-        inner = candidate(stmt) if isinstance(stmt, Loop) else None
-        if not isinstance(stmt, Loop) or inner is None or not _worth(stmt, inner, region):
-            made.append(stmt)
-            continue
-        found = can_jam(stmt, inner, region)
+    def replaced(loop: Loop, region: Region, _: int) -> tuple[tuple[Loop, ...], list[Array]] | None:
+        inner = candidate(loop)
+        if inner is None or not _worth(loop, inner, region):
+            return None
+        name, found = f"the loop over {loop.var}", can_jam(loop, inner, region)
         if isinstance(found, Reason):
-            log.refused(
-                "unroll_and_jam", f"the loop over {stmt.var} stays row by row: {found.text}", stmt.loc
-            )
-            made.append(stmt)
-            continue
-        loops, new = jammed(found, replace(region, arrays=tuple(arrays)))
-        log.done(
-            "unroll_and_jam",
-            f"{ROWS} rows of the loop over {stmt.var} go through their columns at once",
-            stmt.loc,
-        )
-        made += loops
-        arrays += new
-        changed = True
-    if not changed:
-        return region
-    left = frozenset[str]().union(*map(touched, made))
-    kept = (a for a in arrays if a.role != "temp" or a.name in left or a.base is not None)
-    return replace(region, arrays=tuple(kept), body=tuple(made))
+            log.refused("unroll_and_jam", f"{name} stays row by row: {found.text}", loop.loc)
+            return None
+        log.done("unroll_and_jam", f"{ROWS} rows of {name} go through their columns at once", loop.loc)
+        return jammed(found, region)
+
+    region = in_bodies(region, log, _run)
+    made = each_loop(region, replaced)
+    return region if made is region else without_unused(made)
 
 
 UNROLL_AND_JAM = Pass("unroll_and_jam", _run)

@@ -16,7 +16,7 @@ from dcarray.ir.analysis.effects import Reason, families, reads, writes
 from dcarray.ir.analysis.independence import independent, window_at
 from dcarray.ir.nodes import Compute, Dim, Index, Loop, Region, Stmt
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.nested import as_region, in_bodies
+from dcarray.ir.passes.nested import as_region, each_loop, in_bodies
 from dcarray.ir.passes.portable.copies import COPIES
 from dcarray.ir.passes.portable.fuse import FUSE
 from dcarray.ir.renaming import statement_at
@@ -200,20 +200,16 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
 
 
 def _run(region: Region, log: Log) -> Region:
-    region = in_bodies(region, log, _run)
-    made: list[Stmt] = []
-    changed = False
-    for position, stmt in enumerate(region.body):
-        found = _rows(stmt, region, position) if isinstance(stmt, Loop) else None
-        if isinstance(stmt, Loop) and isinstance(found, tuple):
-            log.done("wavefront", f"several rows of the loop over {stmt.var} run at once", stmt.loc)
-            made += found
-            changed = True
-            continue
-        if isinstance(stmt, Loop) and isinstance(found, Reason):
-            log.refused("wavefront", f"the loop over {stmt.var} stays row by row: {found.text}", stmt.loc)
-        made.append(stmt)
-    return replace(region, body=tuple(made)) if changed else region
+    def replaced(loop: Loop, region: Region, position: int) -> tuple[tuple[Loop, ...], tuple[()]] | None:
+        found = _rows(loop, region, position)
+        if isinstance(found, Reason):
+            log.refused("wavefront", f"the loop over {loop.var} stays row by row: {found.text}", loop.loc)
+        if not isinstance(found, tuple):
+            return None
+        log.done("wavefront", f"several rows of the loop over {loop.var} run at once", loop.loc)
+        return found, ()
+
+    return each_loop(in_bodies(region, log, _run), replaced)
 
 
 WAVEFRONT = Pass("wavefront", _run)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dcarray.ir import windows
-from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Index, Iota, Load, Nest, Region, Stmt
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason, computes_of, domain
+from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Index, Iota, Load, Nest, Stmt
 from dcarray.ir.ops import const
-from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import dtype_of
-from dcarray.ir.passes.flow import Block, each_block
+from dcarray.ir.passes.flow import Block, block_pass
 from dcarray.ir.passes.match import unused_axes
 
 
@@ -21,20 +21,12 @@ def can_collapse(stmt: Stmt | None) -> Reason | None:
     """Why no axis of the statement's domain can be removed."""
     if not isinstance(stmt, Compute | Nest):
         return Reason("only the domain of a computation can collapse", ())
-    shape = _domain(stmt)
+    shape = domain(stmt)
     if isinstance(stmt, Compute) and stmt.scan is not None:
         return Reason("a scan keeps its axes", ())
-    if not any(_is_one(extent) for extent in shape):
+    if not any(dims.is_number(extent, 1) for extent in shape):
         return Reason("no axis has length one", ())
     return None
-
-
-def _is_one(extent: Dim) -> bool:
-    return isinstance(extent, int) and extent == 1
-
-
-def _domain(stmt: Compute | Nest) -> tuple[Dim, ...]:
-    return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
 
 
 def _collapse_compute(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Compute:
@@ -58,17 +50,16 @@ def _collapse_compute(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, 
 
 def collapse(stmt: Compute | Nest) -> Compute | Nest:
     """Return the statement over its domain without the axes of length one."""
-    shape = _domain(stmt)
+    shape = domain(stmt)
     amap: list[Index] = []
     kept: list[Dim] = []
     for extent in shape:
-        if _is_one(extent):
+        if dims.is_number(extent, 1):
             amap.append(Index(0))
         else:
             amap.append(Index(0, 1, len(kept)))
             kept.append(extent)
-    parts = stmt.body if isinstance(stmt, Nest) else (stmt,)
-    new = tuple(_collapse_compute(part, tuple(amap), tuple(kept)) for part in parts)
+    new = tuple(_collapse_compute(part, tuple(amap), tuple(kept)) for part in computes_of(stmt))
     return replace(stmt, body=new) if isinstance(stmt, Nest) else new[0]
 
 
@@ -77,13 +68,9 @@ def _visit(block: Block, log: Log) -> bool:
     for pos, stmt in enumerate(block.stmts):
         if isinstance(stmt, Compute | Nest) and can_collapse(stmt) is None:
             block.replace(pos, collapse(stmt))
-            log.done("collapse", f"axes of length one vanish from the loop over {_domain(stmt)}", stmt.loc)
+            log.done("collapse", f"axes of length one vanish from the loop over {domain(stmt)}", stmt.loc)
             changed = True
     return changed
 
 
-def _run(region: Region, log: Log) -> Region:
-    return each_block(region, lambda block: _visit(block, log), lambda stmt: can_collapse(stmt) is None)
-
-
-COLLAPSE = Pass("collapse", _run)
+COLLAPSE = block_pass("collapse", _visit, lambda stmt: can_collapse(stmt) is None)

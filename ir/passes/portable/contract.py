@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Apply, Call, Compute, Const, Dim, Index, Load, Region, Stmt, Window
-from dcarray.ir.ops import const_value
-from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.exprs import dtype_of
-from dcarray.ir.passes.flow import Block, Facts, each_block
+from dcarray.ir.nodes import Apply, Call, Compute, Index, Load, Stmt, Window
+from dcarray.ir.passes.base import Log
+from dcarray.ir.passes.exprs import dtype_of, is_zero
+from dcarray.ir.passes.flow import Block, Facts, block_pass
 
 #: A matrix axis shorter than this is not worth a library call.
 MIN_EXTENT = 8
@@ -29,16 +28,8 @@ class Axes:
 
 def _axes_of(window: Window) -> set[int] | None:
     """The domain axes that move the window; None if one of them moves along two array axes."""
-    found = [index.axis for index in window.index if index.axis is not None and not _is(index.stride, 0)]
+    found = windows.moving_axes(window)
     return set(found) if len(found) == len(set(found)) else None
-
-
-def _is(dim: Dim, value: int) -> bool:
-    return isinstance(dim, int) and dim == value
-
-
-def _zero(node: Any) -> bool:
-    return isinstance(node, Const) and bool(const_value(node) == 0)
 
 
 def _operands(stmt: Compute) -> tuple[Load, Load] | None:
@@ -87,7 +78,7 @@ def can_contract(stmt: Compute, facts: Facts) -> Reason | None:
     if isinstance(axes, Reason):
         return axes
     assert operands is not None
-    if stmt.init is None or not _zero(stmt.init):
+    if stmt.init is None or not is_zero(stmt.init):
         return Reason("the sum does not start from zero", (stmt.target,))
     if dtype_of(stmt.body).char not in _DTYPES:
         return Reason(f"the library has no product of {dtype_of(stmt.body).name}", (stmt.target,))
@@ -151,8 +142,4 @@ def _visit(block: Block, log: Log) -> bool:
     return changed
 
 
-def _run(region: Region, log: Log) -> Region:
-    return each_block(region, lambda block: _visit(block, log), _may_contract)
-
-
-CONTRACT = Pass("contract", _run)
+CONTRACT = block_pass("contract", _visit, _may_contract)

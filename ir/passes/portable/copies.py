@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Call, Compute, Expr, Gather, Load, Nest, Region, Stmt, Window
+from dcarray.ir.nodes import Call, Compute, Expr, Gather, Load, Nest, Stmt, Window
 from dcarray.ir.ops import CALLS
-from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.flow import Block, Use, each_block
+from dcarray.ir.passes.base import Log
+from dcarray.ir.passes.flow import Block, Use, block_pass
 from dcarray.ir.passes.match import fills, serve, solve, within
 
 
@@ -229,8 +229,4 @@ def _sweep(block: Block, log: Log) -> bool:
     return changed
 
 
-def _run(region: Region, log: Log) -> Region:
-    return each_block(region, lambda block: _sweep(block, log), is_copy)
-
-
-COPIES = Pass("copies", _run)
+COPIES = block_pass("copies", _sweep, is_copy)

@@ -8,6 +8,7 @@ those reads are thin, copies take their place, and the expression needs no tempo
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
@@ -17,6 +18,7 @@ from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import loads_of
 from dcarray.ir.passes.flow import Block, Facts
 from dcarray.ir.passes.match import serve, unused_axes
+from dcarray.ir.renaming import unused_names
 
 from .fuse import Fusion, plan
 
@@ -129,7 +131,8 @@ def _attempt(region: Region, block: Block, pos: int, hints: SizeHints, log: Log)
         return None
     reason = copied if isinstance(copied, Reason) else worth_copies(producer, copied, hints)
     if reason is None and not isinstance(copied, Reason):
-        arrays, made, reader = with_copies(producer, copied, _unused(region, len(copied)))
+        names = unused_names("s", {array.name for array in region.arrays})
+        arrays, made, reader = with_copies(producer, copied, list(islice(names, len(copied))))
         body = (*region.body[:pos], *made, reader, *region.body[pos + 1 :])
         new = replace(region, arrays=(*region.arrays, *arrays), body=body)
         moved = Block(body, Facts(new))
@@ -145,17 +148,6 @@ def _attempt(region: Region, block: Block, pos: int, hints: SizeHints, log: Log)
     if reason is not None:
         log.refused("copy_in", f"{producer.target.array} is stored: {reason.text}", producer.loc)
     return None
-
-
-def _unused(region: Region, count: int) -> list[str]:
-    taken = {array.name for array in region.arrays}
-    names: list[str] = []
-    k = 0
-    while len(names) < count:
-        if f"s{k}" not in taken:
-            names.append(f"s{k}")
-        k += 1
-    return names
 
 
 def _run(region: Region, log: Log) -> Region:

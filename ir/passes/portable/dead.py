@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Call, Compute, Nest, Region, Stmt
+from dcarray.ir.nodes import Call, Compute, Nest, Region
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import checks
-from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
+from dcarray.ir.passes.flow import Block, each_block, names_of, reads_of
 from dcarray.ir.statements import bodies
 
 #: Calls of these families do nothing but fill their outputs.
@@ -66,16 +66,9 @@ def _thin(block: Block, pos: int, nest: Nest, log: Log) -> bool:
     return True
 
 
-def _touched(body: tuple[Stmt, ...], found: set[str]) -> None:
-    for stmt in body:
-        found.update(window.array for window, _ in reads_of(stmt))
-        found.update(window.array for window in writes_of(stmt))
-
-
 def _unused(region: Region) -> set[str]:
     """The temporaries that no statement names, also not by another shape of their memory."""
-    found: set[str] = set()
-    _touched(region.body, found)
+    found = set[str]().union(*map(names_of, region.body))
     named = {array.name: array for array in region.arrays}
     for name in list(found):
         while (base := named[name].base) is not None:

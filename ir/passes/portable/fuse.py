@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Compute, Expr, Gather, Index, Load, Window
-from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import loads_of, made_of, size_bound, summary
-from dcarray.ir.passes.flow import Block, Use, each_block
+from dcarray.ir.passes.flow import Block, Use, block_pass
 from dcarray.ir.passes.match import serve, unused_axes
 
 from .contract import can_contract
@@ -244,4 +244,4 @@ def _sweep(block: Block, log: Log) -> bool:
     return changed
 
 
-FUSE = Pass("fuse", lambda region, log: each_block(region, lambda block: _sweep(block, log)))
+FUSE = block_pass("fuse", _sweep)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count, pairwise, product
+from itertools import pairwise, product
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason
@@ -21,6 +21,7 @@ from dcarray.ir.passes.exprs import loads_of, size_bound
 from dcarray.ir.passes.flow import Block, Facts, reads_of
 from dcarray.ir.passes.match import serve
 from dcarray.ir.passes.nested import in_bodies
+from dcarray.ir.renaming import unused_names
 
 from .fuse import MAX_LOADS, MAX_NODES
 
@@ -269,7 +270,7 @@ class _Sweep:
     def aside(self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]) -> list[Compute]:
         """The pieces with an array of their own as target, and a copy of that array to the target."""
         taken = {array.name for array in (*self.region.arrays, *self.arrays)}
-        name = next(name for k in count() if (name := f"w{k}") not in taken)
+        name = next(unused_names("w", taken))
         array = Array(name, self.block.facts.arrays[stmt.target.array].dtype, stmt.target.shape)
         self.arrays.append(array)
         whole = windows.identity(array)

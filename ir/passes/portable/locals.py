@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Compute, Expr, Gather, Load, Nest, Region, Stmt
-from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.nodes import Compute, Expr, Gather, Load, Nest
+from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import checks, loads_of
-from dcarray.ir.passes.flow import Block, each_block, reads_of
+from dcarray.ir.passes.flow import Block, block_pass, reads_of
 
 
 def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
@@ -75,12 +75,4 @@ def _sweep(block: Block, log: Log) -> bool:
     return changed
 
 
-def _is_nest(stmt: Stmt) -> bool:
-    return isinstance(stmt, Nest)
-
-
-def _run(region: Region, log: Log) -> Region:
-    return each_block(region, lambda block: _sweep(block, log), _is_nest)
-
-
-LOCALS = Pass("locals", _run)
+LOCALS = block_pass("locals", _sweep, lambda stmt: isinstance(stmt, Nest))

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, touched
-from dcarray.ir.nodes import Array, Compute, Dim, Expr, Gather, Index, Iota, Load, Region, Stmt, Window
+from dcarray.ir.nodes import Array, Compute, Dim, Expr, Gather, Index, Iota, Load, Region, Window
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
+from dcarray.ir.passes.flow import Block, Facts, each_block, names_of
 from dcarray.ir.renaming import numbered
 
 #: For each axis of an array, or of a domain, the extents of the axes that it is split into.
@@ -34,16 +34,12 @@ def grouped(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, ...]
         while dims.prove_eq(size, extent) is not True:
             if k == len(fine):
                 return None
-            if not _is_one(fine[k]):
+            if not dims.is_number(fine[k], 1):
                 own.append(k)
                 size = dims.simplify(size * fine[k])
             k += 1
         groups.append(tuple(own))
-    return tuple(groups) if all(_is_one(extent) for extent in fine[k:]) else None
-
-
-def _is_one(extent: Dim) -> bool:
-    return type(extent) is int and extent == 1
+    return tuple(groups) if all(dims.is_number(extent, 1) for extent in fine[k:]) else None
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -72,7 +68,7 @@ def can_take_apart(
     for window in used:
         array = arrays[window.array]
         for axis, ix in enumerate(window.index):
-            if ix.axis not in parts or _is_zero(ix.stride):
+            if ix.axis not in parts or dims.is_number(ix.stride, 0):
                 continue
             if array.strides is not None or not _whole(ix, window, array.shape[axis]):
                 return Reason(f"a part of {array.name} is used", (window,))
@@ -83,10 +79,6 @@ def can_take_apart(
     if not coordinates.isdisjoint(parts):
         return Reason("coordinates are used", (stmt.target,))
     return parts
-
-
-def _is_zero(dim: Dim) -> bool:
-    return type(dim) is int and dim == 0
 
 
 def _windows(stmt: Compute) -> list[Window]:
@@ -101,7 +93,7 @@ def _whole(ix: Index, window: Window, extent: Dim) -> bool:
     """Whether an index goes over all of an array's axis, in order."""
     return (
         ix.axis is not None
-        and _is_zero(ix.offset)
+        and dims.is_number(ix.offset, 0)
         and type(ix.stride) is int
         and ix.stride == 1
         and dims.prove_eq(window.shape[ix.axis], extent) is True
@@ -143,7 +135,7 @@ def take_apart(
 
     def axes(ix: Index) -> list[Index]:
         """The indices that one index is split into."""
-        if ix.axis is None or (ix.axis in parts and _is_zero(ix.stride)):
+        if ix.axis is None or (ix.axis in parts and dims.is_number(ix.stride, 0)):
             return [Index(ix.offset)]
         if ix.axis in parts:
             return [Index(0, 1, places[ix.axis] + k) for k in range(len(parts[ix.axis]))]
@@ -175,10 +167,6 @@ def take_apart(
     return replace(stmt, target=moved(stmt.target), body=windows.rewrite(stmt.body, node), init=init)
 
 
-def _names(stmt: Stmt) -> set[str]:
-    return {window.array for window in (*writes_of(stmt), *(window for window, _ in reads_of(stmt)))}
-
-
 def _unify(block: Block, members: list[Array], geometries: _Geometries, log: Log) -> bool:
     """Make the statements of a block use one of several arrays of the same memory, where they can."""
     for fine in sorted(members, key=lambda array: -len(array.shape)):
@@ -188,11 +176,11 @@ def _unify(block: Block, members: list[Array], geometries: _Geometries, log: Log
     else:
         return False
     names = {array.name for array in members}
-    if sum(isinstance(stmt, Compute) and not names.isdisjoint(_names(stmt)) for stmt in block.stmts) < 2:
+    if sum(isinstance(stmt, Compute) and not names.isdisjoint(names_of(stmt)) for stmt in block.stmts) < 2:
         return False  # nothing to fuse
     todo: list[tuple[int, Array, _Parts]] = []
     for pos, stmt in enumerate(block.stmts):
-        used = [] if stmt is None else [array for array in members if array.name in _names(stmt)]
+        used = [] if stmt is None else [array for array in members if array.name in names_of(stmt)]
         for coarse in used:
             if coarse is fine:
                 continue
@@ -218,7 +206,7 @@ def _visit(block: Block, geometries: _Geometries, log: Log) -> bool:
     facts = block.facts
     families: dict[str, dict[str, None]] = {}
     for stmt in block.stmts:
-        for name in sorted(_names(stmt)) if stmt is not None else ():
+        for name in sorted(names_of(stmt)) if stmt is not None else ():
             families.setdefault(facts.roots[name], {})[name] = None
     changed = False
     for root, names in families.items():

@@ -11,7 +11,7 @@ from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Compute, Nest, Region, Rows, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
-from dcarray.ir.windows import disjoint_rows
+from dcarray.ir.windows import disjoint_rows, moving_axes
 
 from .siblings import common_position, merge_statements
 
@@ -106,10 +106,10 @@ def _strided_reduction(compute: Compute, axes: int) -> Window | None:
     whole memory rows; None if there is none."""
     if compute.combine is None:
         return None
-    kept = set(_walked(compute.target))
+    kept = set(moving_axes(compute.target))
     for window, _ in reads_of(compute):
         last = window.index[-1].axis if window.index else None
-        if last is not None and last < axes and any(axis not in kept for axis in _walked(window)):
+        if last is not None and last < axes and any(axis not in kept for axis in moving_axes(window)):
             return window
     return None
 
@@ -122,7 +122,7 @@ def _worth_folding(first: tuple[Part, ...], second: tuple[Part, ...], axes: int,
             if not folds_rows(compute, axes):
                 continue
             target = compute.target
-            if axes != 1 or len(target.shape) != 2 or not _walked(target):
+            if axes != 1 or len(target.shape) != 2 or not moving_axes(target):
                 return Reason(f"what is folded into {target.array} are no rows", (target,))
             if compute.combine not in _PARTLY:
                 return Reason(f"{target.array} has to be folded in order", (target,))
@@ -130,14 +130,9 @@ def _worth_folding(first: tuple[Part, ...], second: tuple[Part, ...], axes: int,
         return Reason("what they go over fits into the caches")
     if row > MAX_FOLDED:
         return Reason(f"rows of {row} points do not stay in the nearest caches")
-    one, two = ({w.array for p in some for w in (*_read(p), *writes_of(p)) if len(_walked(w)) > 1}
+    one, two = ({w.array for p in some for w in (*_read(p), *writes_of(p)) if len(moving_axes(w)) > 1}
                 for some in (first, second))  # fmt: skip
     return None if one & two else Reason("they go over no rows in common")
-
-
-def _walked(window: Window) -> list[int]:
-    """The domain axes along which a window moves."""
-    return [ix.axis for ix in window.index if ix.axis is not None]
 
 
 def _read(part: Part) -> list[Window]:

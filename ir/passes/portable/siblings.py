@@ -11,10 +11,10 @@ from typing import Any
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Compute, Nest, Stmt, Window
-from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.nodes import Compute, Nest, Stmt
+from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import size_bound
-from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
+from dcarray.ir.passes.flow import Block, Facts, block_pass, reads_of, writes_of
 from dcarray.ir.passes.match import unused_axes
 
 #: Upper bounds of a nest: each statement needs registers, each array a stream of memory accesses.
@@ -100,17 +100,13 @@ def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
     for part in parts:
         axes = frozenset(range(rank))
         if part.combine is not None:
-            walks = [_walks(window) for window, kind in reads_of(part) if kind == "load"]
-            axes = frozenset[int]().union(*(w for w in walks if not w <= _walks(part.target)))
+            kept = set(windows.moving_axes(part.target))
+            moved = [windows.moving_axes(window) for window, kind in reads_of(part) if kind == "load"]
+            axes = frozenset[int]().union(*(along for along in moved if not kept.issuperset(along)))
         for window in (part.target, *(read for read, _ in reads_of(part))):
-            if axes and axes <= _walks(window):
+            if axes and axes.issubset(windows.moving_axes(window)):
                 found.add((window.array, tuple((ix.stride, ix.axis) for ix in window.index)))
     return found
-
-
-def _walks(window: Window) -> frozenset[int]:
-    """The axes of the domain along which a window moves."""
-    return frozenset(ix.axis for ix in window.index if ix.axis is not None)
 
 
 def common_position(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:
@@ -172,4 +168,4 @@ def _names(parts: tuple[Compute, ...]) -> str:
     return ", ".join(dict.fromkeys(part.target.array for part in parts))
 
 
-SIBLINGS = Pass("siblings", lambda region, log: each_block(region, lambda block: _sweep(block, log)))
+SIBLINGS = block_pass("siblings", _sweep)

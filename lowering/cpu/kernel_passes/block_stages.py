@@ -35,6 +35,7 @@ from dcarray.lowering.kernel.nodes import (
     affine,
 )
 from dcarray.lowering.kernel.walk import buffers, map_children, map_values, walk
+from dcarray.lowering.nest.access import scale, unit_step
 
 
 class Maker(Protocol):
@@ -150,7 +151,7 @@ class Stages:
         ):
             self.touched = max(self.touched, 2 * after + 1)
         name = self.new_row(op.dtype)
-        counts = tuple(affine(0, stop, _minus(self.start)) for stop in self.stops)
+        counts = tuple(affine(0, stop, scale(-1, self.start)) for stop in self.stops)
         write = Row(name, affine(), 1, op.dtype)
         self.calls.setdefault(after, []).extend(
             [*before, NumpyCall(op.name, tuple(reads), write, counts, loop)]
@@ -207,8 +208,7 @@ class Stages:
 
     def step(self, at: Affine) -> int | None:
         """The step of an offset in this loop if that is 0 or 1, else None."""
-        own = [term for term in at.terms if term.var == self.loop.var]
-        return 0 if not own else 1 if own == [Term(1, None, self.loop.var)] else None
+        return unit_step(at, self.loop.var)
 
     def at_start(self, at: Affine) -> Affine:
         """An offset of step 0 or 1 at the block's first iteration."""
@@ -223,7 +223,7 @@ class Stages:
 
     def element(self, name: str) -> Elem:
         """This iteration's element of a row."""
-        return Elem(name, affine(0, Term(1, None, self.loop.var), _minus(self.start)), self.kinds[name][0])
+        return Elem(name, affine(0, Term(1, None, self.loop.var), scale(-1, self.start)), self.kinds[name][0])
 
     def spill(self, local: Local) -> str:
         """The row that holds a local of an earlier stage."""
@@ -306,7 +306,3 @@ def _packed(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple
         return replace(made, buffer=names.get(made.buffer, made.buffer)) if isinstance(made, Store) else made
 
     return (*stacks, *map(step, steps))
-
-
-def _minus(value: Affine) -> Affine:
-    return affine(-value.const, *(replace(term, coef=-term.coef) for term in value.terms))

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Stmt, Term, affine
 from dcarray.lowering.kernel.walk import map_children, map_values, values, walk
+from dcarray.lowering.nest.access import unit_step
 
 __all__ = ["OUT_OF_CACHE", "with_prefetches"]
 
@@ -83,8 +84,7 @@ def _rows(loop: For, var: str) -> dict[str, dict[Row, int]]:
 
 def _along(node: Elem, inner: str, outer: str) -> bool:
     """Whether a load moves with unit stride in the inner loop, and in the outer loop, too."""
-    steps = [term for term in node.at.terms if term.var == inner]
-    return steps == [Term(1, None, inner)] and any(term.var == outer for term in node.at.terms)
+    return unit_step(node.at, inner) == 1 and any(term.var == outer for term in node.at.terms)
 
 
 def _next(row: Row, var: str, ways: int) -> Affine:

@@ -14,8 +14,8 @@ from dcarray.ir import dims
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Region
 from dcarray.lowering.cpu import caches
-from dcarray.lowering.kernel.nodes import Affine, Binding, For, If, Kernel, Pointer, Stmt, Store, Term
-from dcarray.lowering.nest.access import total
+from dcarray.lowering.kernel.nodes import Affine, Binding, For, If, Kernel, Pointer, Stmt, Store
+from dcarray.lowering.nest.access import total, unit_step
 
 __all__ = ["stream_stores"]
 
@@ -49,7 +49,7 @@ def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
     def loop(body: tuple[Stmt, ...], var: str, length: int) -> tuple[Stmt, ...]:
         # One store of a loop, since the lines of another may begin in other iterations.
         for place, stmt in enumerate(body):
-            if isinstance(stmt, Store) and stmt.buffer in buffers and _along(stmt.at, var):
+            if isinstance(stmt, Store) and stmt.buffer in buffers and unit_step(stmt.at, var) == 1:
                 if length * stmt.value.dtype.itemsize < LONG:
                     return body
                 return (*body[:place], replace(stmt, nontemporal=True), *body[place + 1 :])
@@ -98,11 +98,6 @@ def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
         for buffer in kernel.buffers
         if buffer.name in roots and roots[buffer.name] not in read and large(roots[buffer.name])
     }
-
-
-def _along(at: Affine, var: str) -> bool:
-    """Whether an offset moves with unit stride in a loop."""
-    return [term for term in at.terms if term.var == var] == [Term(1, None, var)]
 
 
 def _length(loop: For, number: Callable[[str], int]) -> int:

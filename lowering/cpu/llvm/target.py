@@ -8,7 +8,6 @@ from dcarray.ir.passes.pipeline import Pipeline
 from dcarray.lowering.cpu import caches
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.schedules.scheduler import cpu_kernel
-from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import flags
 from dcarray.lowering.kernel.nodes import Kernel, Op
 from dcarray.lowering.program.python_driver import printed
@@ -17,36 +16,23 @@ from dcarray.lowering.target import Target
 from .libraries import LIBRARIES
 from .math import powers
 from .object_code import engine
-from .thread_pool import threads
+from .thread_pool.object_compiler import ObjectCompiler
+from .thread_pool.threads import Launch
 
 
-class LlvmCompiler:
+class LlvmCompiler(ObjectCompiler):
     """LLVM through llvmlite; see `dcarray.lowering.kernel.compiler.Compiler`."""
 
     key = "cpu"
-
-    def fingerprint(self) -> str:
-        """A digest of what object code depends on besides its text."""
-        return engine.fingerprint()
 
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text of a kernel for this machine."""
         return emit(kernel, engine.machine())
 
-    def compile(self, source: str) -> bytes:
-        """Object code of LLVM text, with that of the thread pool before it."""
-        try:
-            return threads.kept(engine.compile_object(source))
-        except (RuntimeError, OSError, ImportError) as error:
-            raise Unsupported(f"LLVM: {error}") from error
-
-    def load(self, kernel: Kernel, code: bytes) -> threads.Launch:
+    def load(self, kernel: Kernel, code: bytes) -> Launch:
         """Link object code and make it callable."""
         arguments = len(kernel.buffers) + len(kernel.ints)
-        try:
-            return threads.Launch.of(code, len(kernel.phases), arguments, flags.kernel_flags(kernel))
-        except (RuntimeError, OSError, ImportError) as error:
-            raise Unsupported(f"LLVM: {error}") from error
+        return self.linked(code, len(kernel.phases), arguments, flags.kernel_flags(kernel))
 
 
 def is_exact(op: Op) -> bool:

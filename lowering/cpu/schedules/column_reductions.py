@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from dcarray.lowering.kernel.nodes import (
     affine,
 )
 from dcarray.lowering.nest.access import product, same, total
-from dcarray.lowering.nest.body import Scope
+from dcarray.lowering.nest.body import Scope, all_of
 from dcarray.lowering.nest.fold import Folding, converted, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
@@ -293,11 +292,11 @@ def _swept(
     return build_loops(main, 1, others, "serial"), main
 
 
-def _whole_group(rows: LoopHeader, several: int) -> Op:
+def _whole_group(rows: LoopHeader, several: int) -> Expr:
     """Whether there is a whole group of rows from ``b3`` on."""
     last, boolean = Index(affine(several - 1, variable("b3"))), np.dtype(bool)
     tests = [Op("less", (last, Index(stop)), boolean) for stop in rows.upper]
-    return reduce(lambda a, b: Op("logical_and", (a, b), boolean), tests)
+    return all_of(tests)
 
 
 def _row(
@@ -327,8 +326,7 @@ def _row(
 
         evaluate_statements(nest, scope, fold)
     main, *more = places
-    for scope in more:
-        main.absorb(scope)
+    main.absorb(*more)
     if count > 1:
         for folding in foldings:
             add(main, folding, found[folding.number])

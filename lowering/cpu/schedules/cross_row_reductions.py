@@ -106,12 +106,8 @@ def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | N
     row = variable("b0", several)
     body = jam_rows(first, phase.body, row, affine(several, row), several)
     blocks = first.arguments.integer(count, "blocks")
-    work: Dim = 0
-    for nest in nests:
-        work = work + several * nest.launches[0][1]
-    return assemble_kernel(
-        nests, [Phase("b0", blocks, "serial", body, phase.pre)], [(count, dims.simplify(work))]
-    )
+    work = dims.simplify(sum(several * nest.launches[0][1] for nest in nests))
+    return assemble_kernel(nests, [Phase("b0", blocks, "serial", body, phase.pre)], [(count, work)])
 
 
 def _independent(nest: LoopNest, folding: LoopNest) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 
 from dcarray.ir.nodes import Compute, Dim, Nest, Region
 from dcarray.lowering.kernel.nodes import Expr, If, Index, Op, Phase, affine
 from dcarray.lowering.nest.access import positive, total
-from dcarray.lowering.nest.body import literal
+from dcarray.lowering.nest.body import all_of, literal
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,
@@ -111,4 +110,4 @@ def elementwise_loops(nest: LoopNest) -> Block:
     unsure = [bound for head in headers for bound in head.upper]
     boolean, zero = np.dtype(bool), literal(0, np.dtype(np.int64))
     some: list[Expr] = [Op("less", (zero, Index(bound)), boolean) for bound in unsure]
-    return (If(reduce(lambda a, b: Op("logical_and", (a, b), boolean), some), body),)
+    return (If(all_of(some), body),)

@@ -90,8 +90,7 @@ def _lines(
         scope.add(Update(folded.name, name, value))
         scope.store(compute.target, made, False)
     main, *more = places
-    for scope in more:
-        main.absorb(scope)
+    main.absorb(*more)
     heads = list(headers)
     wrap_loop(heads, -1, tuple(declared), ())
     return main, build_loops(main, 1 + len(others), heads, "serial")

@@ -18,7 +18,7 @@ from dcarray.ir.analysis.skew import bands_conflict, skews
 from dcarray.ir.nodes import Bands, Dim, Region
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
-from dcarray.lowering.nest.access import total
+from dcarray.lowering.nest.access import scale, total
 from dcarray.lowering.nest.loop_nest import (
     LoopHeader,
     LoopNest,
@@ -62,7 +62,7 @@ def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
     pre: list[Let] = []
     body: list[Stmt] = []
     for nest, skew in zip(nests, found, strict=True):
-        own = affine(0, start, _minus(nest.arguments.number(skew.first)))  # the row of the statement there
+        own = affine(0, start, scale(-1, nest.arguments.number(skew.first)))  # the row of the statement there
         band, side = affine(-skew.behind, own, variable("b0")), affine(skew.ahead, own)
         upper = (nest.arguments.extent(0), affine(stmt.height, band), affine(0, side, high))
         headers = [
@@ -76,9 +76,7 @@ def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
         body += build_loops(scope, 1, headers, "vector")
         pre += scope.preamble()
     bands = For("b0", affine(), (rows,), stmt.height, "serial", tuple(body))
-    row: Dim = 0
-    for nest in nests:
-        row = row + nest.cost() * total(nest.loops.extents[1:])
+    row = sum(nest.cost() * total(nest.loops.extents[1:]) for nest in nests)
     phase = Phase("c0", count, "serial", (bands,), tuple(pre))
     kernel, binding = assemble_kernel(nests, (phase,), ((tiles, dims.simplify(row * stmt.tile)),))
     if not sides:
@@ -104,7 +102,3 @@ def _strip(nest: LoopNest) -> int:
     width = NEAREST // max(1, sum(lines.values()) * nest.hints.product(nest.loops.extents[2:]))
     width -= width % _VECTORS if width > _VECTORS else 0
     return width if 2 * nest.hints(nest.loops.extents[1]) > 3 * width else 0
-
-
-def _minus(value: Affine) -> Affine:
-    return affine(-value.const, *(Term(-term.coef, term.arg, term.var) for term in value.terms))

@@ -15,6 +15,7 @@ from dcarray.lowering.cpu.llvm.object_code.engine import Machine
 from dcarray.lowering.cpu.llvm.text.builder import DType
 from dcarray.lowering.kernel.nodes import Elem, Expr, For, Let, Lit, Local, Op, Store
 from dcarray.lowering.kernel.walk import walk
+from dcarray.lowering.nest.access import unit_step
 
 __all__ = ["lanes"]
 
@@ -41,7 +42,7 @@ def lanes(loop: For, machine: Machine) -> int:
             return 0
         kinds |= {node.dtype for node in nodes if node.dtype.kind != "b"}
         if isinstance(stmt, Store):
-            if _step(stmt, loop.var) != 1:
+            if unit_step(stmt.at, loop.var) != 1:
                 return 0
         elif any(_moves(node, loop.var, moving) for node in nodes):
             moving.add(stmt.name)
@@ -56,7 +57,7 @@ def _plain(node: Expr, var: str, moving: set[str]) -> bool:
         case Lit() | Local():
             return True
         case Elem(more=more, dtype=dtype):
-            return not more and dtype.kind == "f" and _step(node, var) is not None
+            return not more and dtype.kind == "f" and unit_step(node.at, var) is not None
         case Op("divide", (_, divisor)):
             return not any(_moves(inner, var, moving) for inner in walk(divisor))
         case Op(name):
@@ -67,11 +68,5 @@ def _plain(node: Expr, var: str, moving: set[str]) -> bool:
 def _moves(node: Expr, var: str, moving: set[str]) -> bool:
     """Whether a node itself, its operands apart, differs from one iteration to the next."""
     return (isinstance(node, Local) and node.name in moving) or (
-        isinstance(node, Elem) and _step(node, var) != 0
+        isinstance(node, Elem) and unit_step(node.at, var) != 0
     )
-
-
-def _step(place: Elem | Store, var: str) -> int | None:
-    """The step of an access in elements if that is 0 or 1, else None."""
-    own = [term for term in place.at.terms if term.var == var]
-    return 0 if not own else 1 if len(own) == 1 and (own[0].coef, own[0].arg) == (1, None) else None

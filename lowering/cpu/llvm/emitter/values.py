@@ -46,6 +46,10 @@ def _memory_type(dtype: DType) -> str:
     return "i8" if dtype.kind == "b" else ty(dtype)
 
 
+def _align(dtype: DType) -> int:
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+
+
 def _extremes(phase: Phase) -> frozenset[str]:
     """The variables that are only updated with maximum or minimum."""
     every = list(updates(phase.body))
@@ -151,19 +155,16 @@ class Values:
             ]
         return name
 
-    def least(self, values: tuple[Affine, ...]) -> str:
+    def least(self, values: tuple[Affine, ...], intrinsic: str = "smin") -> str:
         """The minimum of some integers."""
         first, *rest = map(self.affine, values)
         for other in rest:
-            first = self.b.intrinsic("smin", "i64", first, other)
+            first = self.b.intrinsic(intrinsic, "i64", first, other)
         return first
 
     def greatest(self, values: tuple[Affine, ...]) -> str:
         """The maximum of some integers."""
-        first, *rest = map(self.affine, values)
-        for other in rest:
-            first = self.b.intrinsic("smax", "i64", first, other)
-        return first
+        return self.least(values, "smax")
 
     def address(self, buffer: Buffer, index: str) -> tuple[str, ...]:
         """The addresses of an element, or of both parts of a complex one."""
@@ -198,7 +199,7 @@ class Values:
     def fetch(self, buffer: Buffer, index: str, between: bool = False) -> Value:
         """Load the element of a buffer; ``between``: the loop's elements have gaps between them."""
         b, t = self.b, _memory_type(buffer.dtype)
-        align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
+        align = _align(buffer.dtype)
         values = [b.op(f"load {t}, ptr {at}, align {align}{b.group}") for at in self.address(buffer, index)]
         if between and buffer.dtype.itemsize < 4 and buffer.dtype.kind in "iub":
             values = [self.isolated(values[0], t)]
@@ -213,9 +214,8 @@ class Values:
             value = b.op(f"zext i1 {value} to i8")
         values = value if buffer.dtype.kind == "c" else (value,)
         t = _memory_type(buffer.dtype)
-        align = np.dtype(part(buffer.dtype) if buffer.dtype.kind == "c" else buffer.dtype).itemsize
         for at, v in zip(self.address(buffer, index), values, strict=True):
-            b.line(f"store {t} {v}, ptr {at}, align {align}{b.group}")
+            b.line(f"store {t} {v}, ptr {at}, align {_align(buffer.dtype)}{b.group}")
 
     def stack(self, name: str, dtype: DType, size: int) -> Buffer:
         """A new buffer on the stack."""

@@ -102,10 +102,8 @@ def compared(b: Builder, z: Value, limit: str) -> str:
 
 def _define(b: Builder, name: str, lanes: int) -> None:
     v, s, i = f"<{lanes} x double>", f"v{lanes}f64", f"<{lanes} x i64>"
-    for intrinsic, count in (("fabs", 1), ("fma", 3), ("sqrt", 1)):
-        b.declare(f"llvm.{intrinsic}.{s}", f"declare {v} @llvm.{intrinsic}.{s}({', '.join([v] * count)})")
-    for extreme in ("umax", "umin"):
-        b.declare(f"llvm.{extreme}.v{lanes}i64", f"declare {i} @llvm.{extreme}.v{lanes}i64({i}, {i})")
+    b.declare_vectors(lanes, "double", fabs=1, fma=3, sqrt=1)
+    b.declare_vectors(lanes, "i64", umax=2, umin=2)
     inf, nan, one = (f"splat (double {real(value, 'double')})" for value in (np.inf, np.nan, 1.0))
     text = _NATIVE.substitute(
         name=name,

@@ -198,8 +198,7 @@ def _several(b: Builder) -> str:
     lanes, name = libm_fallback.lanes(b), "dc_power_several"
     v, s = f"<{lanes} x double>", f"v{lanes}f64"
     b.declare("llvm.fabs.f64", "declare double @llvm.fabs.f64(double)")
-    for intrinsic, count in (("fma", 3), ("sqrt", 1)):
-        b.declare(f"llvm.{intrinsic}.{s}", f"declare {v} @llvm.{intrinsic}.{s}({', '.join([v] * count)})")
+    b.declare_vectors(lanes, "double", fma=3, sqrt=1)
     one, half = (f"splat (double {real(value, 'double')})" for value in (1.0, 0.5))
     unit = 2.0**-52
     text = _SEVERAL.substitute(

@@ -84,9 +84,7 @@ def _fmod(b: Builder, name: str, t: str, lanes: int) -> None:
     v, s = f"<{lanes} x {t}>", f"v{lanes}f{BITS[t]}"
     c = "fmodf" if t == "float" else "fmod"
     b.declare(c, f"declare {t} @{c}({t}, {t}) #pure")
-    for intrinsic, count in (("trunc", 1), ("fma", 3), ("copysign", 2), ("fabs", 1)):
-        arguments = ", ".join([v] * count)
-        b.declare(f"llvm.{intrinsic}.{s}", f"declare {v} @llvm.{intrinsic}.{s}({arguments})")
+    b.declare_vectors(lanes, t, trunc=1, fma=3, copysign=2, fabs=1)
     # The bits of 2**50 or 2**22 in every lane: below it the truncated quotient is exact enough.
     limit = (1023 + 50) << 52 if t == "double" else (127 + 22) << 23
     text = _FMOD.substitute(

@@ -27,18 +27,20 @@ def _to_integer(b: Builder, t: str, x: str, to: DType) -> str:
     return b.op(f"xor {out} {signed(low, width)}, {top}")
 
 
-def narrow(b: Builder, x: str) -> str:
-    """float to half."""
+def _half(b: Builder, instruction: str) -> str:
     if not b.machine.half:
         raise Unsupported("this processor has no float16 conversion")
-    return b.op(f"fptrunc float {x} to half")
+    return b.op(instruction)
+
+
+def narrow(b: Builder, x: str) -> str:
+    """float to half."""
+    return _half(b, f"fptrunc float {x} to half")
 
 
 def widen(b: Builder, x: str) -> str:
     """half to float."""
-    if not b.machine.half:
-        raise Unsupported("this processor has no float16 conversion")
-    return b.op(f"fpext half {x} to float")
+    return _half(b, f"fpext half {x} to float")
 
 
 def _double_to_half(b: Builder, x: str) -> str:

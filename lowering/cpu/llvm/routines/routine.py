@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.cpu.llvm.text.addresses import expand_addresses
-from dcarray.lowering.cpu.llvm.thread_pool import threads
-from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.cpu.llvm.thread_pool.object_compiler import ObjectCompiler
 from dcarray.lowering.kernel.compiler import LoadedKernel
 from dcarray.lowering.kernel.nodes import Kernel
 
@@ -20,7 +18,7 @@ NO_KERNEL = Kernel((), (), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Routine:
+class Routine(ObjectCompiler):
     """A compiler whose only kernel is the routine; see `dcarray.lowering.kernel.compiler`.
 
     Attributes
@@ -46,27 +44,13 @@ class Routine:
         """See `Compiler`."""
         return self.name
 
-    def fingerprint(self) -> str:
-        """A digest of what object code depends on besides its text."""
-        return engine.fingerprint()
-
     def emit(self, kernel: Kernel) -> str:
         """The LLVM text."""
         return self.text
 
-    def compile(self, source: str) -> bytes:
-        """Object code of LLVM text, with that of the thread pool before it."""
-        try:
-            return threads.kept(engine.compile_object(source))
-        except (RuntimeError, OSError, ImportError) as error:
-            raise Unsupported(f"LLVM: {error}") from error
-
     def load(self, kernel: Kernel, code: bytes) -> LoadedKernel:
         """Link object code and make it callable."""
-        try:
-            return threads.Launch.of(code, self.phases, self.arguments, self.mask)
-        except (RuntimeError, OSError, ImportError) as error:
-            raise Unsupported(f"LLVM: {error}") from error
+        return self.linked(code, self.phases, self.arguments, self.mask)
 
 
 _TYPES = {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}

@@ -104,6 +104,13 @@ class Builder:
         """Add ``text`` to the module, which declares or defines ``name``."""
         self.declarations[name] = text
 
+    def declare_vectors(self, lanes: int, t: str, **arity: int) -> None:
+        """Declare intrinsics on vectors, given by name with their numbers of arguments."""
+        vector, suffix = f"<{lanes} x {t}>", f"v{lanes}{_SUFFIX.get(t, t)}"
+        for name, count in arity.items():
+            full = f"llvm.{name}.{suffix}"
+            self.declare(full, f"declare {vector} @{full}({', '.join([vector] * count)})")
+
     def call(self, t: str, name: str, *args: tuple[str, str], attributes: str = "") -> str:
         """Call a function, declared as free of side effects."""
         types = ", ".join(a for a, _ in args)

@@ -1,0 +1,30 @@
+"""LLVM text compiled to object code, and object code linked to launches."""
+
+from __future__ import annotations
+
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.errors import Unsupported
+
+from . import threads
+
+
+class ObjectCompiler:
+    """What the compilers of kernels and of routines have in common; see `lowering.kernel.compiler`."""
+
+    def fingerprint(self) -> str:
+        """Return a digest of what object code depends on besides its text."""
+        return engine.fingerprint()
+
+    def compile(self, source: str) -> bytes:
+        """Return the object code of LLVM text, with that of the thread pool before it."""
+        try:
+            return threads.kept(engine.compile_object(source))
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
+
+    def linked(self, code: bytes, phases: int, arguments: int, mask: int) -> threads.Launch:
+        """Link object code; return its launch."""
+        try:
+            return threads.Launch.of(code, phases, arguments, mask)
+        except (RuntimeError, OSError, ImportError) as error:
+            raise Unsupported(f"LLVM: {error}") from error
