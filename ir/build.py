@@ -44,21 +44,11 @@ def dtype_of(char: str) -> np.dtype[Any]:
 
 
 def build(log: Sequence[Entry], live: Collection[int], scalars: Sequence[str]) -> Region:
-    """The region of a log.
+    """Return the region of a log.
 
-    Parameters
-    ----------
-    log
-        The entries; a statement's ``loc`` is the number of its entry, not counting declarations.
-    live
-        The ``new`` slots that are live after the region; the others are temporaries.
-    scalars
-        The dtype character of each scalar.
-
-    Returns
-    -------
-    Region
-        Its arrays are named ``a<slot>`` and, for the scalars, ``c<number>``, in this order.
+    A statement's ``loc`` is the number of its entry, not counting declarations. ``live`` are the ``new``
+    slots that are live after the region; the others are temporaries. ``scalars`` has the dtype character of
+    each scalar. Arrays are named ``a<slot>`` and, for the scalars, ``c<number>``, in this order.
     """
     return _Builder(log, live, scalars).region()
 

@@ -226,6 +226,10 @@ class Branch:
 
 
 Stmt = Compute | Call | Nest | Rows | Bands | Loop | While | Branch
+#: A statement over one domain.
+Part = Compute | Nest
+#: Statements that run together.
+Group = Nest | Rows | Bands
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,13 +49,7 @@ RESERVED = frozenset(
 
 
 def parse(text: str) -> Region:
-    """The region that ``text`` describes.
-
-    Raises
-    ------
-    ParseError
-        If it describes none.
-    """
+    """Return the region that a text describes; raise `ParseError` if it describes none."""
     return _Parser(text).region()
 
 

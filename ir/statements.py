@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeGuard, TypeVar
 
-from .nodes import Bands, Branch, Compute, Loop, Nest, Rows, Stmt, While
+from .nodes import Branch, Compute, Group, Loop, Stmt, While
 
 _Stmt = TypeVar("_Stmt", bound=Stmt)
 
@@ -45,7 +45,7 @@ def flattened(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Walk over the statements with those of nests, rows and bands one after the other, which gives the
     same."""
     for stmt in body:
-        if isinstance(stmt, Nest | Rows | Bands):
+        if isinstance(stmt, Group):
             yield from flattened(stmt.body)
         else:
             yield stmt

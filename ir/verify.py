@@ -31,6 +31,7 @@ from .nodes import (
     Load,
     Loop,
     Nest,
+    Part,
     Region,
     Rows,
     Size,
@@ -52,15 +53,10 @@ class VerifyError(ValueError):
 
 
 def verify(region: Region) -> None:
-    """Check a region.
+    """Check a region; raise `VerifyError` if it breaks a rule.
 
-    Bounds and the like that neither follow from the symbols nor from ``region.guards`` are errors,
-    unless a ``dims.Guards`` with hints is active: then they are decided and recorded there.
-
-    Raises
-    ------
-    VerifyError
-        If the region breaks a rule.
+    Bounds and the like that neither follow from the symbols nor from ``region.guards`` are errors, unless a
+    ``dims.Guards`` with hints is active: then they are decided and recorded there.
     """
     _Checker(region).region()
 
@@ -165,7 +161,7 @@ class _Checker:
                 self.call(stmt)
                 self.ordered(stmt)
             case Rows(body, axes):
-                plain = all(isinstance(inner, Compute | Nest) for inner in body)
+                plain = all(isinstance(inner, Part) for inner in body)
                 self.need(body and plain and axes > 0, "rows need plain statements and an axis")
                 (head, *others) = {domain(inner)[:axes] for inner in body}
                 self.need(not others and len(head) == axes, "rows have their first axes in common")
@@ -174,7 +170,7 @@ class _Checker:
                 if reason := rows_conflict(body, axes, self.source):
                     raise self.fail(f"rows have to give what their statements give in order: {reason}")
             case Bands(body):
-                plain = all(isinstance(inner, Compute | Nest) and domain(inner) for inner in body)
+                plain = all(isinstance(inner, Part) and domain(inner) for inner in body)
                 self.need(body and plain, "bands need plain statements with rows")
                 self.body(body)
                 self.stmt = stmt

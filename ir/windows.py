@@ -29,16 +29,8 @@ def moving_axes(window: Window) -> list[int]:
 
 
 def compose(window: Window, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Window:
-    """``window`` seen through a change of domain.
-
-    Parameters
-    ----------
-    window : Window
-    amap : tuple of Index
-        For each axis of the old domain, its coordinate in terms of the new domain.
-    shape : tuple of Dim
-        The new domain.
-    """
+    """Return a window seen through a change of domain: ``amap`` has each coordinate of the old domain in
+    terms of the new one, ``shape``."""
     return Window(window.array, shape, tuple(_compose_index(ix, amap) for ix in window.index))
 
 

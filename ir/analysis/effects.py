@@ -17,6 +17,7 @@ from dcarray.ir.nodes import (
     Index,
     Loop,
     Nest,
+    Part,
     Region,
     Role,
     Rows,
@@ -236,17 +237,17 @@ def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
     return None
 
 
-def domain(stmt: Compute | Nest) -> tuple[Dim, ...]:
+def domain(stmt: Part) -> tuple[Dim, ...]:
     """Return the iteration domain."""
     return stmt.target.shape if isinstance(stmt, Compute) else stmt.body[0].target.shape
 
 
-def computes_of(stmt: Compute | Nest) -> tuple[Compute, ...]:
+def computes_of(stmt: Part) -> tuple[Compute, ...]:
     """Return the statement alone, or the statements of a nest."""
     return stmt.body if isinstance(stmt, Nest) else (stmt,)
 
 
-def row_targets(stmt: Compute | Nest, axes: int) -> list[Window]:
+def row_targets(stmt: Part, axes: int) -> list[Window]:
     """Return the targets of a statement that runs row by row, without those of reductions over rows, which
     only the reduction touches."""
     return [compute.target for compute in computes_of(stmt) if not folds_rows(compute, axes)]
@@ -258,7 +259,7 @@ def folds_rows(compute: Compute, axes: int) -> bool:
     return compute.combine is not None and moving.isdisjoint(range(axes))
 
 
-def rows_conflict(body: tuple[Compute | Nest, ...], axes: int, region: Region) -> Reason | None:
+def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason | None:
     """Why the statements cannot run row by row, a row being a point of the first ``axes`` axes of their
     domains; None if that gives the results of running them one after the other."""
     for number, later in enumerate(body):

@@ -23,14 +23,8 @@ _Ranges = dict[str, tuple[Dim | None, Dim | None]]
 # ---- privatisation ----------------------------------------------------------------------------------
 def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     """Return the privatisable temporaries of a body: used nowhere else, and written before they are read
-    whenever it runs, so that no value enters or leaves it in them.
-
-    Parameters
-    ----------
-    body : tuple
-        The body of a loop or branch somewhere in ``region``, that very object.
-    region : Region
-    """
+    whenever it runs, so that no value enters or leaves it in them. ``body`` is that of a loop or branch
+    somewhere in ``region``, that very object."""
     inside = frozenset[str]().union(*map(touched, body))
     outside, times = _elsewhere(region.body, body)
     if times != 1:
@@ -115,14 +109,8 @@ class Access:
 
 
 def independent(loop: Loop, region: Region) -> Reason | None:
-    """Return why the iterations of a loop may not run in parallel; None if they may.
-
-    Parameters
-    ----------
-    loop : Loop
-        A statement of ``region``, that very object, in whatever body.
-    region : Region
-    """
+    """Return why the iterations of a loop may not run in parallel; None if they may. ``loop`` is a statement
+    of ``region``, that very object, in whatever body."""
     found = privatised(loop, region)
     return found if isinstance(found, Reason) else None
 

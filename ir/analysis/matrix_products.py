@@ -13,19 +13,10 @@ from dcarray.ir.ops import const
 
 
 def as_sum(call: Call, dtype: np.dtype[Any], turned: bool = False) -> Compute:
-    """A ``blas.matmul`` as a statement.
+    """Return a ``blas.matmul`` as a statement.
 
-    Parameters
-    ----------
-    call : Call
-        A product whose operands and result have the same dtype; it does not write what it reads.
-    dtype : numpy.dtype
-    turned : bool, optional
-        The domain is the result's, with the axis that is added up after it, or before it if turned.
-
-    Returns
-    -------
-    Compute
+    Its operands and its result have the same dtype, and it does not write what it reads. The domain is the
+    result's, with the axis that is added up after it, or before it if ``turned``.
     """
     (out,), (a, b) = call.writes, call.reads
     add, multiply, zero = (

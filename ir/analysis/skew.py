@@ -17,11 +17,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dcarray.ir.dims import prove_eq, simplify
-from dcarray.ir.nodes import Bands, Compute, Dim, Nest, Region, Window
+from dcarray.ir.nodes import Bands, Compute, Dim, Part, Region, Window
 
 from .effects import Reason, clash, domain, families, reads, writes
-
-Part = Compute | Nest
 
 
 @dataclass(frozen=True, slots=True)

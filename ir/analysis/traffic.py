@@ -22,9 +22,9 @@ from dcarray.ir.nodes import (
     Compute,
     Expr,
     Gather,
+    Group,
     Load,
     Loop,
-    Nest,
     Region,
     Rows,
     Stmt,
@@ -65,28 +65,17 @@ def _elements(window: Window, sizes: Sizes) -> int:
     return math.prod(_int(window.shape[axis], sizes) for axis in set(moving_axes(window)))
 
 
-def _computes(stmt: Compute | Nest | Rows | Bands) -> tuple[Compute, ...]:
+def _computes(stmt: Compute | Group) -> tuple[Compute, ...]:
     if isinstance(stmt, Rows | Bands):
         return tuple(c for part in stmt.body for c in _computes(part))
     return computes_of(stmt)
 
 
 def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
-    """Bytes and operations of one statement run as one kernel.
+    """Return the bytes and operations of one statement run as one kernel.
 
-    Parameters
-    ----------
-    stmt : Stmt
-        A statement of ``region``.  A loop is taken to stay in the cache; operations are those of its middle
-        iteration, times the number of iterations.
-    region : Region
-        Gives the arrays their types and extents.
-    sizes : mapping of str to int, optional
-        Values of the symbols.
-
-    Returns
-    -------
-    Traffic
+    A loop is taken to stay in the cache; its operations are those of the middle iteration, times the number
+    of iterations. ``sizes`` are the values of the symbols; by default their hints.
     """
     if sizes is None:
         sizes = {symbol.name: symbol.hint or symbol.minimum for symbol in region.symbols}
@@ -177,13 +166,8 @@ def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
 
 
 def unfused(region: Region, sizes: Sizes | None = None) -> int:
-    """Bytes that NumPy moves for the element-wise statements and calls of a region, one at a time.
-
-    Returns
-    -------
-    int
-        The sum over every operation of the bytes of its arguments and of its result.
-    """
+    """Return the bytes that NumPy moves for the element-wise statements and calls of a region, one at a time:
+    those of the arguments and of the result of each operation."""
     return _unfused(region.body, region, sizes or {s.name: s.hint or s.minimum for s in region.symbols})
 
 

@@ -40,21 +40,10 @@ class UndoCopy:
 
 
 def with_undo_copies(region: Region, names: Sequence[str]) -> tuple[Region, tuple[UndoCopy, ...]]:
-    """Return the region with undo copies of arrays; they come last among its arrays and have C order.
+    """Return the region with undo copies of arrays, and the copies.
 
-    Parameters
-    ----------
-    region : Region
-        Of statements that are no loops or branches.
-    names : sequence of str
-        Existing arrays, from `ir.effects.overwritten_inputs`.
-
-    Returns
-    -------
-    Region
-        The same object if there are no names.
-    tuple of UndoCopy
-        One for each name.
+    They come last among its arrays and have C order. Its statements are no loops or branches; ``names`` are
+    from `ir.effects.overwritten_inputs`. Without names it is the same object.
     """
     if not names:
         return region, ()
@@ -77,23 +66,11 @@ def aliased(region: Region, names: Sequence[str]) -> tuple[str, ...]:
 def caller_copies(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], tuple[str, ...]]:
-    """Return the region without undo copies of arrays that are overwritten before a library call may fail:
-    whoever runs the region copies these before it begins, and one copy serves both purposes.
+    """Return the region without undo copies of arrays that are overwritten before a library call may fail,
+    the copies that remain, and the arrays of the others.
 
-    Parameters
-    ----------
-    region : Region
-        As passes have made it of the result of `with_undo_copies`.
-    undo : sequence of UndoCopy
-
-    Returns
-    -------
-    Region
-        The same object where there are none, or where they are made beside something else.
-    tuple of UndoCopy
-        Those that are still needed.
-    tuple of str
-        The arrays of the others.
+    Whoever runs the region copies these before it begins, so that one copy serves both purposes. The region
+    is the same object where there are none, or where they are made beside something else.
     """
     last = max((k for k, stmt in enumerate(region.body) if _calls(stmt)), default=-1)
     alone = last >= 0 and isinstance(region.body[last], Call)
@@ -110,21 +87,10 @@ def ending_before_overwrites(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
     """Return the region without undo copies of arrays that only its last statements overwrite, if these do
-    nothing but copy, too: a run that has to be repeated ends before them and leaves those arrays unchanged.
+    nothing but copy; the copies that remain; and the position of the first statement after which a run ends,
+    None if all copies are needed.
 
-    Parameters
-    ----------
-    region : Region
-        As passes have made it of the result of `with_undo_copies`.
-    undo : sequence of UndoCopy
-
-    Returns
-    -------
-    Region
-    tuple of UndoCopy
-        Those that are still needed.
-    int or None
-        The position of the first statement after which a run ends; None if all copies are needed.
+    A run that has to be repeated ends before those statements and leaves the arrays unchanged.
     """
     end = len(region.body)
     types = {array.name: array.dtype for array in region.arrays}
@@ -148,25 +114,11 @@ def ending_before_overwrites(
 def computing_aside(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
-    """Return the region with the results of its last statement in temporaries that one more statement copies,
-    so that a run which has to be repeated ends before that one, and no undo copies are needed.
+    """Return the region with the results of its last statement in temporaries that one more statement copies;
+    the undo copies that remain, none or all; and the position of the statement that copies, or None.
 
-    Only where a temporary of the same shape is dead after the last statement, whose memory is reused.
-
-    Parameters
-    ----------
-    region : Region
-        As passes have made it of the result of `with_undo_copies`.
-    undo : sequence of UndoCopy
-
-    Returns
-    -------
-    Region
-        The same object if all copies are needed.
-    tuple of UndoCopy
-        Those that are needed: none, or all.
-    int or None
-        The position of the statement that copies.
+    A run that has to be repeated ends before that one. Only where a temporary of the same shape is dead after
+    the last statement, whose memory is reused.
     """
     last = _parts(region.body[-1]) if region.body else ()
     computes = [part for part in last if isinstance(part, Compute) and part.combine is None]
@@ -209,13 +161,7 @@ def _dies(load: Load | Gather, place: Window, aside: Array, arrays: Mapping[str,
 def without_copies(region: Region, undo: Sequence[UndoCopy], beside: bool = False) -> Region:
     """Return the region without these undo copies; the same object where they cannot be left out.
 
-    Parameters
-    ----------
-    region : Region
-        As passes have made it of the result of `with_undo_copies`.
-    undo : sequence of UndoCopy
-    beside : bool, optional
-        Whether copies are left out, too, that are made in one nest with other results.
+    With ``beside``, copies are left out, too, that are made in one nest with other results.
     """
     copies = {one.copy for one in undo}
     if beside:

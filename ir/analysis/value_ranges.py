@@ -36,20 +36,15 @@ from dcarray.ir.nodes import (
 from dcarray.ir.ops import const
 from dcarray.ir.windows import covers, identity, walk
 
-_BOUNDS = tuple(
-    [2.0**k for k in (512, 256, 128, 64, 32)]
-)  # of the inputs, in the order in which they are tried
+# Bounds of the inputs, in the order in which they are tried.
+_BOUNDS = tuple([2.0**k for k in (512, 256, 128, 64, 32)])
 _NODES = 100_000  # the most that are evaluated for one bound; longer loops are given up
-_SLACK, _TINY = (
-    1 + 2.0**-22,
-    2.0**-125,
-)  # more than an operation's rounding adds, to normal numbers and others
+# More than an operation's rounding adds, to normal numbers and others.
+_SLACK, _TINY = 1 + 2.0**-22, 2.0**-125
 _ROOM = 4.0  # between a bound and the largest number of a dtype, or the smallest normal one
 _LARGER = frozenset({"maximum", "minimum", "fmax", "fmin"})
 _SAME = frozenset({"negative", "positive", "absolute", "fabs", "copy"})
-_PARTS = frozenset(
-    {"negative", "positive", "copy", "conjugate", "real", "imag"}
-)  # what has parts of its operand's
+_PARTS = frozenset({"negative", "positive", "copy", "conjugate", "real", "imag"})  # of its operand's parts
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}) | frozenset(
     {"logical_and", "logical_or", "logical_xor", "logical_not"}
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import computes_of
-from dcarray.ir.nodes import Apply, Compute, Const, Expr, Gather, Load, Nest
+from dcarray.ir.nodes import Apply, Const, Expr, Gather, Load, Part
 from dcarray.ir.ops import OPS, const_value
 
 
@@ -55,7 +55,7 @@ def is_zero(expr: Expr) -> bool:
     return isinstance(expr, Const) and bool(const_value(expr) == 0)
 
 
-def checks(stmt: Compute | Nest) -> bool:
+def checks(stmt: Part) -> bool:
     """Whether the statement checks its values at run time, and so has an effect even if nothing reads
     them."""
     roots = [part.body for part in computes_of(stmt)]

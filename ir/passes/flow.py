@@ -14,21 +14,7 @@ from typing import Literal
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, anywhere
-from dcarray.ir.nodes import (
-    Array,
-    Bands,
-    Branch,
-    Call,
-    Compute,
-    Gather,
-    Loop,
-    Nest,
-    Region,
-    Rows,
-    Stmt,
-    While,
-    Window,
-)
+from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Group, Loop, Region, Stmt, While, Window
 from dcarray.ir.statements import bodies, with_bodies
 
 from .base import Log, Pass
@@ -117,7 +103,7 @@ def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
         return found
     if isinstance(stmt, Call):
         return [(window, "call") for window in stmt.reads]
-    if isinstance(stmt, Nest | Rows | Bands):
+    if isinstance(stmt, Group):
         # writes in the nest itself may come after the read
         own = {window.array for window in writes_of(stmt)}
         uses = [use for part in stmt.body for use in reads_of(part)]
@@ -134,7 +120,7 @@ def writes_of(stmt: Stmt) -> tuple[Window, ...]:
         return (stmt.target,)
     if isinstance(stmt, Call):
         return stmt.writes
-    if isinstance(stmt, Nest | Rows | Bands):
+    if isinstance(stmt, Group):
         return tuple(window for part in stmt.body for window in writes_of(part))
     names = dict.fromkeys(w.array for body in bodies(stmt) for part in body for w in writes_of(part))
     return tuple(anywhere(name) for name in names)
@@ -252,7 +238,7 @@ class Block:
 
     def _definite(self, pos: int) -> bool:
         """Whether the statement writes its windows whenever the block runs."""
-        return isinstance(self.stmts[pos], Compute | Call | Nest | Rows | Bands)
+        return isinstance(self.stmts[pos], Compute | Call | Group)
 
     def _apart(self, a: Window, b: Window) -> bool:
         """Whether the windows share no memory in any two iterations."""

@@ -163,13 +163,9 @@ class Arguments:
     rank: int  # of the domain
     loops: tuple[tuple[int, ...], ...]  # the domain axes, collapsed and ordered; others have extent 1
     extents: tuple[Dim, ...]  # of the loops
-    inner: Mapping[str, Affine] | None = (
-        None  # loop variables of the kernel's own; None: it has no such loops
-    )
+    inner: Mapping[str, Affine] | None = None  # variables of the kernel's own loops; None: it has none
     ints: list[Dim] = field(default_factory=list)
-    private: dict[str, Spot] = field(
-        default_factory=dict
-    )  # arrays in scratch or on the stack, and their buffers
+    private: dict[str, Spot] = field(default_factory=dict)  # buffers of arrays in scratch or on the stack
     pieces: tuple[str, Dim] | None = None  # the variable and the number of a parallel loop's chunks
     _names: dict[Any, str] = field(default_factory=dict)
     _groups: list[_Group] = field(default_factory=list)

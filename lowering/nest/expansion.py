@@ -20,6 +20,5 @@ def expand(call: Call, region: Region) -> Compute | None:
     if len(dtypes) > 1 or not all(memory.disjoint(out, window) for window in (a, b)):
         return None
     (dtype,) = dtypes
-    return (
-        None if dtype == np.float16 else matrix_products.as_sum(call, dtype)
-    )  # NumPy adds up halves in single
+    # NumPy adds up halves in single
+    return None if dtype == np.float16 else matrix_products.as_sum(call, dtype)

@@ -21,9 +21,10 @@ from dcarray.lowering.kernel.nodes import Assign, Declare, DType, Expr, If, Let,
 from .body import Names, Scope, literal
 from .loop_nest import Block, LoopNest
 
+# Folding the initial value again changes nothing.
 _IDEMPOTENT = frozenset(
     ["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "bitwise_and", "bitwise_or"]
-)  # folding the initial value again changes nothing
+)
 _OR = frozenset(["maximum", "fmax", "logical_or", "bitwise_or", "add"])  # of bool: True stays
 
 

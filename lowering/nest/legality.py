@@ -21,13 +21,7 @@ COMPILED = frozenset("?bhilqBHILQefdFD")  # type characters that kernels can hol
 
 
 def used(window: Window) -> frozenset[int]:
-    """The domain axes that a window depends on.
-
-    Raises
-    ------
-    Unsupported
-        If that is not known.
-    """
+    """Return the domain axes that a window depends on; raise `Unsupported` if that is not known."""
     axes = set()
     for index in window.index:
         if index.axis is None or same(index.stride, 0):
@@ -39,13 +33,8 @@ def used(window: Window) -> frozenset[int]:
 
 
 def reduced(compute: Compute) -> frozenset[int]:
-    """The axes that a statement reduces.
-
-    Raises
-    ------
-    Unsupported
-        If elements are written more than once without a fold.
-    """
+    """Return the axes that a statement reduces; raise `Unsupported` if elements are written more than once
+    without a fold."""
     shape = compute.target.shape
     axes = frozenset(range(len(shape))) - used(compute.target)
     axes = frozenset(axis for axis in axes if not same(shape[axis], 1))
@@ -55,13 +44,7 @@ def reduced(compute: Compute) -> frozenset[int]:
 
 
 def check_types(*roots: Expr) -> None:
-    """Check that kernels can hold all values.
-
-    Raises
-    ------
-    Unsupported
-        If not, with the reason.
-    """
+    """Check that kernels can hold all values; raise `Unsupported`, with the reason, if not."""
     for node in windows.walk(*roots):
         dtype: np.dtype[Any] = getattr(node, "dtype")  # noqa: B009
         if dtype.char not in COMPILED or not dtype.isnative:
@@ -69,13 +52,8 @@ def check_types(*roots: Expr) -> None:
 
 
 def check(computes: Sequence[Compute], memory: Memory) -> None:
-    """Check types and that the statements may run point by point.
-
-    Raises
-    ------
-    Unsupported
-        If not, with the reason.
-    """
+    """Check types and that the statements may run point by point; raise `Unsupported`, with the reason, if
+    not."""
     for compute in computes:
         check_types(compute.body, *([compute.init] if compute.init else []))
         if not dense(memory.arrays[compute.target.array]):

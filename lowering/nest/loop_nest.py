@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from dcarray.ir import dims, ops, windows
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Nest, Region
+from dcarray.ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Part, Region
 from dcarray.ir.nodes import Expr as Value
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
@@ -84,7 +84,7 @@ class LoopNest:
 
     def __init__(
         self,
-        stmt: Compute | Nest,
+        stmt: Part,
         region: Region,
         row_axes: int = 0,
         shared: SharedArguments | None = None,

@@ -34,27 +34,12 @@ def choose(
     hints: SizeHints,
     first: int = 0,
 ) -> Loops:
-    """The loops of a domain.
+    """Return the loops of a domain.
 
-    Parameters
-    ----------
-    shape
-        The domain.
-    accesses
-        Every access, and whether it writes.
-    folded
-        The axes that are reduced.
-    fixed
-        Axes whose coordinate is itself a value: they are not merged with others.
-    hints
-        Plausible sizes.
-    first
-        The number of leading axes that are the first loop.
-
-    Notes
-    -----
-    When the innermost loop is a reduced one, all kept loops come before all reduced ones.  Otherwise the
-    reduced loops stand between the outer kept loops and the innermost.
+    ``accesses`` are all accesses, each with whether it writes. Axes in ``folded`` are reduced; those in
+    ``fixed``, whose coordinate is itself a value, are not merged with others. The ``first`` leading axes are
+    the first loop. When the innermost loop is a reduced one, all kept loops come before all reduced ones;
+    otherwise the reduced loops stand between the outer kept loops and the innermost.
     """
     head = (_head(shape, first),) if first else ()
     axes = [axis for axis in range(first, len(shape)) if not same(shape[axis], 1)]

@@ -35,9 +35,8 @@ MAPPED = 1 << 17
 which allocates and drops array after array waits for fresh pages each time."""
 
 _HUGE = 1 << 21
-_LARGER = (
-    5  # a block is divided for a request of at least a fifth of it: larger blocks may not be needed again
-)
+# A block is divided for a request of at least a fifth of it: larger blocks may not be needed again.
+_LARGER = 5
 _STAGGER = 1 << 14  # bytes within which arrays start at different cache lines
 _APART = 1088  # bytes between such starts
 _U8 = np.dtype(np.uint8)
@@ -356,13 +355,8 @@ def allocate(
 
 
 def require(nbytes: int) -> None:
-    """Check that so much memory is available, before work that ends the process without it.
-
-    Raises
-    ------
-    MemoryError
-        If not.
-    """
+    """Check that so much memory is available, before work that ends the process without it; raise MemoryError
+    if not."""
     if _MAPS:
         try:
             mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()

@@ -181,23 +181,11 @@ def _middle(first: int, end: int) -> int:
 
 @lru_cache(maxsize=64)
 def plan(n: int, m: int, panels: int, pieces: int, size: int, alike: bool) -> Plan:
-    """Steps for solving systems of equations.
+    """Return the steps for solving systems of equations.
 
-    Parameters
-    ----------
-    n, m : int
-        The rows of a matrix, and the columns of its sides.
-    panels, pieces : int
-        In how many panels of columns a matrix is factored, fewer than ``PHASES``, and in how many pieces the
-        sides are solved for.
-    size : int
-        Bytes of an element.
-    alike : bool
-        Whether all matrices of a stack have the same sides.
-
-    Returns
-    -------
-    Plan
+    The matrices have ``n`` rows and elements of ``size`` bytes, their sides ``m`` columns. A matrix is
+    factored in ``panels`` of columns, fewer than ``PHASES``, and the sides are solved for in so many
+    ``pieces``; ``alike``: all matrices of a stack have the same sides.
     """
     one = _System(n, m, size, tuple(n * k // panels for k in range(panels + 1)))
     columns = [(m * k // pieces, m * (k + 1) // pieces) for k in range(pieces)]

@@ -16,12 +16,8 @@ MAX_EXPONENT = 4.75
 
 
 def matches_glibc(name: str) -> bool:
-    """Whether a ufunc gives the bits of glibc's function, in version 2.28 or later.
-
-    Parameters
-    ----------
-    name : {'exp', 'sin', 'cos', 'power'}
-    """
+    """Whether a ufunc (``exp``, ``sin``, ``cos`` or ``power``) gives the bits of glibc's function, in version
+    2.28 or later."""
     return _CHECKS[name]()
 
 

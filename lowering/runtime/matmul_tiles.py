@@ -97,22 +97,12 @@ def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> floa
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
-    """Write the product of two matrices.
+    """Write the product of two matrices; return the floating-point flags that were raised.
 
-    Parameters
-    ----------
-    out, a, b : ndarray
-        Of one dtype that BLAS knows.  The product may be the same memory as the first factor.
-    launch : LoadedKernel
-        Of `dcarray.lowering.cpu.llvm.routines.gemm`, for that dtype.
-    threads : int
-        On how many threads.  The tiles are those for as many as OpenBLAS has.
-
-    Returns
-    -------
-    int or None
-        The floating-point flags that were raised; None if nothing was done, since the library alone does
-        it as well, or since the matrices have no BLAS layout.
+    The arrays have one dtype that BLAS knows, for which ``launch`` is the routine
+    `dcarray.lowering.cpu.llvm.routines.gemm`; the product may be the same memory as the first factor. The
+    tiles are those for as many threads as OpenBLAS has. None if nothing was done, since the library alone
+    does it as well, or since the matrices have no BLAS layout.
     """
     (m, k), n = a.shape, b.shape[1]
     sharing = openblas.threads()  # not ``threads``, on which the last bits must not depend

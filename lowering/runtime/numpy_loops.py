@@ -76,22 +76,8 @@ _LOOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 
 @cache
 def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
-    """The loop of a ufunc for exactly these dtypes.
-
-    Parameters
-    ----------
-    name : str
-        The ufunc's name.
-    types : tuple of dtype
-        Of its arguments: floating-point or complex ones, beside which there may be integers.
-    result : dtype
-        Of its only result.
-
-    Returns
-    -------
-    Loop or None
-        None if there is no such loop, or this NumPy is not as expected.
-    """
+    """Return the loop of a ufunc for exactly these dtypes: floating-point or complex arguments, beside which
+    there may be integers, and one result. None if there is no such loop, or this NumPy is not as expected."""
     if name in C_LIBRARY:
         return _of_c(name, types, result)
     ufunc = getattr(np, name, None)

@@ -121,14 +121,8 @@ def _given(scalars: np.ndarray[Any, Any]) -> list[Any]:
 
 @cache
 def lu_routines(char: str) -> tuple[int, int, int] | None:
-    """The addresses of the routines that solve systems of equations of a dtype by LU factorisation.
-
-    Returns
-    -------
-    (int, int, int) or None
-        The addresses of LAPACK's ``?getrf``, of ``cblas_?trsm`` and of ``cblas_?gemm``, with 64-bit integers,
-        of which the first two have just solved a small system.
-    """
+    """Return the addresses of LAPACK's ``?getrf``, of ``cblas_?trsm`` and of ``cblas_?gemm``, with 64-bit
+    integers, for a dtype; None if one is missing. The first two have just solved a small system."""
     found, product = _routines(char, "?getrf_", "cblas_?trsm"), gemm(char)
     if found is None or product is None:
         return None
@@ -194,14 +188,11 @@ def syrk(char: str) -> int | None:
 
 @cache
 def cholesky(char: str) -> Callable[[np.ndarray[Any, Any], bool], int] | None:
-    """LAPACK's ``?potrf`` for elements of a dtype, or None; it has just factored a small matrix.
+    """Return LAPACK's ``?potrf`` for elements of a dtype, or None; it has just factored a small matrix.
 
-    Returns
-    -------
-    callable or None
-        Called with a matrix in C order, and whether its upper triangle counts instead of its lower one, it
-        puts the Cholesky factor into that triangle and leaves the other one alone.  It gives LAPACK's
-        ``info``: 0, or that the matrix is not positive definite.
+    Called with a matrix in C order, and whether its upper triangle counts instead of its lower one, it puts
+    the Cholesky factor into that triangle and leaves the other one alone. It gives LAPACK's ``info``: 0, or
+    that the matrix is not positive definite.
     """
     routines = _routines(char, "?potrf_")
     if routines is None:

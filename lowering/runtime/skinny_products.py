@@ -42,22 +42,11 @@ def is_skinny(m: int, n: int, k: int, size: int) -> bool:
 
 
 def multiply(out: NDArray, a: NDArray, b: NDArray, launch: LoadedKernel, threads: int) -> int | None:
-    """Write the product of two matrices.
+    """Write the product of two matrices; return the floating-point flags that were raised.
 
-    Parameters
-    ----------
-    out, a, b : ndarray
-        Of one dtype, float32 or float64.
-    launch : LoadedKernel
-        Of `dcarray.lowering.cpu.llvm.routines.skinny_products`, for that dtype.
-    threads : int
-        On how many threads; nothing else depends on it.
-
-    Returns
-    -------
-    int or None
-        The floating-point flags that were raised; None if nothing was done, since neither factor is
-        skinny, or since the other one has no BLAS layout.
+    The arrays have one dtype, float32 or float64, for which ``launch`` is the routine
+    `dcarray.lowering.cpu.llvm.routines.skinny_products`. Nothing but time depends on ``threads``. None if
+    nothing was done, since neither factor is skinny, or since the other one has no BLAS layout.
     """
     from .library_calls import blas_layout
 

@@ -29,6 +29,7 @@ from dcarray.ir.nodes import (
     Load,
     Loop,
     Nest,
+    Part,
     Region,
     Rows,
     Size,
@@ -116,7 +117,7 @@ def _along(window: Window) -> bool:
 
 def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
     """The operations on elements in statements."""
-    plain = (stmt for stmt in all_statements(body) if isinstance(stmt, Compute | Nest))
+    plain = (stmt for stmt in all_statements(body) if isinstance(stmt, Part))
     roots = [compute.body for stmt in plain for compute in computes_of(stmt)]
     return frozenset(node.op for node in walk(*roots) if isinstance(node, Apply))
 

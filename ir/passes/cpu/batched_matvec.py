@@ -25,6 +25,7 @@ from dcarray.ir.nodes import (
     Load,
     Loop,
     Nest,
+    Part,
     Region,
     Stmt,
     Window,
@@ -64,7 +65,7 @@ def products(loop: Loop, region: Region) -> list[_Product] | Reason:
         return Reason("its iterations are not numbers one after the other")
     if stop - start < MIN_EXTENT:
         return Reason("it has few iterations")
-    if not all(isinstance(stmt, Compute | Nest) for stmt in loop.body):
+    if not all(isinstance(stmt, Part) for stmt in loop.body):
         return Reason("it holds more than computations")
     with dims.ranging(loop.var, loop.bounds):
         private = privatisable(loop.body, region)

@@ -13,7 +13,7 @@ from collections import Counter
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.analysis.matrix_products import as_sum, as_terms
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Call, Compute, Dim, Nest, Region, Stmt, Window
+from dcarray.ir.nodes import Call, Dim, Part, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
 from dcarray.ir.windows import moving_axes
@@ -68,7 +68,7 @@ def terms_of(stmt: Stmt | None, facts: Facts, hints: SizeHints) -> int:
 
 def _reads(stmt: Stmt | None, matrix: Window) -> bool:
     """Whether a statement reads the same matrix element by element."""
-    if isinstance(stmt, Compute | Nest):
+    if isinstance(stmt, Part):
         found = [*writes_of(stmt), *(window for window, _ in reads_of(stmt))]
     else:
         other = matrix_of(stmt)

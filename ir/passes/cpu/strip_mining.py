@@ -15,7 +15,7 @@ from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, computes_of, domain, reads, writes
 from dcarray.ir.analysis.independence import independent
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Region, Stmt, While, Window
+from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Part, Region, Stmt, While, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.portable.collapse import can_collapse, collapse
 from dcarray.ir.renaming import unused_names
@@ -42,7 +42,6 @@ MIN_POINTS = 1 << 14
 #: The most points of a statement that every strip may repeat.
 AGAIN = 64
 
-Part = Compute | Nest
 #: Makes a region with other statements in one body.
 Put = Callable[[tuple[Stmt, ...]], Region]
 
@@ -62,7 +61,7 @@ def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
         if isinstance(stmt, Loop):
             yield from leaves(stmt.body)
         else:
-            yield stmt if isinstance(stmt, Compute | Nest) else None
+            yield stmt if isinstance(stmt, Part) else None
 
 
 def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
@@ -157,7 +156,7 @@ def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
         if isinstance(stmt, Loop):
             inside, iterations = hints.within(stmt.var, stmt.bounds)
             total += iterations * points(stmt.body, inside)
-        elif isinstance(stmt, Compute | Nest):
+        elif isinstance(stmt, Part):
             total += hints.product(domain(stmt))
         else:
             total += sum(points(part, hints) for part in bodies(stmt))
@@ -197,7 +196,7 @@ def _cut(
             inner, axes = _cut(stmt.body, axes, start, count)
             made.append(replace(stmt, body=inner))
             continue
-        assert isinstance(stmt, Compute | Nest)
+        assert isinstance(stmt, Part)
         axis, *axes = axes
         if axis is not None:
             stmt = _part(stmt, axis, start, count)

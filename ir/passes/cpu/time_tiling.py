@@ -13,8 +13,8 @@ from itertools import takewhile
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason, computes_of, domain
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.analysis.skew import Part, SkewAnalysis
-from dcarray.ir.nodes import Bands, Compute, Index, Load, Nest, Region, Stmt, Window
+from dcarray.ir.analysis.skew import SkewAnalysis
+from dcarray.ir.nodes import Bands, Compute, Index, Load, Part, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
 
@@ -69,7 +69,7 @@ _FEW = 5  # statements of a chain that move less than half of what they could
 def can_band(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
     """The statement with its rows as the first axis of its domain, or why it has none.  The statements of a
     nest of single rows run one after the other."""
-    if not isinstance(stmt, Compute | Nest):
+    if not isinstance(stmt, Part):
         return Reason("it is no computation")
     target = writes_of(stmt)[0]
     if not target.index:
@@ -282,7 +282,7 @@ def _height(chain: _Chain, room: int, limits: CacheLimits) -> int:
 
 
 def _is_part(stmt: Stmt) -> bool:
-    return isinstance(stmt, Compute | Nest)
+    return isinstance(stmt, Part)
 
 
 def time_tiling(limits: CacheLimits) -> Pass:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, reads, writes
-from dcarray.ir.nodes import Bands, Compute, Loop, Nest, Region, Size, Stmt, Window
+from dcarray.ir.nodes import Bands, Compute, Loop, Part, Region, Size, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import rewindow
@@ -27,7 +27,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
     start, stop, step = loop.bounds
     if not type(start) is type(stop) is type(step) is int:
         return Reason(f"it is not known how many iterations {loop.var} takes")
-    if not all(isinstance(stmt, Compute | Nest) for stmt in loop.body):
+    if not all(isinstance(stmt, Part) for stmt in loop.body):
         return Reason("it holds more than computations")
     if 2 * len(loop.body) > many or len(range(start, stop, step)) < 2:
         return Reason("there are not iterations enough, or too many statements in one")

@@ -12,14 +12,9 @@ from dataclasses import dataclass, replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, writes
-from dcarray.ir.analysis.independence import (
-    accesses,
-    compare_iterations,
-    iteration_pair,
-    privatisable,
-)
+from dcarray.ir.analysis.independence import accesses, compare_iterations, iteration_pair, privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Region, Stmt, Window
+from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Part, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import each_loop, in_bodies, without_unused
 from dcarray.ir.renaming import numbered, rename, statement_at
@@ -56,7 +51,7 @@ def candidate(loop: Loop) -> Loop | None:
     first, end, _ = inner.bounds
     if dims.slope(first, loop.var) != 0 or dims.slope(end, loop.var) not in (0, 1):
         return None
-    if not all(isinstance(stmt, Compute | Nest) for stmt in (*inner.body, *loop.body[1:])):
+    if not all(isinstance(stmt, Part) for stmt in (*inner.body, *loop.body[1:])):
         return None
     parts = [stmt for stmt in flattened(inner.body) if isinstance(stmt, Compute)]
     sums = [part for part in parts if part.combine == "add"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, computes_of, domain
-from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Index, Iota, Load, Nest, Stmt
+from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Index, Iota, Load, Nest, Part, Stmt
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import dtype_of
@@ -19,7 +19,7 @@ from dcarray.ir.passes.match import unused_axes
 
 def can_collapse(stmt: Stmt | None) -> Reason | None:
     """Why no axis of the statement's domain can be removed."""
-    if not isinstance(stmt, Compute | Nest):
+    if not isinstance(stmt, Part):
         return Reason("only the domain of a computation can collapse", ())
     shape = domain(stmt)
     if isinstance(stmt, Compute) and stmt.scan is not None:
@@ -48,7 +48,7 @@ def _collapse_compute(stmt: Compute, amap: tuple[Index, ...], shape: tuple[Dim, 
     )
 
 
-def collapse(stmt: Compute | Nest) -> Compute | Nest:
+def collapse(stmt: Part) -> Part:
     """Return the statement over its domain without the axes of length one."""
     shape = domain(stmt)
     amap: list[Index] = []
@@ -66,7 +66,7 @@ def collapse(stmt: Compute | Nest) -> Compute | Nest:
 def _visit(block: Block, log: Log) -> bool:
     changed = False
     for pos, stmt in enumerate(block.stmts):
-        if isinstance(stmt, Compute | Nest) and can_collapse(stmt) is None:
+        if isinstance(stmt, Part) and can_collapse(stmt) is None:
             block.replace(pos, collapse(stmt))
             log.done("collapse", f"axes of length one vanish from the loop over {domain(stmt)}", stmt.loc)
             changed = True

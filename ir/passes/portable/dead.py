@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.nodes import Call, Compute, Nest, Region
+from dcarray.ir.nodes import Call, Nest, Part, Region
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import checks
 from dcarray.ir.passes.flow import Block, each_block, names_of, reads_of
@@ -28,7 +28,7 @@ def can_remove(block: Block, pos: int) -> Reason | None:
             return reason
         if uses:
             return Reason(f"{window.array} is read later", (window, uses[0].window))
-    if isinstance(stmt, Compute | Nest) and checks(stmt):
+    if isinstance(stmt, Part) and checks(stmt):
         return Reason("it checks its values")
     return None
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Bands, Call, Compute, Const, Index, Load, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.nodes import Call, Compute, Const, Group, Index, Load, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts
 from dcarray.ir.windows import Box, box, compose, remap
@@ -36,7 +36,7 @@ def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None
     whole = all(ix.axis is not None for ix in fill.target.index)
     if target.array != name or outer is None or inner is None or not whole:
         return Reason(f"what overwrites {name} is no box in a box", (fill.target, target))
-    if not isinstance(block.stmts[at], Compute | Call | Nest | Rows | Bands):
+    if not isinstance(block.stmts[at], Compute | Call | Group):
         return Reason(f"{name} may not be overwritten", (target,))
     for (first, last), (low, high) in zip(outer, inner, strict=True):
         if not (dims.prove_le(first, low) and dims.prove_le(low, high) and dims.prove_le(high, last)):

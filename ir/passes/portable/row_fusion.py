@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dcarray.ir.analysis.effects import Reason, computes_of, domain, folds_rows, row_targets
 from dcarray.ir.analysis.size_hints import SizeHints
-from dcarray.ir.nodes import Compute, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.nodes import Compute, Part, Region, Rows, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, reads_of, writes_of
 from dcarray.ir.windows import disjoint_rows, moving_axes
@@ -28,13 +28,11 @@ _PARTLY = frozenset({"add", "maximum", "minimum", "fmax", "fmin", "logical_and",
 #: The number of earlier statements that are tried.
 _TRIES = 4
 
-Part = Compute | Nest
-
 
 def _parts(stmt: Stmt | None) -> tuple[Part, ...]:
     if isinstance(stmt, Rows):
         return stmt.body
-    return (stmt,) if isinstance(stmt, Compute | Nest) else ()
+    return (stmt,) if isinstance(stmt, Part) else ()
 
 
 # ---- legality -----------------------------------------------------------------------------------------
@@ -212,7 +210,7 @@ def _names(parts: tuple[Part, ...]) -> str:
 
 
 def _is_part(stmt: Stmt) -> bool:
-    return isinstance(stmt, Compute | Nest)
+    return isinstance(stmt, Part)
 
 
 def _run(region: Region, log: Log) -> Region:

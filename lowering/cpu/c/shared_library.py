@@ -12,13 +12,7 @@ from typing import Any
 
 
 class CKernel:
-    """A loaded kernel, from a shared library; see `dcarray.lowering.kernel.compiler.LoadedKernel`.
-
-    Raises
-    ------
-    OSError
-        If the library cannot be loaded.
-    """
+    """A loaded kernel from a shared library; see `dcarray.lowering.kernel.compiler.LoadedKernel`."""
 
     loader = f"{__name__}:CKernel"
 

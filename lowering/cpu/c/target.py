@@ -37,13 +37,8 @@ FLAGS = (
 
 @cache
 def compiler() -> tuple[str, ...]:
-    """The command of the C compiler: the system's, or the one in the ``ziglang`` package.
-
-    Raises
-    ------
-    Unsupported
-        If there is none.
-    """
+    """Return the command of the C compiler, the system's or that of the package ``ziglang``; raise
+    `Unsupported` if there is none."""
     for name in ("cc", "gcc", "clang"):
         path = shutil.which(name)
         if path:

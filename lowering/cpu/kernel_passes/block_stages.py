@@ -64,9 +64,8 @@ class Stages:
     lets: dict[str, Expr] = field(default_factory=dict)
     loops: dict[int, list[Stmt]] = field(default_factory=dict)
     calls: dict[int, list[Stmt]] = field(default_factory=dict)
-    kinds: dict[str, tuple[DType, int]] = field(
-        default_factory=dict
-    )  # rows: dtype, and 1 for a single element
+    # rows: dtype, and 1 for a single element
+    kinds: dict[str, tuple[DType, int]] = field(default_factory=dict)
     spilled: dict[str, str] = field(default_factory=dict)  # the rows that hold locals
     stored: int = 0  # the last moment of a write to memory
     touched: int = 0  # the last moment of a read or write

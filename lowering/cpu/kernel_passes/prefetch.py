@@ -25,21 +25,10 @@ Wants = dict[tuple[str, Row], tuple[Affine, ...]]
 
 
 def with_prefetches(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
-    """The body of a loop with prefetch distances at its loads.
+    """Return several jammed iterations of the loop over ``var``, ``ways`` of them, with prefetch distances at
+    their loads.
 
-    Parameters
-    ----------
-    body : tuple of Stmt
-        Several iterations of the loop, jammed.
-    var : str
-        The loop's variable: accesses that it moves, and an inner loop with unit stride, come from memory.
-    ways : int
-        The number of iterations.
-
-    Returns
-    -------
-    tuple of Stmt
-        It computes the same.
+    Accesses that the loop's variable moves, and an inner loop with unit stride, come from memory.
     """
     loops = list(_loops(body))
     rows = [_rows(loop, var) for loop, _ in loops]

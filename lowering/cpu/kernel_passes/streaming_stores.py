@@ -23,20 +23,9 @@ LONG = 512  # least bytes of a row: the partial lines at its ends are stored as 
 
 
 def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
-    """The kernel with streaming stores to large arrays that it only writes, row by row.
+    """Return the kernel with streaming stores to large arrays that it only writes, row by row.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel of statements that are not in a loop: it does not read again what it has written.
-    binding : Binding
-        Its arguments.
-    region : Region
-
-    Returns
-    -------
-    Kernel
-        It computes the same.
+    Its statements are not in a loop: it does not read again what it has written.
     """
     buffers = _written(kernel, binding, region)
     if not buffers:

@@ -15,21 +15,11 @@ STRIP = "b1"  # the loop over strips of a row, whose sums are carried from one s
 
 
 def fuse_strips(parts: Sequence[Block], whole: Sequence[bool], apart: Callable[[int, int], bool]) -> Block:
-    """The body of a loop over rows: its parts in order, except those that end in a loop along the whole row,
-    which are fused strip by strip with a part that is strip-mined already.
+    """Return the body of a loop over rows: its parts in order, except those that end in a loop along the
+    whole row, which are fused strip by strip with a part that is strip-mined already.
 
-    Parameters
-    ----------
-    parts : sequence of tuple of Stmt
-    whole : sequence of bool
-        Whether a part is to be fused with another if possible.
-    apart : callable
-        Whether two parts, by their numbers, are independent.
-
-    Returns
-    -------
-    tuple of Stmt
-        It computes the same, with every element's operations in the same order.
+    ``whole`` says which parts are to be fused if possible, ``apart(j, k)`` whether two are independent. Every
+    element's operations stay in their order.
     """
     left: list[Block | None] = list(parts)
     for k, part in enumerate(parts):

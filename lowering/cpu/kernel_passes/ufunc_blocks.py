@@ -69,24 +69,11 @@ def call_numpy_loops(
     is_exact: Exact = lambda op: False,
     find: Find = numpy_loops.find,
 ) -> tuple[Kernel, Binding]:
-    """The kernel with calls of NumPy's loops for operations that are not defined to the bit.
+    """Return the kernel, and its binding, with calls of NumPy's loops for operations that IEEE 754 does not
+    define to the bit; the same objects if there are none.
 
-    Parameters
-    ----------
-    kernel, binding
-        As ``schedule`` gives them.
-    exact : bool, optional
-        If False, real functions that targets have libraries for stay with the target.
-    own : callable, optional
-        Whether the target itself computes an operation with NumPy's bits.
-    find : callable, optional
-        Finds the loop for a name, argument dtypes and a result dtype, as ``numpy_loops.find`` does; where it
-        gives None, the operation stays with the target.
-
-    Returns
-    -------
-    kernel, binding
-        The same objects if there is nothing to do.
+    Real functions that targets have libraries for stay with the target unless ``exact``, as do operations
+    that ``is_exact``, and those for which ``find``, like `numpy_loops.find`, has no loop.
     """
     maker = _Maker(kernel, binding, exact, is_exact, find)
     phases = [maker.phase(number) for number in range(len(kernel.phases))]

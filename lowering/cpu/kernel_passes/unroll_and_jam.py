@@ -56,20 +56,8 @@ def jam_rows(
 
 
 def jam_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, ...]:
-    """One of a nest's loops, jammed by two, if two iterations share enough loads.
-
-    Parameters
-    ----------
-    nest : LoopNest
-    body : tuple of Stmt
-        Loops of the nest; the iterations of ``loop`` are independent.
-    loop : int
-
-    Returns
-    -------
-    tuple of Stmt
-        The unchanged body if jamming does not pay.
-    """
+    """Return a nest's loops with one of them jammed by two, if two of its iterations, which are independent,
+    share enough loads; else the same body."""
     *before, last = body
     if not isinstance(last, For):
         return body
@@ -96,19 +84,10 @@ def _loads(body: Iterable[Stmt]) -> set[Expr]:
 
 
 def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, ...]:
-    """The body of a loop over ``var``, unrolled and jammed ``ways`` times.
+    """Return the body of a loop over ``var``, unrolled and jammed ``ways`` times.
 
-    Parameters
-    ----------
-    body : tuple of Stmt
-        Without calls, rows and stacks.  Iterations are independent, except for reductions into one location,
-        which stay in their order.
-    var : str
-    ways : int
-
-    Returns
-    -------
-    tuple of Stmt
+    It has no calls, rows and stacks. Its iterations are independent, except for reductions into one location,
+    which stay in their order.
     """
     return _joined([_Copy(var, k, _names(body)).block(body) for k in range(ways)])
 

@@ -41,17 +41,10 @@ def folds_rows(nest: LoopNest) -> bool:
 
 
 def schedule_row_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
-    """The kernel of nests that run row by row.
+    """Return the kernel of nests that run row by row, and its binding.
 
-    Parameters
-    ----------
-    nests : sequence of LoopNest
-        Those that do not reduce over the rows have a phase over them already.
-
-    Raises
-    ------
-    Unsupported
-        If a result of a cross-row reduction is not a row.
+    Those that do not reduce over the rows have a phase over them already. Raises `Unsupported` if a result of
+    a cross-row reduction is not a row.
     """
     first, arguments = nests[0], nests[0].arguments
     size = rows_of_a_part(max((nest for nest in nests if folds_rows(nest)), key=_points), 0)
@@ -87,14 +80,8 @@ def schedule_row_blocks(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
 
 
 def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | None:
-    """The kernel of nests that run row by row, with rows jammed, where rows that are reduced come from
-    memory; None where that does not pay.
-
-    Parameters
-    ----------
-    nests : sequence of LoopNest
-        All have a phase over the rows already.
-    """
+    """Return the kernel of nests that run row by row, with rows jammed, where rows that are reduced come from
+    memory; None where that does not pay. All nests have a phase over the rows already."""
     first, folding = nests[0], [nest for nest in nests if any(nest.folds)]
     far = any(_points(nest) >= OUT_OF_CACHE and _points(nest) >= LONG * _rows_of(nest) for nest in folding)
     if not far or _rows_of(first) < LONG or not all(map(_folds_whole_rows, folding)):

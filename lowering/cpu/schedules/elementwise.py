@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dcarray.ir.nodes import Compute, Dim, Nest, Region
+from dcarray.ir.nodes import Dim, Part, Region
 from dcarray.lowering.kernel.nodes import Expr, If, Index, Op, Phase, affine
 from dcarray.lowering.nest.access import positive, total
 from dcarray.lowering.nest.body import all_of, literal
@@ -29,7 +29,7 @@ STRIP = 4096  # elements of one parallel chunk when the innermost loop itself is
 
 
 def row_nests(
-    body: Sequence[Compute | Nest],
+    body: Sequence[Part],
     region: Region,
     axes: int,
     shared: SharedArguments | None = None,

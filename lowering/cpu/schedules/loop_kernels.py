@@ -20,7 +20,7 @@ from dcarray.ir.analysis.effects import Reason, touched
 from dcarray.ir.analysis.independence import independent, privatisable, privatised
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused
-from dcarray.ir.nodes import Array, Bands, Branch, Call, Compute, Dim, Nest, Region, Rows, While
+from dcarray.ir.nodes import Array, Bands, Branch, Call, Compute, Dim, Nest, Part, Region, Rows, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import (
     Affine,
@@ -195,13 +195,8 @@ class _Maker:
         raise TypeError(f"not a statement: {stmt!r}")
 
     def call(self, stmt: Call) -> Compute:
-        """A library call as a statement, for small operands.
-
-        Raises
-        ------
-        Unsupported
-            If a kernel cannot make the call, or a library is faster.
-        """
+        """Return a library call as a statement; raise `Unsupported` if a kernel cannot make it, or a library
+        is faster."""
         plain = expansion.expand(stmt, self.region)
         if plain is None:
             raise Unsupported(f"a kernel cannot call {stmt.op}")
@@ -259,13 +254,8 @@ class _Maker:
         self.middle = {**self.middle, stmt.var: middle}
 
     def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
-        """The body of the outermost loop.
-
-        Raises
-        ------
-        Unsupported
-            If launching its statements one by one is faster, since they can use all cores.
-        """
+        """Return the body of the outermost loop; raise `Unsupported` if launching its statements one by one
+        is faster, since they can use all cores."""
         made: list[Stmt] = []
         alone, launched = 0, 0
         for inner in stmt.body:
@@ -310,7 +300,7 @@ class _Maker:
         (phase,) = nest.phases
         return (*phase.pre, *phase.body)
 
-    def rows(self, body: Sequence[Compute | Nest], axes: int) -> tuple[Stmt, ...]:
+    def rows(self, body: Sequence[Part], axes: int) -> tuple[Stmt, ...]:
         """The lowered form of statements that run row by row."""
         nests = row_nests(body, self.region, axes, self, self.enclosing)
         if any(map(folds_rows, nests)):

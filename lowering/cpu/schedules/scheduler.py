@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dcarray.ir.analysis.effects import rows_conflict
-from dcarray.ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, While
+from dcarray.ir.nodes import Bands, Branch, Compute, Group, Loop, Region, Rows, While
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.cpu.kernel_passes.streaming_stores import stream_stores
 from dcarray.lowering.errors import Unsupported
@@ -41,30 +41,14 @@ def _none(op: Op) -> bool:
 
 
 def schedule(
-    stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, region: Region, cores: int = 2
+    stmt: Compute | Group | Loop | While | Branch, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
-    """The kernel of a statement, and the binding of its arguments to the region's arrays and symbols.
+    """Return the kernel of a statement, without sizes in its text, and the binding of its arguments to the
+    region's arrays, symbols and loop variables.
 
-    Parameters
-    ----------
-    stmt : Compute, Nest, Rows, Bands, Loop, While or Branch
-        A statement of the region.  When one that holds others is refused, these may be scheduled one by one.
-    region : Region
-        The statement's region, which declares its arrays and symbols.
-    cores : int, optional
-        The number of cores: a loop is refused whose statements, launched one by one, make better use of them.
-
-    Returns
-    -------
-    kernel : Kernel
-        Its text contains no sizes.
-    binding : Binding
-        Every number in it is a Dim over the region's symbols and loop variables.
-
-    Raises
-    ------
-    Unsupported
-        If there is no schedule for it, or its legality cannot be proved; the text is the reason.
+    When a statement that holds others is refused, these may be scheduled one by one. A loop is refused whose
+    statements, launched one by one, make better use of the cores. Raises `Unsupported`, with the reason, if
+    there is no schedule for it, or its legality cannot be proved.
     """
     if isinstance(stmt, Rows):
         return _by_rows(stmt, region)

@@ -321,13 +321,8 @@ def _unpack(kernel: Kernel, number: int) -> list[str]:
 
 
 def emit(kernel: Kernel, machine: Machine) -> str:
-    """The LLVM text of a kernel.
-
-    Raises
-    ------
-    Unsupported
-        If an operation cannot be done exactly as NumPy does it.
-    """
+    """Return the LLVM text of a kernel; raise `Unsupported` if an operation cannot be done exactly as NumPy
+    does it."""
     if any(phase.threads for phase in kernel.phases):
         raise Unsupported("the cpu target has no blocks of threads")
     declarations: dict[str, str] = {}

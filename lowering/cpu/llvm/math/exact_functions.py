@@ -29,17 +29,8 @@ def _serves(b: Builder, name: str) -> bool:
 
 
 def loop(b: Builder, call: NumpyCall, rows: list[tuple[str, int]], code: str) -> str:
-    """The address of the loop for a call: of an exact vector loop, or of NumPy's.
-
-    Parameters
-    ----------
-    b : Builder
-    call : Call
-    rows : list of (str, int)
-        The addresses and strides in bytes of the rows that it reads and writes.
-    code : str
-        The address of NumPy's loop.
-    """
+    """Return the address of the loop for a call: of an exact vector loop, or of NumPy's, which is ``code``.
+    ``rows`` are the addresses and strides in bytes of the rows that it reads and writes."""
     steps = [0 if row.step == 0 else 8 for row in call.reads]
     if call.write.dtype != np.float64 or [step for _, step in rows] != [*steps, 8] or steps[0] == 0:
         return code

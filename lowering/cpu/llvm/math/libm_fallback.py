@@ -140,25 +140,11 @@ def lanes(b: Builder) -> int:
 
 
 def declare(b: Builder, name: str, several: str, library: str, exponent: str | None = None) -> str:
-    """Define a vector loop with fallback.
+    """Define a vector loop with fallback; return its address.
 
-    Parameters
-    ----------
-    b : Builder
-    name : str
-        The loop's name.
-    several : str
-        A function of a vector (and an exponent), which gives the values, and the undecided lanes.
-    library : str
-        The C library's function.
-    exponent : str, optional
-        Of the second argument, which is the same for all elements: a number, or empty if it is the loop's
-        second argument.
-
-    Returns
-    -------
-    str
-        The address of the loop.
+    ``several`` is a function of a vector (and an exponent) that gives the values and the undecided lanes,
+    ``library`` the C library's function. ``exponent`` is the second argument, the same for all elements: a
+    number, or empty if it is the loop's second argument.
     """
     n = lanes(b)
     v, m, s = f"<{n} x double>", f"<{n} x i1>", f"v{n}f64"

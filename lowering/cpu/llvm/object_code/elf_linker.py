@@ -48,27 +48,11 @@ class _Section(NamedTuple):
 
 
 def link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[tuple[int, ...], Any]:
-    """Link object code into this process.
+    """Link object code into this process; return the addresses of its functions ``names``, and the owner of
+    the memory: the code may run as long as that lives.
 
-    Parameters
-    ----------
-    code : bytes
-        A relocatable ELF object for x86-64.
-    names : sequence of str
-        Functions of the object.
-    libraries : sequence of str
-        Libraries of the functions that it calls, if these are not in the process.
-
-    Returns
-    -------
-    tuple of int
-        The addresses of the functions.
-    object
-        The owner of the memory: the code may run as long as it lives.
-
-    Raises
-    ------
-    Unlinkable
+    ``code`` is a relocatable ELF object for x86-64; functions that are not in the process are those of
+    ``libraries``. Raises `Unlinkable`.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Unlinkable("another system")

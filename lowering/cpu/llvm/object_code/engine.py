@@ -241,13 +241,8 @@ def _jit() -> Any:
 
 
 def link(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
-    """Link object code into this process for good, by LLVM; the addresses of the functions ``names``.
-
-    Raises
-    ------
-    RuntimeError
-        If the code cannot be linked.
-    """
+    """Link object code into this process for good, by LLVM; return the addresses of the functions ``names``.
+    Raises RuntimeError if it cannot be linked."""
     global _count
     with LOCK:
         _count += 1

@@ -35,13 +35,8 @@ def keep(thing: Any) -> Any:
 
 
 def load(code: bytes, names: Sequence[str]) -> tuple[int, ...]:
-    """Link object code into this process for good; the addresses of the functions ``names``.
-
-    Raises
-    ------
-    RuntimeError
-        If the code cannot be linked.
-    """
+    """Link object code into this process for good; return the addresses of the functions ``names``. Raises
+    RuntimeError if it cannot be linked."""
     with LOCK:
         try:
             linked, memory = elf_linker.link(code, names, MATHEMATICS)

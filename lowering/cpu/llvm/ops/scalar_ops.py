@@ -13,13 +13,8 @@ from .integer_ops import boolean, integer
 
 
 def apply(b: Builder, name: str, args: tuple[Value, ...], types: tuple[DType, ...], out: DType) -> Value:
-    """Emit ``name(*args)`` for arguments of ``types``; the result has dtype ``out``.
-
-    Raises
-    ------
-    Unsupported
-        If there is no exact lowering.
-    """
+    """Emit ``name(*args)`` for arguments of ``types``; return the result, of dtype ``out``. Raises
+    `Unsupported` if there is no exact lowering."""
     if name == "cast":
         return cast(b, args[0], types[0], out)
     if name == "complex":

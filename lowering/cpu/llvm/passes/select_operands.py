@@ -32,15 +32,8 @@ _SINGLE = {"float": "v", "double": "v", "half": "r", "i8": "r", "i16": "r", "i32
 
 
 def isolate_select_operands(text: str, masks: bool) -> str:
-    """The optimised LLVM text with such operations isolated; the same object where there are none.
-
-    Parameters
-    ----------
-    text : str
-        A module.
-    masks : bool
-        Whether instructions take masks, so that vectors are isolated, too.
-    """
+    """Return the optimised LLVM text with such operations isolated, the same object where there are none;
+    ``masks`` says whether instructions take masks, so that vectors are isolated, too."""
     if " select " not in text:
         return text
     return _FUNCTION.sub(lambda found: _function(found[0], masks), text)

@@ -157,15 +157,8 @@ _COMPLEX_RECIPROCAL = """
 
 
 def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
-    """The template of ``@triangle`` and its words, for elements of a dtype.
-
-    Parameters
-    ----------
-    char : str
-        ``f``, ``d``, ``F`` or ``D``.
-    bits : int
-        The width of vector registers.
-    """
+    """Return the template of ``@triangle`` and its words, for elements of a dtype (``f``, ``d``, ``F`` or
+    ``D``) and vector registers of so many bits."""
     double, pairs = char in "dD", char in "FD"
     lanes = bits // (64 if double else 32)
     numbers = 2 if pairs else 1  # of an element

@@ -152,13 +152,8 @@ class Launch:
 
     @classmethod
     def of(cls, code: bytes, phases: int, arguments: int, mask: int) -> Launch:
-        """The launch of cached code: object code with that of the thread pool before it.
-
-        Raises
-        ------
-        RuntimeError
-            If the code cannot be linked.
-        """
+        """Return the launch of cached code, object code with that of the thread pool before it; raise
+        RuntimeError if it cannot be linked."""
         head = _SIZE.size
         size = _SIZE.unpack_from(code)[0] if len(code) > head else 0
         addresses = linking.load(code[head + size :], [f"phase{number}" for number in range(phases)])
