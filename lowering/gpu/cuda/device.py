@@ -5,29 +5,56 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dcarray.lowering import target
+from dcarray.lowering.gpu.cuda.nvrtc import options
 from dcarray.lowering.gpu.device import NoDevice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["CudaDevice", "find"]
+    from dcarray.lowering.gpu.kernels import DeviceKernel
+
+__all__ = ["CudaBuffer", "CudaDevice", "find"]
 
 INSTALL: Final = "pip install 'dcarray[cuda]'"
 _GIB: Final = 1 << 30
 
 
+class CudaBuffer:
+    """A piece of a device's memory, which goes back to CuPy's pool when it is garbage.
+
+    Attributes
+    ----------
+    memory : cupy.cuda.MemoryPointer
+    ptr : int
+        The address.
+    size : int
+        Bytes.
+    """
+
+    __slots__ = ("memory", "ptr", "size")
+
+    def __init__(self, memory: Any, size: int) -> None:
+        self.memory, self.ptr, self.size = memory, memory.ptr, size
+
+
 class CudaDevice:
     """A GPU of NVIDIA; see `dcarray.lowering.gpu.device.Device`.
 
-    Buffers are CuPy's ``MemoryPointer``, from its pool.  All work goes through the default stream, in order.
+    Memory is that of CuPy's pool.  All work goes through the default stream, in order, so that a freed buffer
+    may be handed out again while work that uses it is pending.
 
     Attributes
     ----------
     number : int
         Of the device, as CUDA counts.
+    architecture : str
+        Like ``"sm_90"``, which code is compiled for.
+    cupy : module
     """
 
     target = "cuda"
@@ -36,11 +63,13 @@ class CudaDevice:
     def __init__(self, number: int) -> None:
         import cupy
 
-        self._cupy = cupy
+        self.cupy = cupy
         self.number = number
         self.name = f"cuda:{number}"
         facts = cupy.cuda.runtime.getDeviceProperties(number)
         self.memory = int(facts["totalGlobalMem"])
+        self.architecture = f"sm_{facts['major']}{facts['minor']}"
+        self._functions: dict[tuple[str, bool], list[Any]] = {}
         self.description = (
             f"{facts['name'].decode()} (compute capability {facts['major']}.{facts['minor']}, "
             f"{facts['multiProcessorCount']} multiprocessors, {self.memory / _GIB:.0f} GiB)"
@@ -50,48 +79,84 @@ class CudaDevice:
         return f"<{self.name}: {self.description}>"
 
     @contextmanager
-    def _current(self) -> Iterator[Any]:
-        """Make it CUDA's current device, and turn CuPy's errors into Python's, with its name."""
-        runtime = self._cupy.cuda.runtime
+    def current(self) -> Iterator[Any]:
+        """Make it CUDA's current device and its stream the current one, and turn CuPy's errors into Python's,
+        with the device's name."""
+        cuda = self.cupy.cuda
         try:
-            with self._cupy.cuda.Device(self.number):
-                yield self._cupy.cuda.Stream.null
-        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            with cuda.Device(self.number), cuda.Stream.null as stream:
+                yield stream
+        except cuda.memory.OutOfMemoryError as error:
             raise MemoryError(f"{self.name} has no memory left: {error}") from None
-        except runtime.CUDARuntimeError as error:
+        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             raise RuntimeError(f"{self.name}: {error}") from error
 
-    def allocate(self, nbytes: int) -> Any:
+    def allocate(self, nbytes: int) -> CudaBuffer:
         """See `Device`."""
-        with self._current():
-            return self._cupy.cuda.alloc(max(nbytes, 1))
+        with self.current():
+            return CudaBuffer(self.cupy.cuda.alloc(max(nbytes, 1)), nbytes)
 
-    def upload(self, source: NDArray[Any], buffer: Any) -> None:
+    def upload(self, source: NDArray[Any], buffer: CudaBuffer) -> None:
         """See `Device`."""
         if not source.flags.c_contiguous:
             raise ValueError("only C-contiguous arrays are copied to devices")
         if source.nbytes:
-            with self._current():
-                buffer.copy_from_host(source.ctypes.data, source.nbytes)
+            with self.current():
+                buffer.memory.copy_from_host(source.ctypes.data, source.nbytes)
 
-    def download(self, buffer: Any, target: NDArray[Any]) -> None:
+    def download(self, buffer: CudaBuffer, target: NDArray[Any]) -> None:
         """See `Device`."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
-            with self._current():
-                buffer.copy_to_host(target.ctypes.data, target.nbytes)
+            with self.current():
+                buffer.memory.copy_to_host(target.ctypes.data, target.nbytes)
 
-    def copy(self, source: Any, target: Any, nbytes: int) -> None:
+    def copy(self, source: CudaBuffer, target: CudaBuffer, nbytes: int) -> None:
         """See `Device`."""
         if nbytes:
-            with self._current() as stream:
-                target.copy_from_device_async(source, nbytes, stream)
+            with self.current() as stream:
+                target.memory.copy_from_device_async(source.memory, nbytes, stream)
+
+    def launch(
+        self,
+        kernel: DeviceKernel,
+        narrow: bool,
+        blocks: tuple[int, ...],
+        arguments: list[Any],
+        ints: Sequence[int],
+    ) -> None:
+        """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
+        given = parameters(arguments, ints, narrow)
+        with self.current():
+            functions = self._functions.get((kernel.source, narrow)) or self._build(kernel, narrow)
+            for function, count, threads in zip(functions, blocks, kernel.threads, strict=True):
+                if count > 0:
+                    function((count,), (threads,), given)
+
+    def _build(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
+        """The functions of a kernel's phases; ``narrow``: with 32-bit indices."""
+        module = self.cupy.RawModule(code=kernel.source, options=options(narrow))
+        found = [module.get_function(f"phase{number}") for number in range(len(kernel.threads))]
+        self._functions[kernel.source, narrow] = found
+        return found
 
     def synchronise(self) -> None:
         """See `Device`."""
-        with self._current() as stream:
+        with self.current() as stream:
             stream.synchronize()
+
+
+def parameters(arguments: Sequence[Any], ints: Sequence[int], narrow: bool) -> tuple[Any, ...]:
+    """Return the parameters of a kernel as NumPy scalars: addresses, offsets and values, then integers."""
+    kind = np.int32 if narrow else np.int64
+    given: list[Any] = []
+    for one in (*arguments, *ints):
+        if type(one) is int:
+            given.append(kind(one))
+        else:
+            given.append(np.uint64(one.ptr) if isinstance(one, CudaBuffer) else np.asarray(one)[()])
+    return tuple(given)
 
 
 def find() -> list[CudaDevice]:
