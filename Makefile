@@ -15,7 +15,7 @@ CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,
 demo: $(VENV)/.has-demo
 	@$(PY) -m dcarray demo --out out
 
-test: lint $(VENV)/.has-mpi $(VENV)/.has-opencl
+test: lint $(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc
 	@echo "== tests, in $(WORKERS) processes"
 	@$(PYTEST)
 	@# but for what says itself how it is run (OWN), is run by processes of its own, or needs calls that are not compiled at once
@@ -44,7 +44,7 @@ $(PY):
 	@$(PYTHON) -m venv $(VENV)
 
 # Without these the tests that need them are skipped, and pytest says so: a venv that is there serves without a network.
-$(VENV)/.has-mpi $(VENV)/.has-opencl: $(VENV)/.has-%: pyproject.toml | $(PY)
+$(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc: $(VENV)/.has-%: pyproject.toml | $(PY)
 	@echo "== installing dcarray[$*]"
 	@$(PY) -m pip install -qq --disable-pip-version-check --no-input --retries 1 -e '.[$*]' && touch $@ \
 	  || echo "== dcarray[$*] cannot be installed: no tests of $*"

@@ -104,7 +104,9 @@ class HostFunction:
         for one, kind in zip(kept, self.types, strict=True):
             assert ("*" in kind) == (one.dtype == np.uint64 and "uint64" not in kind), (kind, one)
         pointers = (ctypes.c_void_p * len(kept))(*(one.ctypes.data for one in kept))
-        assert self.function(blocks, threads, pointers) == 0, f"{self.name}: not all threads come by a barrier"
+        assert self.function(blocks, threads, pointers) == 0, (
+            f"{self.name}: not all threads come by a barrier"
+        )
 
 
 @cache

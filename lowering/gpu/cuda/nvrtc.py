@@ -115,7 +115,9 @@ def resources(log: str) -> dict[str, Resources]:
     for line in log.splitlines():
         if match := re.search(r"Compiling entry function '(\w+)'", line):
             name, frame = match[1], (0, 0, 0)
-        elif match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill", line):
+        elif match := re.search(
+            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill", line
+        ):
             frame = int(match[1]), int(match[2]), int(match[3])
         elif name and (match := re.search(r"Used (\d+) registers", line)):
             shared = re.search(r"(\d+) bytes smem", line)
