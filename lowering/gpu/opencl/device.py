@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,8 @@ __all__ = ["OpenCLDevice", "find"]
 
 INSTALL: Final = "pip install 'dcarray[opencl]'"
 _GIB: Final = 1 << 30
+_VALUES: Final = (np.generic, np.ndarray)
+_BITS: Final[dict[str, type]] = {"?": np.uint8, "e": np.uint16}  # what stands for these types in kernels
 
 
 class OpenCLDevice:
@@ -53,6 +56,7 @@ class OpenCLDevice:
         )
         self.context = cl.Context([handle])
         self.queue = cl.CommandQueue(self.context)
+        self._launching = threading.Lock()  # a kernel keeps its arguments until it is enqueued
         self._built: dict[tuple[str, bool], list[Any]] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self._exact = _is_simulator(handle)  # which finds accesses beyond a buffer, not beyond its size class
@@ -62,15 +66,19 @@ class OpenCLDevice:
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
 
+    def _error(self, error: Exception) -> Exception:
+        """Python's error for one of pyopencl, with the device's name."""
+        if isinstance(error, self._cl.MemoryError):
+            return MemoryError(f"{self.name} has no memory left: {error}")
+        return RuntimeError(f"{self.name}: {error}")
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn the errors of pyopencl into Python's, with the device's name."""
+        """Turn the errors of pyopencl into Python's."""
         try:
             yield
-        except self._cl.MemoryError as error:
-            raise MemoryError(f"{self.name} has no memory left: {error}") from None
         except self._cl.Error as error:
-            raise RuntimeError(f"{self.name}: {error}") from error
+            raise self._error(error) from error
 
     def allocate(self, nbytes: int) -> Any:
         """See `Device`."""
@@ -119,31 +127,56 @@ class OpenCLDevice:
         ints: Sequence[int],
     ) -> None:
         """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
-        functions = self._built.get((kernel.source, narrow)) or self._build(kernel, narrow)
-        kind = np.int32 if narrow else np.int64
-        given = [kind(x) if type(x) is int else x for x in (*arguments, *ints)]
-        with self._errors():
-            for function, count, threads in zip(functions, blocks, kernel.threads, strict=True):
-                if count > 0:
-                    function(self.queue, (count * threads,), (threads,), *given)
+        functions = self._built.get((kernel.source, narrow))
+        if functions is None:
+            functions = self._build(kernel, narrow, [*arguments, *ints])
+        given = [_passed(x) if isinstance(x, _VALUES) else x for x in arguments]
+        try:
+            with self._launching:
+                for function, count, threads in zip(functions, blocks, kernel.threads, strict=True):
+                    if count > 0:
+                        function(self.queue, (count * threads,), (threads,), *given, *ints)
+        except self._cl.Error as error:
+            raise self._error(error) from error
 
-    def _build(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
-        """The functions of a kernel's phases; ``narrow``: with 32-bit indices."""
+    def _build(self, kernel: DeviceKernel, narrow: bool, arguments: list[Any]) -> list[Any]:
+        """The functions of a kernel's phases; ``narrow``: with 32-bit indices.  They are told the types of
+        their arguments, or each would be looked at in each launch, which takes many times as long."""
         options = ["-DINDEX=int" if narrow else "-DINDEX=long", "-cl-std=CL1.2"]
         options += ["-DFP64"] if self.fp64 else []
         if self.handle.single_fp_config & self._cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
+        index = np.dtype(np.int32 if narrow else np.int64)
+        types = [index if type(x) is int else _type(x) for x in arguments]
         with self._errors(), warnings.catch_warnings():
             warnings.simplefilter("ignore", self._cl.CompilerWarning)  # remarks of compilers, not of users
             program = self._cl.Program(self.context, kernel.source).build(options)
-        found = [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
-        self._built[kernel.source, narrow] = found
-        return found
+            functions = [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
+            for function in functions:
+                function.set_scalar_arg_dtypes(types)
+        self._built[kernel.source, narrow] = functions
+        return functions
 
     def synchronise(self) -> None:
         """See `Device`."""
         with self._errors():
             self.queue.finish()
+
+
+def _type(argument: Any) -> np.dtype[Any] | None:
+    """The type that pyopencl is told of an argument; None for a buffer, and for a complex number, which is
+    given as bytes."""
+    if not isinstance(argument, _VALUES) or argument.dtype.kind == "c":
+        return None
+    return np.dtype(_BITS.get(argument.dtype.char, argument.dtype))
+
+
+def _passed(value: Any) -> Any:
+    """An argument by value as pyopencl takes it."""
+    if value.dtype.kind == "c":
+        return value.tobytes()
+    bits = _BITS.get(value.dtype.char)
+    return value.item() if bits is None else value.view(bits).item()
 
 
 def _is_simulator(handle: Any) -> bool:

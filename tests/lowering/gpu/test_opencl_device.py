@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 
 import numpy as np
 import pytest
 from devices import needs_opencl
 
 from dcarray.lowering.gpu import device
+from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.gpu.opencl.device import OpenCLDevice
 
 pytestmark = needs_opencl
@@ -62,6 +65,66 @@ def test_a_kernel_of_its_context_works_on_its_buffers(opencl: OpenCLDevice) -> N
     target = np.empty(1000, np.int32)
     opencl.download(buffer, target)
     np.testing.assert_array_equal(target, 8 * np.arange(1000) + 7)
+
+
+def _filling(text: str, dtype: np.dtype) -> DeviceKernel:
+    """A kernel that fills a buffer with an argument, ``text`` being its type in OpenCL C."""
+    body = "INDEX i = get_global_id(0); if (i < n) a[start + i] = c;"
+    source = f"kernel void phase0(global {text} *a, INDEX start, {text} c, INDEX n) {{ {body} }}"
+    return DeviceKernel(source, (64,), (dtype.itemsize, 0))
+
+
+@pytest.mark.parametrize(
+    "dtype, text",
+    [
+        *(
+            ("?", "uchar"),
+            ("i1", "char"),
+            ("u1", "uchar"),
+            ("i2", "short"),
+            ("u2", "ushort"),
+            ("f2", "ushort"),
+        ),
+        *(("i4", "int"), ("u4", "uint"), ("i8", "long"), ("q", "long"), ("u8", "ulong"), ("Q", "ulong")),
+        *(("f4", "float"), ("f8", "double"), ("c8", "float2"), ("c16", "double2")),
+    ],
+)
+def test_arguments_by_value(opencl: OpenCLDevice, dtype: str, text: str) -> None:
+    kind = np.dtype(dtype)
+    kernel = _filling(text, kind)
+    largest = np.iinfo(kind).max if kind.kind in "iu" else 1.5 - 2j if kind.kind == "c" else -1.5
+    for value in (np.array(largest, kind), np.array(largest, kind)[()], np.zeros((), kind)):
+        buffer = opencl.allocate(200 * kind.itemsize)
+        opencl.upload(np.ones(200, kind), buffer)
+        kernel(opencl, (2,), ((buffer, 10), value), (100,))
+        target = np.empty(200, kind)
+        opencl.download(buffer, target)
+        np.testing.assert_array_equal(target[10:110], np.full(100, value))
+        np.testing.assert_array_equal(np.delete(target, np.s_[10:110]), np.ones(100, kind))
+
+
+def test_threads_launch_one_kernel_with_arguments_of_their_own(opencl: OpenCLDevice) -> None:
+    kernel = _filling("int", np.dtype(np.int32))
+    buffers = [opencl.allocate(8000) for _ in range(4)]
+
+    def launch(number: int) -> None:
+        for place in range(2000):
+            kernel(opencl, (1,), ((buffers[number], place), np.int32(number)), (1,))
+
+    threads = [threading.Thread(target=launch, args=(number,)) for number in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    for number, buffer in enumerate(buffers):
+        target = np.empty(2000, np.int32)
+        opencl.download(buffer, target)
+        assert (target == number).all()
 
 
 def test_a_free_buffer_is_used_again(opencl: OpenCLDevice) -> None:
