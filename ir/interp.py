@@ -20,7 +20,6 @@ from dcarray.ir.analysis.effects import families, touched
 from .dims import evaluate
 from .expression_steps import Kind, Step, program
 from .nodes import (
-    Bands,
     Branch,
     Call,
     Compute,
@@ -34,6 +33,7 @@ from .nodes import (
     Rows,
     Size,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -195,7 +195,7 @@ class _Machine:
                 else:
                     with self._around(stmt.loc):
                         self._leaf(stmt)
-            case Nest(body) | Rows(body) | Bands(body):
+            case Nest(body) | Rows(body) | TimeTiles(body):
                 for inner in body:
                     self._run(inner)
             case Loop(var, bounds, body):

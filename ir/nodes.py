@@ -178,7 +178,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Bands:
+class TimeTiles:
     """Time tiling: statements whose first axes are the same rows run band by band instead of one after the
     other, so that a band is still in the cache when the next statement needs it.
 
@@ -225,11 +225,11 @@ class Branch:
     loc: Any = field(default=None, compare=False)
 
 
-Stmt = Compute | Call | Nest | Rows | Bands | Loop | While | Branch
+Stmt = Compute | Call | Nest | Rows | TimeTiles | Loop | While | Branch
 #: A statement over one domain.
 Part = Compute | Nest
 #: Statements that run together.
-Group = Nest | Rows | Bands
+Group = Nest | Rows | TimeTiles
 
 
 @dataclass(frozen=True, slots=True)

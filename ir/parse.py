@@ -11,7 +11,6 @@ from .dims import simplify, symbol
 from .nodes import (
     Apply,
     Array,
-    Bands,
     Branch,
     Call,
     Compute,
@@ -29,6 +28,7 @@ from .nodes import (
     Size,
     Stmt,
     Symbol,
+    TimeTiles,
     While,
     Window,
 )
@@ -43,7 +43,7 @@ for _kind, _sizes in (("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)), ("f", (2, 4, 8))
 
 #: Words that cannot be the name of an array, a symbol or a loop variable.
 RESERVED = frozenset(
-    ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "rows", "bands"]
+    ["region", "in", "out", "inout", "temp", "for", "while", "if", "else", "nest", "rows", "tiles"]
     + ["call", "with", "init", "parallel"]
 )
 
@@ -145,13 +145,14 @@ class _Parser(Scanner):
             self.need("{")
             body = self.body()
             return Rows(body, int(axes))
-        if self.take("bands"):
-            height = self.next()
-            self.need("of")
+        if self.take("tiles"):
             tile = self.next()
+            for word in ("in", "bands", "of"):
+                self.need(word)
+            height = self.next()
             self.need("{")
             body = self.body()
-            return Bands(body, int(height), int(tile))
+            return TimeTiles(body, int(height), int(tile))
         if self.take("parallel"):
             self.need("for")
             return self.loop(True)

@@ -12,7 +12,6 @@ from dcarray.ir.analysis.independence import window_at
 
 from . import dims, windows
 from .nodes import (
-    Bands,
     Branch,
     Call,
     Compute,
@@ -25,6 +24,7 @@ from .nodes import (
     Rows,
     Size,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -66,7 +66,7 @@ def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
             return replace(stmt, target=window(stmt.target), body=expr(stmt.body), init=expr(stmt.init))
         case Call():
             return replace(stmt, reads=tuple(map(window, stmt.reads)), writes=tuple(map(window, stmt.writes)))
-        case Nest() | Rows() | Bands() | Loop():
+        case Nest() | Rows() | TimeTiles() | Loop():
             return replace(stmt, body=block(stmt.body))
         case While():
             return replace(stmt, cond=expr(stmt.cond), body=block(stmt.body))

@@ -24,7 +24,6 @@ from .dims import show
 from .nodes import (
     Apply,
     Array,
-    Bands,
     Branch,
     Call,
     Compute,
@@ -41,6 +40,7 @@ from .nodes import (
     Rows,
     Size,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -134,8 +134,8 @@ class _Printer:
                 head = "nest"
             case Rows(body, axes):
                 head = f"rows {axes}"
-            case Bands(body, height, tile):
-                head = f"bands {height} of {tile}"
+            case TimeTiles(body, height, tile):
+                head = f"tiles {tile} in bands of {height}"
             case Loop(var, bounds, body, parallel):
                 head = f"for {var} in range({', '.join(show(d) for d in bounds)})"
                 head = "parallel " + head if parallel else head

@@ -13,12 +13,11 @@ from . import dims
 from .analysis import effects
 from .analysis.effects import clash, domain, nest_conflict, reads, rows_conflict, writes
 from .analysis.independence import independent
-from .analysis.skew import bands_conflict
+from .analysis.skew import time_tile_conflict
 from .conditions import implied
 from .nodes import (
     Apply,
     Array,
-    Bands,
     Branch,
     Call,
     Compute,
@@ -36,6 +35,7 @@ from .nodes import (
     Rows,
     Size,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -169,12 +169,12 @@ class _Checker:
                 self.stmt = stmt
                 if reason := rows_conflict(body, axes, self.source):
                     raise self.fail(f"rows have to give what their statements give in order: {reason}")
-            case Bands(body):
+            case TimeTiles(body):
                 plain = all(isinstance(inner, Part) and domain(inner) for inner in body)
                 self.need(body and plain, "bands need plain statements with rows")
                 self.body(body)
                 self.stmt = stmt
-                if reason := bands_conflict(stmt, self.source):
+                if reason := time_tile_conflict(stmt, self.source):
                     raise self.fail(f"bands have to give what their statements give in order: {reason}")
             case Nest(body):
                 self.need(body, "a nest needs statements")

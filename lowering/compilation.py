@@ -18,7 +18,6 @@ from dcarray.ir.analysis import effects
 from dcarray.ir.nodes import (
     Apply,
     Array,
-    Bands,
     Branch,
     Call,
     Compute,
@@ -27,6 +26,7 @@ from dcarray.ir.nodes import (
     Region,
     Rows,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -152,7 +152,7 @@ class _Lowering:
     def statement(self, stmt: Stmt, inside: bool) -> None:
         """Lower one statement; is it inside of a loop or branch?"""
         match stmt:
-            case Compute() | Nest() | Rows() | Bands():
+            case Compute() | Nest() | Rows() | TimeTiles():
                 self.compute(stmt, inside)
             case Call():
                 self.call(stmt, inside)
@@ -247,7 +247,7 @@ class _Lowering:
         except Unsupported:
             return None
 
-    def compute(self, stmt: Compute | Nest | Rows | Bands, inside: bool) -> None:
+    def compute(self, stmt: Compute | Nest | Rows | TimeTiles, inside: bool) -> None:
         """Lower a statement to a kernel, or leave it to the interpreter."""
         if self.target.copies and isinstance(stmt, Compute) and dispatch.is_copy(stmt):
             self.step(nodes.Copy(stmt, dispatch.copy_step(stmt), self.position))
@@ -255,7 +255,7 @@ class _Lowering:
         reason = self.launched(stmt, inside)
         if reason is None:
             return
-        if isinstance(stmt, Nest | Rows | Bands):
+        if isinstance(stmt, Nest | Rows | TimeTiles):
             self.part(stmt, reason)
             for inner in stmt.body:
                 self.compute(inner, inside)
@@ -263,7 +263,7 @@ class _Lowering:
             self.interpret(stmt, reason)
 
     def launched(
-        self, stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, inside: bool
+        self, stmt: Compute | Nest | Rows | TimeTiles | Loop | While | Branch, inside: bool
     ) -> str | None:
         """Lower a statement to the launch of a kernel; return the reason if that cannot be done."""
         try:

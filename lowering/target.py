@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dcarray.ir.nodes import Call, Region, Stmt
     from dcarray.ir.passes.base import Pass
-    from dcarray.ir.passes.pipeline import Pipeline
+    from dcarray.ir.passes.pass_manager import Pipeline
     from dcarray.lowering.kernel.compiler import Compiler, Loaded
     from dcarray.lowering.kernel.nodes import Binding, Kernel, Op
     from dcarray.lowering.libraries.dispatch import Library

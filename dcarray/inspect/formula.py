@@ -9,7 +9,6 @@ import numpy as np
 
 from dcarray.ir.nodes import (
     Apply,
-    Bands,
     Call,
     Compute,
     Const,
@@ -22,6 +21,7 @@ from dcarray.ir.nodes import (
     Rows,
     Size,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -142,7 +142,7 @@ def statement_lines(stmt: Stmt, names: Names | None = None) -> list[str]:
     names = names or {}
     if isinstance(stmt, Compute):
         return _compute_lines(stmt, names)
-    if isinstance(stmt, Nest | Rows | Bands):
+    if isinstance(stmt, Nest | Rows | TimeTiles):
         return [line for inner in stmt.body for line in statement_lines(inner, names)]
     if isinstance(stmt, Call):
         reads = ", ".join(w.array for w in stmt.reads)
@@ -164,6 +164,6 @@ def domain_of(stmt: Stmt) -> tuple[Any, ...] | None:
     """The iteration domain of a statement; None for loops and branches."""
     if isinstance(stmt, Compute):
         return stmt.target.shape
-    if isinstance(stmt, Nest | Rows | Bands):
+    if isinstance(stmt, Nest | Rows | TimeTiles):
         return domain_of(stmt.body[0])
     return stmt.writes[0].shape if isinstance(stmt, Call) else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dcarray.ir.nodes import Region
     from dcarray.ir.passes import Log as Notes
-    from dcarray.ir.passes.pipeline import Observer
+    from dcarray.ir.passes.pass_manager import Observer
     from dcarray.lowering.program.executable import Plan
     from dcarray.lowering.program.input_range_check import PlannedCheck
     from dcarray.lowering.target import Target
@@ -221,7 +221,8 @@ def make_plan(
     log : ir.passes.Log, optional
         Receives the notes of the passes.
     on_change : callable, optional
-        Receives the region as requested and after each step that changed it (`ir.passes.pipeline.Observer`).
+        Receives the region as requested and after each step that changed it; see
+        `ir.passes.pass_manager.Observer`.
 
     Raises
     ------

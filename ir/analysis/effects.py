@@ -7,7 +7,6 @@ from itertools import product
 
 from dcarray.ir.dims import count, free_symbols, loop_range, simplify, slope, smallest, substitute
 from dcarray.ir.nodes import (
-    Bands,
     Branch,
     Call,
     Compute,
@@ -22,6 +21,7 @@ from dcarray.ir.nodes import (
     Role,
     Rows,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -64,7 +64,7 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
             return _unique(found)
         case Call():
             return _unique(list(stmt.reads))
-        case Nest(body) | Rows(body) | Bands(body):
+        case Nest(body) | Rows(body) | TimeTiles(body):
             return _unique([w for s in body for w in reads(s)])
         case Loop(var, bounds, inner):
             return _unique([widened_footprint(w, var, bounds) for s in inner for w in reads(s)])
@@ -81,7 +81,7 @@ def writes(stmt: Stmt) -> tuple[Window, ...]:
             return (target,)
         case Call():
             return _unique(list(stmt.writes))
-        case Nest(body) | Rows(body) | Bands(body):
+        case Nest(body) | Rows(body) | TimeTiles(body):
             return _unique([w for s in body for w in writes(s)])
         case Loop(var, bounds, inner):
             return _unique([widened_footprint(w, var, bounds) for s in inner for w in writes(s)])
@@ -96,7 +96,7 @@ def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
     match stmt:
         case Compute(target, _, combine, init):
             return (target if combine is None or init is None else without_reduced_axes(target),)
-        case Nest(body) | Rows(body) | Bands(body):
+        case Nest(body) | Rows(body) | TimeTiles(body):
             return _unique([w for s in body for w in definite_writes(s)])
         case Call():
             return writes(stmt)

@@ -12,11 +12,11 @@ from dcarray.ir.nodes import Apply, Call, Compute, Dim, Expr, Index, Load, Windo
 from dcarray.ir.ops import const
 
 
-def as_sum(call: Call, dtype: np.dtype[Any], turned: bool = False) -> Compute:
+def as_sum(call: Call, dtype: np.dtype[Any], summed_first: bool = False) -> Compute:
     """Return a ``blas.matmul`` as a statement.
 
     Its operands and its result have the same dtype, and it does not write what it reads. The domain is the
-    result's, with the axis that is added up after it, or before it if ``turned``.
+    result's, with the axis that is added up after it, or before it if ``summed_first``.
     """
     (out,), (a, b) = call.writes, call.reads
     add, multiply, zero = (
@@ -26,11 +26,11 @@ def as_sum(call: Call, dtype: np.dtype[Any], turned: bool = False) -> Compute:
     shape = (*out.shape, a.shape[-1])
     row = rank - 2 if len(b.shape) > 1 else rank - 1
     batch = rank - (len(a.shape) > 1) - (len(b.shape) > 1)
-    if turned:
+    if summed_first:
         shape = (a.shape[-1], *out.shape)
 
     def at(place: int) -> Index:
-        return Index(0, 1, (place + 1) % (rank + 1) if turned else place)
+        return Index(0, 1, (place + 1) % (rank + 1) if summed_first else place)
 
     left = _axes(a.shape[:-2], out.shape[:batch], at) + ((at(row),) if len(a.shape) > 1 else ())
     right = (*_axes(b.shape[:-2], out.shape[:batch], at), at(rank))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from dcarray.ir.dims import prove_eq, simplify
-from dcarray.ir.nodes import Bands, Compute, Dim, Part, Region, Window
+from dcarray.ir.nodes import Compute, Dim, Part, Region, TimeTiles, Window
 
 from .effects import Reason, clash, domain, families, reads, writes
 
@@ -139,7 +139,7 @@ def skews(body: Sequence[Part], region: Region) -> tuple[Skew, ...] | Reason:
     return tuple(made.found)
 
 
-def bands_conflict(stmt: Bands, region: Region) -> Reason | None:
+def time_tile_conflict(stmt: TimeTiles, region: Region) -> Reason | None:
     """Why ``stmt`` would not give the results of its statements one after the other; None if it does."""
     found = skews(stmt.body, region)
     if isinstance(found, Reason):

@@ -16,7 +16,6 @@ from typing import Any
 from dcarray.ir.dims import evaluate
 from dcarray.ir.nodes import (
     Apply,
-    Bands,
     Branch,
     Call,
     Compute,
@@ -28,6 +27,7 @@ from dcarray.ir.nodes import (
     Region,
     Rows,
     Stmt,
+    TimeTiles,
     While,
     Window,
 )
@@ -66,7 +66,7 @@ def _elements(window: Window, sizes: Sizes) -> int:
 
 
 def _computes(stmt: Compute | Group) -> tuple[Compute, ...]:
-    if isinstance(stmt, Rows | Bands):
+    if isinstance(stmt, Rows | TimeTiles):
         return tuple(c for part in stmt.body for c in _computes(part))
     return computes_of(stmt)
 

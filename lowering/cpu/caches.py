@@ -42,7 +42,8 @@ def limits(threads: int) -> CacheLimits:
     threads = max(1, threads)
     far = 7 * last // 8 // threads  # it is shared
     if last > _DISTANT:
-        # Also where all arrays fit into the second caches of all cores: bands are in turns in the first one.
+        # Also where all arrays fit into the second caches of all cores: one band after the other is in the
+        # first one.
         return CacheLimits(last=near, near=near, far=far, threads=threads, first=first // 2)
     # what is streamed through a core's cache need not all fit
     return CacheLimits(last=last, near=2 * near, far=far, threads=threads, first=first // 2)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcarray.ir.analysis.value_ranges import is_scalar
-from dcarray.ir.nodes import Bands, Branch, Compute, Loop, Nest, Region, Rows, While
+from dcarray.ir.nodes import Branch, Compute, Loop, Nest, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer
 from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel
@@ -27,13 +27,13 @@ def gpu_kernel(
 
 
 def schedule(
-    stmt: Compute | Nest | Rows | Bands | Loop | While | Branch, region: Region, limits: Limits = LIMITS
+    stmt: Compute | Nest | Rows | TimeTiles | Loop | While | Branch, region: Region, limits: Limits = LIMITS
 ) -> tuple[Kernel, Binding]:
     """Return the kernel of a statement, and the binding of its arguments to the region's arrays and symbols.
 
     Parameters
     ----------
-    stmt : Compute, Nest, Rows, Bands, Loop, While or Branch
+    stmt : Compute, Nest, Rows, TimeTiles, Loop, While or Branch
         A statement of the region.  When one that holds others is refused, these may be scheduled one by one.
     region : Region
         The statement's region, which declares its arrays and symbols.

@@ -28,7 +28,7 @@ FIELDS = 15
 address from one matrix of a stack to the next."""
 
 _ROWS, _COLUMNS = 101, 102
-_PLAIN, _TURNED = 111, 112
+_PLAIN, _TRANSPOSED = 111, 112
 _TRIANGLE = 32  # the most rows of a triangle that is solved by substitution
 _ALIGNED = 8
 
@@ -116,7 +116,7 @@ class _System:
     def panel(self, panel: int) -> tuple[int, int]:
         return self.edges[panel], self.edges[panel + 1]
 
-    def turn(self, panel: int) -> Line:
+    def transpose(self, panel: int) -> Line:
         """Transpose a panel to column-major order."""
         first, end = self.panel(panel)
         matrix = Memory.MATRICES, first * self.size
@@ -170,7 +170,7 @@ class _System:
         """Subtract a block of the factors times rows of the solution from other rows."""
         if to[0] < to[1]:
             places = self.factors(to[0], of[0]), self.solution(of[0], c0), self.solution(to[0], c0)
-            numbers = _ROWS, _TURNED, to[1] - to[0], c1 - c0, of[1] - of[0], self.n, self.m, self.m
+            numbers = _ROWS, _TRANSPOSED, to[1] - to[0], c1 - c0, of[1] - of[0], self.n, self.m, self.m
             yield Step.SUBTRACT, places, numbers
 
 
@@ -189,11 +189,11 @@ def plan(n: int, m: int, panels: int, pieces: int, size: int, alike: bool) -> Pl
     """
     one = _System(n, m, size, tuple(n * k // panels for k in range(panels + 1)))
     columns = [(m * k // pieces, m * (k + 1) // pieces) for k in range(pieces)]
-    phases: list[list[list[Line]]] = [[[one.turn(0), one.factor(0)]]]
+    phases: list[list[list[Line]]] = [[[one.transpose(0), one.factor(0)]]]
     for k in range(panels):
         items = []
         for panel in range(k + 1, panels):
-            steps = [one.turn(panel)] if k == 0 else []
+            steps = [one.transpose(panel)] if k == 0 else []
             items.append([*steps, *one.update(panel, k), *([one.factor(panel)] if panel == k + 1 else [])])
         for piece in columns:
             steps = [one.copy(*piece)] if k == 0 else []

@@ -63,9 +63,9 @@ def _matmul(
         # NumPy's loop for odd strides does not use BLAS: one copy is much cheaper than it.
         a, b = (x if _fits_blas(x) else np.ascontiguousarray(x) for x in (a, b))
         if out.ndim >= 2 and a.ndim >= 2 and b.ndim >= 2:
-            turned = out.swapaxes(-1, -2)
-            if turned.strides[-1] == out.itemsize and out.strides[-1] != out.itemsize:
-                out, a, b = turned, b.swapaxes(-1, -2), a.swapaxes(-1, -2)
+            transposed = out.swapaxes(-1, -2)
+            if transposed.strides[-1] == out.itemsize and out.strides[-1] != out.itemsize:
+                out, a, b = transposed, b.swapaxes(-1, -2), a.swapaxes(-1, -2)
     if own is not None and out.ndim == a.ndim == b.ndim == 2:
         raised = multiply(out, a, b, *own)
         if raised is not None:

@@ -11,7 +11,7 @@ from resident import resident
 import dcarray as dc
 from dcarray.execution import executor, interpreter, run_plan
 from dcarray.ir import build, interp
-from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.lowering import compilation
 from dcarray.lowering.cpu.llvm.libraries import LIBRARIES
 from dcarray.lowering.cpu.schedules import scheduler

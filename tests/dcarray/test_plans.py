@@ -224,7 +224,7 @@ def test_a_broken_compiler_is_said_once_and_served(monkeypatch):
 
 
 def test_a_bug_in_a_pass_is_said_once_and_served(monkeypatch):
-    from dcarray.ir.passes.pipeline import Pipeline
+    from dcarray.ir.passes.pass_manager import Pipeline
 
     def fail(*args, **kwargs):
         raise AssertionError("a pass went wrong")

@@ -10,7 +10,7 @@ from dcarray.ir.nodes import Compute, Region
 from dcarray.ir.passes import Log, Pass
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.nested import NESTED
-from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.ir.passes.portable.pipeline import PORTABLE
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError

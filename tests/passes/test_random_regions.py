@@ -33,7 +33,7 @@ from dcarray.ir.ops import const
 from dcarray.ir.passes import Log, Pass
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.nested import in_bodies
-from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.ir.passes.portable.siblings import SIBLINGS
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify

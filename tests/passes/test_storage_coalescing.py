@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from dcarray.ir.nodes import Bands
+from dcarray.ir.nodes import TimeTiles
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.storage_coalescing import STORAGE_COALESCING
@@ -47,6 +47,6 @@ def test_steps_that_make_new_arrays_run_in_bands():
     text = f"region() {{\n in x: f64[3000,2000]\n{temps} out y: f64[3000,2000]\n{body}}}"
     log = Log()
     made = CPU.run(parse(text), log, debug=True)
-    assert any(isinstance(stmt, Bands) for stmt in made.body), str(log)
+    assert any(isinstance(stmt, TimeTiles) for stmt in made.body), str(log)
     assert len(made.arrays) == 4
     assert CPU.run(made) is made

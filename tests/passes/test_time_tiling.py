@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dcarray.ir import interp
 from dcarray.ir.analysis.effects import Reason
-from dcarray.ir.analysis.skew import bands_conflict, skews
-from dcarray.ir.nodes import Bands, Region
+from dcarray.ir.analysis.skew import skews, time_tile_conflict
+from dcarray.ir.nodes import Region, TimeTiles
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits, time_tiling
@@ -36,7 +36,7 @@ def test_steps_of_a_stencil(check):
     log = check(
         time_tiling(SMALL),
         steps(there, back, there),
-        steps("bands 2 of 22 {\n", there, back, there, "}\n"),
+        steps("tiles 22 in bands of 2 {\n", there, back, there, "}\n"),
     )
     assert "3 statements on b, a run in bands of 2 rows, 22 rows a tile" in str(log)
 
@@ -46,7 +46,7 @@ def test_a_single_row_is_one_of_the_statements(check):
     check(
         time_tiling(SMALL),
         steps(there, BORDER.format("b"), back, BORDER.format("a")),
-        steps("bands 2 of 22 {\n", there, LIFTED.format("b"), back, LIFTED.format("a"), "}\n"),
+        steps("tiles 22 in bands of 2 {\n", there, LIFTED.format("b"), back, LIFTED.format("a"), "}\n"),
     )
 
 
@@ -56,7 +56,18 @@ def test_a_long_chain_is_cut_evenly(check):
         time_tiling(replace(SMALL, parts=4)),
         steps(*[there, back] * 3),
         steps(
-            *["bands 2 of 22 {\n", there, back, there, "}\n", "bands 2 of 22 {\n", back, there, back, "}\n"]
+            *[
+                "tiles 22 in bands of 2 {\n",
+                there,
+                back,
+                there,
+                "}\n",
+                "tiles 22 in bands of 2 {\n",
+                back,
+                there,
+                back,
+                "}\n",
+            ]
         ),
     )
 
@@ -96,7 +107,7 @@ def test_what_cannot_be(second, reason):
     assert time_tiling(SMALL).fn(region, Log()) is region
     found = skews(region.body, region)
     assert isinstance(found, Reason) and reason in found.text
-    forced = replace(region, body=(Bands(region.body, 2, 20),))
+    forced = replace(region, body=(TimeTiles(region.body, 2, 20),))
     with pytest.raises(VerifyError, match=reason):
         verify(forced)
 
@@ -118,8 +129,8 @@ def test_tiles_hold_their_sides_and_whole_bands():
         (3, 20, "whole bands"),
         (2, 4, None),
     ):
-        stmt = Bands(region.body, height, tile)
-        found = bands_conflict(stmt, region)
+        stmt = TimeTiles(region.body, height, tile)
+        found = time_tile_conflict(stmt, region)
         assert (found is None) if reason is None else found is not None and reason in found.text
 
 
@@ -128,10 +139,10 @@ def test_large_grids_in_the_pipeline():
     text = text.replace("38", "3998").replace("90", "1000")
     log = Log()
     made = CPU.run(parse(text), log, debug=True)
-    assert [type(stmt) for stmt in made.body] == [Bands]
+    assert [type(stmt) for stmt in made.body] == [TimeTiles]
     assert CPU.run(made) is made
     small = CPU.run(parse(text.replace("1000", "100")), Log(), debug=True)
-    assert not any(isinstance(stmt, Bands) for stmt in small.body)
+    assert not any(isinstance(stmt, TimeTiles) for stmt in small.body)
 
 
 def bits(region: Region, values, seed: int) -> list[bytes]:
@@ -163,7 +174,7 @@ def test_bands_taken_row_by_row(seed, height, tiles):
 def test_most_random_chains_make_bands():
     count = sum(
         any(
-            isinstance(stmt, Bands)
+            isinstance(stmt, TimeTiles)
             for stmt in time_tiling(SMALL).fn(Chains(random.Random(k)).region(), Log()).body
         )
         for k in range(100)

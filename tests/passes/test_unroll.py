@@ -2,7 +2,7 @@
 
 import pytest
 
-from dcarray.ir.nodes import Bands, Loop
+from dcarray.ir.nodes import Loop, TimeTiles
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits
@@ -39,7 +39,9 @@ def test_iterations_in_bands(bounds, step, same_meaning):
     log = Log()
     after = unroll(SMALL).fn(before, log)
     verify(after)
-    assert isinstance(after.body[0], Loop) and isinstance(after.body[0].body[0], Bands), f"{dump(after)}{log}"
+    assert isinstance(after.body[0], Loop) and isinstance(after.body[0].body[0], TimeTiles), (
+        f"{dump(after)}{log}"
+    )
     assert parse(dump(after)) == after
     same_meaning(before, after)
     assert unroll(SMALL).fn(after, Log()) is after
@@ -62,4 +64,4 @@ def test_what_stays(body, bounds):
 def test_small_arrays_stay():
     before = region(STEP)
     after = CPU.run(before)
-    assert not any(isinstance(stmt, Bands) for loop in after.body for stmt in loop.body)
+    assert not any(isinstance(stmt, TimeTiles) for loop in after.body for stmt in loop.body)

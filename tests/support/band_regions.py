@@ -7,7 +7,7 @@ import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.skew import skews
-from dcarray.ir.nodes import Apply, Array, Bands, Compute, Index, Load, Nest, Region, Symbol, Window
+from dcarray.ir.nodes import Apply, Array, Compute, Index, Load, Nest, Region, Symbol, TimeTiles, Window
 from dcarray.ir.ops import const
 from dcarray.ir.windows import compose, overlap, remap, same
 
@@ -121,11 +121,11 @@ class Chains:
 
 
 def row_by_row(region: Region, rng: random.Random) -> Region:
-    """The region with every row of ``Bands`` as a statement of its own, in the order that is promised: of the
-    tiles, and of what is between them, in any."""
+    """The region with every row of ``TimeTiles`` as a statement of its own, in the order that is promised: of
+    the tiles, and of what is between them, in any."""
     body = []
     for stmt in region.body:
-        if not isinstance(stmt, Bands):
+        if not isinstance(stmt, TimeTiles):
             body.append(stmt)
             continue
         found = skews(stmt.body, region)
@@ -142,7 +142,7 @@ def row_by_row(region: Region, rng: random.Random) -> Region:
     return replace(region, body=tuple(body))
 
 
-def _band(stmt: Bands, found, start: int, low: int, between: bool):
+def _band(stmt: TimeTiles, found, start: int, low: int, between: bool):
     for part, skew in zip(stmt.body, found, strict=True):
         for at in range(skew.count):
             row = skew.first + at

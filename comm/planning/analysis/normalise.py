@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.ir.build import extreme
-from dcarray.ir.nodes import Apply, Bands, Compute, Const, Expr, Index, Load, Nest, Rows, Stmt, Window
+from dcarray.ir.nodes import Apply, Compute, Const, Expr, Index, Load, Nest, Rows, Stmt, TimeTiles, Window
 from dcarray.ir.ops import OPS, const, const_value
 from dcarray.ir.windows import compose, remap
 
@@ -23,7 +23,7 @@ __all__ = [
 def flatten_nests(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements of loop nests, one after the other."""
     for stmt in body:
-        if isinstance(stmt, Nest | Rows | Bands):
+        if isinstance(stmt, Nest | Rows | TimeTiles):
             yield from flatten_nests(stmt.body)
         else:
             yield stmt

@@ -21,7 +21,6 @@ from dcarray.ir.dims import free_symbols
 from dcarray.ir.nodes import (
     Apply,
     Array,
-    Bands,
     Call,
     Compute,
     Dim,
@@ -34,6 +33,7 @@ from dcarray.ir.nodes import (
     Rows,
     Size,
     Stmt,
+    TimeTiles,
     Window,
 )
 from dcarray.ir.passes.base import Log, Pass
@@ -85,7 +85,7 @@ def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
 
 def _fixed_layout(body: tuple[Stmt, ...]) -> frozenset[str]:
     """The arrays of statements that depend on the memory layout: library calls, time tiles and rows."""
-    fixed = (stmt for stmt in all_statements(body) if isinstance(stmt, Call | Bands | Rows))
+    fixed = (stmt for stmt in all_statements(body) if isinstance(stmt, Call | TimeTiles | Rows))
     return frozenset[str]().union(*map(touched, fixed))
 
 

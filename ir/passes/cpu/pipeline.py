@@ -1,6 +1,6 @@
 """The passes for a CPU, and their order."""
 
-from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.ir.passes.portable.collapse import COLLAPSE
 from dcarray.ir.passes.portable.copies import COPIES
 from dcarray.ir.passes.portable.dead import DEAD
@@ -18,8 +18,8 @@ from .shared_partial_sums import SHARED_PARTIAL_SUMS
 from .storage_coalescing import STORAGE_COALESCING
 from .strip_mining import strip_mining
 from .time_tiling import CacheLimits, time_tiling
+from .triangular_jam import TRIANGULAR_JAM
 from .unroll import unroll
-from .unroll_and_jam import UNROLL_AND_JAM
 from .wavefront import WAVEFRONT
 
 
@@ -31,7 +31,7 @@ def cpu_pipeline(limits: CacheLimits) -> Pipeline:
         made = made.with_pass(one, before="row_fusion")
     for one in (strip_mining(limits), unroll(limits), time_tiling(limits)):
         made = made.with_pass(one, before="row_fusion")
-    for one in (SHARED_PARTIAL_SUMS, UNROLL_AND_JAM, WAVEFRONT):
+    for one in (SHARED_PARTIAL_SUMS, TRIANGULAR_JAM, WAVEFRONT):
         made = made.with_pass(one, before="scalar_replacement")
     return made.with_pass(aligned_copies(limits), after="scalar_replacement")
 

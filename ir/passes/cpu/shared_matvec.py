@@ -127,8 +127,8 @@ def _visit(block: Block, log: Log, hints: SizeHints) -> bool:
         if reason is not None:
             log.refused("shared_matvec", f"{name} is left to the library: {reason.text}", stmt.loc)
             continue
-        turned = _reduces_along_rows(matrix, matrix is stmt.reads[0], block.facts, hints)
-        block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, turned))
+        summed_first = _reduces_along_rows(matrix, matrix is stmt.reads[0], block.facts, hints)
+        block.replace(pos, as_sum(stmt, block.facts.arrays[name].dtype, summed_first))
         where = (
             f"beside others over as much as {matrix.array}"
             if several

@@ -14,7 +14,7 @@ from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason, computes_of, domain
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.analysis.skew import SkewAnalysis
-from dcarray.ir.nodes import Bands, Compute, Index, Load, Part, Region, Stmt, Window
+from dcarray.ir.nodes import Compute, Index, Load, Part, Region, Stmt, TimeTiles, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
 
@@ -66,7 +66,7 @@ _FEW = 5  # statements of a chain that move less than half of what they could
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def can_band(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
+def with_rows(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
     """The statement with its rows as the first axis of its domain, or why it has none.  The statements of a
     nest of single rows run one after the other."""
     if not isinstance(stmt, Part):
@@ -156,7 +156,7 @@ class _Chain:
         return f"{len(self.parts)} statements on {', '.join(names)}"
 
 
-def worth_bands(chain: _Chain, limits: CacheLimits) -> Reason | None:
+def worth_tiling(chain: _Chain, limits: CacheLimits) -> Reason | None:
     """Why time tiles are of no use."""
     once, total = chain.bytes()
     if total < limits.again * once:
@@ -197,7 +197,7 @@ def _runs(block: Block) -> list[tuple[int, list[tuple[Part, ...]]]]:
     runs: list[tuple[int, list[tuple[Part, ...]]]] = []
     following = False
     for position, stmt in enumerate(block.stmts):
-        parts = can_band(stmt)
+        parts = with_rows(stmt)
         if isinstance(parts, Reason):
             following = False
             continue
@@ -216,8 +216,8 @@ def _divide(
     changed = False
     for start in range(0, len(sides), size):
         piece = chain.some(start, size)
-        reason = worth_bands(piece, limits)
-        made: Bands | Reason = reason if reason is not None else _banded(piece, room, limits)
+        reason = worth_tiling(piece, limits)
+        made: TimeTiles | Reason = reason if reason is not None else _tiled(piece, room, limits)
         if isinstance(made, Reason):
             why = f"{made.text}; {ended.text}" if ended is not None else made.text
             log.refused("time_tiling", f"{piece} do not run in bands: {why}", piece.loc)
@@ -244,7 +244,7 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[i
     return -(-len(sides) // count), room
 
 
-def _banded(chain: _Chain, room: int, limits: CacheLimits) -> Bands | Reason:
+def _tiled(chain: _Chain, room: int, limits: CacheLimits) -> TimeTiles | Reason:
     """The statements in time tiles; the cache has room for so many rows."""
     sides, rows = max(chain.sides()[0]), chain.rows()
     height = limits.height or _height(chain, room - sides, limits)
@@ -259,7 +259,7 @@ def _banded(chain: _Chain, room: int, limits: CacheLimits) -> Bands | Reason:
     while count > limits.threads and -(-total // tile) != count:  # they got too high
         count -= limits.threads
         tile = _whole(total, count, height)
-    return Bands(chain.parts, height, max(tile, -(-sides // height) * height), chain.loc)
+    return TimeTiles(chain.parts, height, max(tile, -(-sides // height) * height), chain.loc)
 
 
 def _whole(rows: int, count: int, height: int) -> int:

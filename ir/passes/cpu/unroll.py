@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, reads, writes
-from dcarray.ir.nodes import Bands, Compute, Loop, Part, Region, Size, Stmt, Window
+from dcarray.ir.nodes import Compute, Loop, Part, Region, Size, Stmt, TimeTiles, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import rewindow
@@ -75,7 +75,7 @@ def unroll(limits: CacheLimits) -> Pass:
 
     def run(region: Region, log: Log) -> Region:
         def replaced(loop: Loop, region: Region, position: int) -> tuple[tuple[Stmt, ...], tuple[()]] | None:
-            found = banded(loop, region, position)
+            found = tiled(loop, region, position)
             if found is None:
                 return None
             log.done("unroll", f"some iterations of the loop over {loop.var} run in bands", loop.loc)
@@ -83,15 +83,15 @@ def unroll(limits: CacheLimits) -> Pass:
 
         return each_loop(region, replaced)
 
-    def banded(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
+    def tiled(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
         if can_unroll(loop, limits.parts, region) is not None:
             return None
         large, *rest = unrolled(loop, limits.parts)
         body = (*region.body[:position], large, *region.body[position + 1 :])
         new = chains.fn(replace(region, body=body), Log()).body[position]
         assert isinstance(new, Loop)
-        if not any(isinstance(stmt, Bands) for stmt in new.body):
+        if not any(isinstance(stmt, TimeTiles) for stmt in new.body):
             return None
-        return (new, *(part for few in rest for part in banded(few, region, position) or (few,)))
+        return (new, *(part for few in rest for part in tiled(few, region, position) or (few,)))
 
     return Pass("unroll", run)

@@ -1,7 +1,7 @@
 """The passes that every target may use, and their order."""
 
 from dcarray.ir.passes.nested import NESTED
-from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.ir.passes.pass_manager import Pipeline
 
 from .collapse import COLLAPSE
 from .contract import CONTRACT

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
-from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.lowering.c_family.emit import emit
 from dcarray.lowering.cpu.caches import limits
 from dcarray.lowering.cpu.schedules.scheduler import cpu_kernel

@@ -31,7 +31,7 @@ from dcarray.lowering.kernel.walk import map_children, values, walk
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.nest.loop_nest import LoopNest
 
-from .prefetch import OUT_OF_CACHE, with_prefetches
+from .prefetch_distances import OUT_OF_CACHE, with_prefetches
 
 WAYS = 4  # rows at a time: more are too many memory streams, fewer too few
 SHARED = 0.9  # the largest ratio of the loads of two jammed rows to those of two single rows that pays

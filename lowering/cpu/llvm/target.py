@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dcarray.ir.passes.cpu.pipeline import CPU as UNKNOWN_MACHINE
 from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
-from dcarray.ir.passes.pipeline import Pipeline
+from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.lowering.cpu import caches
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.schedules.scheduler import cpu_kernel

@@ -20,7 +20,7 @@ from dcarray.ir.analysis.effects import Reason, touched
 from dcarray.ir.analysis.independence import independent, privatisable, privatised
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused
-from dcarray.ir.nodes import Array, Bands, Branch, Call, Compute, Dim, Nest, Part, Region, Rows, While
+from dcarray.ir.nodes import Array, Branch, Call, Compute, Dim, Nest, Part, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import (
     Affine,
@@ -179,13 +179,13 @@ class _Maker:
                 return self.loop_nest(LoopNest(stmt, self.region, 0, self, self.enclosing))
             case Rows(body, axes):
                 return self.rows(body, axes)
-            case Bands(body):
+            case TimeTiles(body):
                 return self.block(body)
             case Call():
                 return self.statement(self.call(stmt))
             case nodes.Loop():
                 place = selected_index(stmt)
-                return (self.loop(stmt),) if place is None else self.turn(stmt, place)
+                return (self.loop(stmt),) if place is None else self.selected_iteration(stmt, place)
             case While(cond, body):
                 head, value = self.condition(cond)
                 return (Repeat(head, value, self.block(body)),)
@@ -204,7 +204,7 @@ class _Maker:
             raise Unsupported(f"{stmt.op} of matrices is better left to a library")
         return plain
 
-    def turn(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
+    def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
         """The single iteration of a loop in which its variable equals a value."""
         start, stop, step = stmt.bounds
         if step != 1:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dcarray.ir.analysis.effects import rows_conflict
-from dcarray.ir.nodes import Bands, Branch, Compute, Group, Loop, Region, Rows, While
+from dcarray.ir.nodes import Branch, Compute, Group, Loop, Region, Rows, TimeTiles, While
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.cpu.kernel_passes.streaming_stores import stream_stores
 from dcarray.lowering.errors import Unsupported
@@ -22,7 +22,7 @@ from .elementwise import row_nests, schedule_elementwise, schedule_row
 from .loop_kernels import schedule_loops
 from .reductions import schedule_reduction
 from .scans import schedule_scan
-from .time_tiles import schedule_bands
+from .time_tiles import schedule_time_tiles
 
 
 def cpu_kernel(
@@ -52,8 +52,8 @@ def schedule(
     """
     if isinstance(stmt, Rows):
         return _by_rows(stmt, region)
-    if isinstance(stmt, Bands):
-        return schedule_bands(stmt, region)
+    if isinstance(stmt, TimeTiles):
+        return schedule_time_tiles(stmt, region)
     if isinstance(stmt, Loop | While | Branch):
         return schedule_loops(stmt, region, cores)
     nest = LoopNest(stmt, region)

@@ -14,8 +14,8 @@ from typing import Any
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason, reads
-from dcarray.ir.analysis.skew import bands_conflict, skews
-from dcarray.ir.nodes import Bands, Dim, Region
+from dcarray.ir.analysis.skew import skews, time_tile_conflict
+from dcarray.ir.nodes import Dim, Region, TimeTiles
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, For, Kernel, Let, Phase, Stmt, Term, affine
 from dcarray.lowering.nest.access import scale, total
@@ -33,10 +33,10 @@ NEAREST = 24 << 10  # bytes that a statement finds again in the first cache
 _VECTORS = 64  # elements: strips are whole vectors
 
 
-def schedule_bands(stmt: Bands, region: Region) -> tuple[Kernel, Binding]:
+def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Binding]:
     """The kernel of time-tiled statements; see ``schedule``."""
     found = skews(stmt.body, region)
-    reason = found if isinstance(found, Reason) else bands_conflict(stmt, region)
+    reason = found if isinstance(found, Reason) else time_tile_conflict(stmt, region)
     if isinstance(found, Reason) or reason is not None:
         raise Unsupported(str(reason))
     nests: list[LoopNest] = []

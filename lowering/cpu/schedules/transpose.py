@@ -54,12 +54,12 @@ def find_tiling(nest: LoopNest) -> Tiling | None:
     reads = [w for w in loads if family(w.array) not in written]
     writes = [t for t, f in zip(targets, written, strict=True) if f not in read and written.count(f) == 1]
 
-    def turned(window: Window, loop: int) -> bool:
+    def contiguous(window: Window, loop: int) -> bool:
         steps = nest.arguments.steps(nest.arguments.access(window))
         return same(steps[loop], 1) and abs(nest.hints(steps[-1])) > 1
 
     for loop in range(len(extents) - 1):
-        some, others = ([w for w in ws if turned(w, loop)] for ws in (reads, writes))
+        some, others = ([w for w in ws if contiguous(w, loop)] for ws in (reads, writes))
         if 0 < len(some) + len(others) <= TILES and nest.hints(extents[loop]) >= NARROW:
             return Tiling(
                 loop, tuple(map(nest.arguments.access, some)), tuple(map(nest.arguments.access, others))
@@ -133,7 +133,7 @@ class _Tiles:
         steps = {loop: self.nest.arguments.slope(access, loop) for loop in self.size}
         return _Place(*self.nest.arguments.address(access, corner), steps)
 
-    def turn(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
+    def transposing(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
         """The transposing copy of a tile to one that is contiguous along the loop ``rows``."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
@@ -159,9 +159,9 @@ class _Tiles:
             tile = _Place(name, affine(), {self.across: affine(WIDE), self.inner: affine(1)})
             before.append(Stack(name, dtype, self.size[self.across] * WIDE))
             if number < len(self.tiling.reads):
-                before.append(self.turn(tile, self.place(access), self.inner, dtype))
+                before.append(self.transposing(tile, self.place(access), self.inner, dtype))
             else:
-                after.append(self.turn(self.place(access), tile, self.across, dtype))
+                after.append(self.transposing(self.place(access), tile, self.across, dtype))
         return tuple(before), spots, tuple(after)
 
     def copy(self) -> Block | None:
@@ -173,7 +173,7 @@ class _Tiles:
         plain, rows = (to, self.inner) if self.tiling.reads else (source, self.across)
         if (self.tiling.reads and self.tiling.writes) or not same(nest.arguments.steps(plain)[-1], 1):
             return None
-        body: Block = (self.turn(self.place(to), self.place(source), rows, value.dtype),)
+        body: Block = (self.transposing(self.place(to), self.place(source), rows, value.dtype),)
         for head in reversed(self.headers):
             body = (For(head.var, head.lower, head.upper, head.step, "serial", body, 0, head.floors),)
         return body

@@ -9,10 +9,11 @@ import pytest
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu.kernel_passes import prefetch, unroll_and_jam
+from dcarray.lowering.cpu.kernel_passes import prefetch_distances as prefetch
+from dcarray.lowering.cpu.kernel_passes import unroll_and_jam
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.passes.prefetch import insert_prefetches
+from dcarray.lowering.cpu.llvm.passes.prefetch_calls import insert_prefetches
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.nodes import Elem, Kernel, affine
 from dcarray.lowering.kernel.text import kernel_text

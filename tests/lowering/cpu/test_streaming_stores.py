@@ -17,7 +17,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering.cpu import caches
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
-from dcarray.lowering.cpu.llvm.passes.streaming_stores import use_streaming_stores
+from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import use_streaming_stores
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.text import kernel_text
 

@@ -7,7 +7,8 @@ import pytest
 
 import dcarray as dc
 from dcarray.ir.text import parse
-from dcarray.lowering.cpu.kernel_passes import prefetch, unroll_and_jam
+from dcarray.lowering.cpu.kernel_passes import prefetch_distances as prefetch
+from dcarray.lowering.cpu.kernel_passes import unroll_and_jam
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.kernel.text import kernel_text
 

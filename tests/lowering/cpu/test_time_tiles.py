@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kernel_machine import Machine
 
 from dcarray.ir import dims, interp, verify
-from dcarray.ir.nodes import Bands
+from dcarray.ir.nodes import TimeTiles
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.time_tiling import CacheLimits, time_tiling
 from dcarray.ir.text import parse
@@ -145,7 +145,7 @@ def test_as_c(tmp_path):
     region = jacobi(60, 40, 6)
     made = time_tiling(replace(SMALL, tiles=3)).fn(region, Log())
     (stmt,) = made.body
-    assert isinstance(stmt, Bands)
+    assert isinstance(stmt, TimeTiles)
     kernel, binding = schedule(stmt, made)
     (tmp_path / "k.c").write_text(emit(kernel))
     flags = ["-O1", "-fPIC", "-shared", "-ffp-contract=off", "-o", str(tmp_path / "k.so")]

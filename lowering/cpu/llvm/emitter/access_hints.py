@@ -1,10 +1,10 @@
-"""Access groups that mark loads for prefetches and stores as streaming, for `passes.prefetch` and
-`passes.streaming_stores`."""
+"""Access groups that mark loads for prefetches and stores as streaming, for `passes.prefetch_calls` and
+`passes.nontemporal_stores`."""
 
 from __future__ import annotations
 
-from dcarray.lowering.cpu.llvm.passes.prefetch import NAME
-from dcarray.lowering.cpu.llvm.passes.streaming_stores import GROUP
+from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import GROUP
+from dcarray.lowering.cpu.llvm.passes.prefetch_calls import NAME
 from dcarray.lowering.cpu.llvm.text.builder import Builder
 from dcarray.lowering.kernel.nodes import Affine
 

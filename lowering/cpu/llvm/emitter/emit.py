@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dcarray.lowering.cpu.llvm.math import exact_functions
 from dcarray.lowering.cpu.llvm.object_code.engine import Machine
 from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
-from dcarray.lowering.cpu.llvm.passes.prefetch import PREFETCH
+from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import FENCE, LINE
+from dcarray.lowering.cpu.llvm.passes.prefetch_calls import PREFETCH
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import MARK
-from dcarray.lowering.cpu.llvm.passes.streaming_stores import FENCE, LINE
 from dcarray.lowering.cpu.llvm.text.builder import BITS, Builder, ty
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.flags import INVALID, kernel_flags
@@ -76,7 +76,7 @@ class _Phase(Values):
         code = exact_functions.loop(self.b, stmt, rows, f"%{stmt.loop.code}")
         self.native(stmt.loop, rows, count, code)
 
-    def turn(self, stmt: TransposeTile) -> None:
+    def transpose(self, stmt: TransposeTile) -> None:
         """Call the function that transposes tiles of this dtype."""
         b = self.b
         name, text = transposer(stmt.dtype.itemsize, b.machine.vector_bits)
@@ -149,7 +149,7 @@ class _Phase(Values):
                 case NumpyCall():
                     self.call(stmt)
                 case TransposeTile():
-                    self.turn(stmt)
+                    self.transpose(stmt)
 
     def aligned(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
         """The start of a loop whose stores are aligned to cache lines; a peeled loop does the iterations

@@ -195,17 +195,17 @@ def _several(w: Writer, function: str) -> tuple[str, str]:
     low = w.sub(low, w.sub(near, r))
     z, zl = w.product(near, near)
     # Of the quotient only the last two bits matter.
-    turn = w.sub(k, w.mul(w.const(4.0), w.call("floor", w.mul(k, w.const(0.25)))))
+    quadrant = w.sub(k, w.mul(w.const(4.0), w.call("floor", w.mul(k, w.const(0.25)))))
     if function == "cos":
-        turn = w.select(w.compare("oeq", turn, w.const(3.0)), zero, w.add(turn, one))
-    odd = w.either(w.compare("oeq", turn, one), w.compare("oeq", turn, w.const(3.0)))
+        quadrant = w.select(w.compare("oeq", quadrant, w.const(3.0)), zero, w.add(quadrant, one))
+    odd = w.either(w.compare("oeq", quadrant, one), w.compare("oeq", quadrant, w.const(3.0)))
     sine, cosine = _sine(w, near, low, z, zl), _cosine(w, near, low, z, zl)
     high, rest = (w.select(odd, q, p) for p, q in zip(sine, cosine, strict=True))
     room = w.mul(w.call("fabs", high), w.const(_ROOM))
     up, down = w.add(high, w.add(rest, room)), w.add(high, w.sub(rest, room))
     unsure = w.either(w.compare("une", up, down), w.below(w.call("fabs", near), 2.0**-28))
     value = w.add(high, rest)
-    value = w.select(w.compare("oge", turn, w.const(2.0)), w.neg(value), value)
+    value = w.select(w.compare("oge", quadrant, w.const(2.0)), w.neg(value), value)
     value = w.select(small, "%x" if function == "sin" else one, value)
     hard = w.either(w.both(unsure, plain), w.other(w.both(usual, normal)))
     return value, hard

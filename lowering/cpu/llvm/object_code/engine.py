@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 from dcarray.lowering.cpu.llvm.passes.masked_loads import isolate_masked_loads
-from dcarray.lowering.cpu.llvm.passes.prefetch import insert_prefetches
+from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import use_streaming_stores
+from dcarray.lowering.cpu.llvm.passes.prefetch_calls import insert_prefetches
 from dcarray.lowering.cpu.llvm.passes.quiet_compare import quiet_comparisons
 from dcarray.lowering.cpu.llvm.passes.select_operands import isolate_select_operands
-from dcarray.lowering.cpu.llvm.passes.streaming_stores import use_streaming_stores
 from dcarray.lowering.runtime import libm
 from dcarray.lowering.runtime.disk import sha256
 

@@ -201,7 +201,7 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
             f"%{to} = shufflevector {kind} %{to}.i, {kind} poison, <{lanes} x i32> zeroinitializer",
         ]
 
-    def turned(to: str, what: str) -> str:
+    def swapped(to: str, what: str) -> str:
         """The vector with real and imaginary parts swapped."""
         order = ", ".join(f"i32 {lane ^ 1}" for lane in range(lanes))
         return f"%{to} = shufflevector {kind} %{what}, {kind} poison, <{lanes} x i32> <{order}>"
@@ -232,7 +232,7 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
         parts["SCALED"].append(f"%r{k} = fmul contract {kind} %{'all' if pairs else 'sum'}{k}, %unit")
         found, scaled = ("all", "z") if pairs else ("sum", "r")
         parts["STORES"].append(f"%y{k} = phi {kind} [ %{found}{k}, %summed ], [ %{scaled}{k}, %scale ]")
-    if pairs:  # the products with imaginary parts are summed apart, and turned at the end
+    if pairs:  # the products with imaginary parts are summed apart, and their parts swapped at the end
         for k in range(vectors):
             zero = "zeroinitializer"
             parts["SUMS"].append(f"%j{k} = phi {kind} [ {zero}, %row ], [ %j.n{k}, %term ]")
@@ -243,12 +243,12 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
             parts["TOTALS"].append(f"%turn{k} = phi {kind} [ {zero}, %row ], [ %j.n{k}, %term ]")
         for k in range(vectors):
             parts["TOTALS"] += [
-                turned(f"turned{k}", f"turn{k}"),
+                swapped(f"turned{k}", f"turn{k}"),
                 f"%signed{k} = fmul contract {kind} %turned{k}, {signs}",
                 f"%all{k} = fadd contract {kind} %sum{k}, %signed{k}",
             ]
             parts["SCALED"] += [
-                turned(f"over{k}", f"all{k}"),
+                swapped(f"over{k}", f"all{k}"),
                 f"%cross{k} = fmul contract {kind} %over{k}, %rest",
                 f"%v{k} = fmul contract {kind} %cross{k}, {signs}",
                 f"%z{k} = fsub contract {kind} %r{k}, %v{k}",

@@ -8,12 +8,12 @@ and does its chunks (see `parallel_loop_phase`).
 from __future__ import annotations
 
 LOOP_LAUNCHES = """
-; the job: turns, launches, their table (see `dc_repeat`), the first turn, threads, numbers of the longest
-; launch
+; the job: iterations, launches, their table (see `dc_repeat`), the first iteration, threads, numbers of the
+; longest launch
 %loop = type { i64, i64, ptr, i64, i64, i64 }
 
-; the packed arguments of a launch in a turn: those of the first turn and so many steps
-define internal void @advance(ptr %to, ptr %row, i64 %turn) {
+; the packed arguments of a launch in an iteration: those of the first iteration and so many steps
+define internal void @advance(ptr %to, ptr %row, i64 %iteration) {
 entry:
   %from = load ptr, ptr %row
   %step = load ptr, ptr %row[i64 1]
@@ -23,7 +23,7 @@ next:
   %k = phi i64 [ 0, %entry ], [ %k1, %next ]
   %f = load i64, ptr %from[i64 %k]
   %s = load i64, ptr %step[i64 %k]
-  %far = mul i64 %s, %turn
+  %far = mul i64 %s, %iteration
   %now = add i64 %f, %far
   store i64 %now, ptr %to[i64 %k]
   %k1 = add i64 %k, 1
@@ -47,13 +47,13 @@ end:
 }
 
 ; a thread's part in a loop: its flags.  The launching thread, which is number 0 and has %reached, leaves
-; before the end, and says in which turn, where a worker kept it waiting or no phase was worth several
+; before the end, and says in which iteration, where a worker kept it waiting or no phase was worth several
 ; threads.
-define internal i32 @turns(ptr %pool, i64 %me, ptr %reached) {
+define internal i32 @iterations(ptr %pool, i64 %me, ptr %reached) {
 entry:
   %job = getelementptr i8, ptr %pool, i64 $JOB
   %loop = load ptr, ptr %job[i64 1]
-  %turns = load i64, ptr %loop
+  %iterations = load i64, ptr %loop
   %launches = load i64, ptr %loop[i64 1]
   %table = load ptr, ptr %loop[i64 2]
   %first = load i64, ptr %loop[i64 3]
@@ -64,14 +64,14 @@ entry:
   %launching = icmp ne ptr %reached, null
   %coolp = getelementptr i8, ptr %pool, i64 $COOL
   %cool = load atomic i64, ptr %coolp monotonic, align 8
-  br label %turn
-turn:
-  %t = phi i64 [ %first, %entry ], [ %t1, %turned ]
-  %number0 = phi i64 [ 1, %entry ], [ %number1, %turned ]
-  %target0 = phi i64 [ 0, %entry ], [ %target1, %turned ]
-  %flags0 = phi i32 [ 0, %entry ], [ %flags1, %turned ]
-  %worthy0 = phi i64 [ 2, %entry ], [ %worthy1, %turned ]
-  %over = icmp sge i64 %t, %turns
+  br label %iteration
+iteration:
+  %t = phi i64 [ %first, %entry ], [ %t1, %iterated ]
+  %number0 = phi i64 [ 1, %entry ], [ %number1, %iterated ]
+  %target0 = phi i64 [ 0, %entry ], [ %target1, %iterated ]
+  %flags0 = phi i32 [ 0, %entry ], [ %flags1, %iterated ]
+  %worthy0 = phi i64 [ 2, %entry ], [ %worthy1, %iterated ]
+  %over = icmp sge i64 %t, %iterations
   br i1 %over, label %finish, label %stay
 stay:
   br i1 %launching, label %weigh, label %follow
@@ -87,8 +87,8 @@ weigh:
   %quit = or i1 %vain, %kept
   br i1 %quit, label %dismiss, label %launch
 dismiss:
-  ; Workers may be some turns ahead: once nobody is inside any more, and what is done is just what there was
-  ; to do until here, nothing of this turn is taken.
+  ; Workers may be some iterations ahead: once nobody is inside any more, and what is done is just what there
+  ; was to do until here, nothing of this iteration is taken.
   %was = atomicrmw or ptr %pool, i64 524288 seq_cst
   %inside = and i64 %was, 524287
   %alone = icmp eq i64 %inside, 0
@@ -103,7 +103,7 @@ launch:
   %flags1 = phi i32 [ %flags0, %follow ], [ %flags0, %weigh ], [ %flags0, %dismiss ], [ %flags3, %done ]
   %worthy1 = phi i64 [ 1, %follow ], [ 1, %weigh ], [ 1, %dismiss ], [ %worthy2, %done ]
   %every = icmp sge i64 %k, %launches
-  br i1 %every, label %turned, label %prepare
+  br i1 %every, label %iterated, label %prepare
 prepare:
   %row = getelementptr [4 x i64], ptr %table, i64 %k
   call void @advance(ptr %packed, ptr %row, i64 %t)
@@ -168,9 +168,9 @@ done:
   %flags3 = or i32 %flags1, %meant
   %k1 = add i64 %k, 1
   br label %launch
-turned:
+iterated:
   %t1 = add i64 %t, 1
-  br label %turn
+  br label %iteration
 finish:
   br i1 %launching, label %tell, label %end
 tell:
@@ -180,8 +180,8 @@ end:
   ret i32 %flags0
 }
 
-; how many grains of work a turn's largest phase has
-define internal i64 @largest(ptr %table, i64 %launches, i64 %turn, ptr %packed) {
+; how many grains of work a iteration's largest phase has
+define internal i64 @largest(ptr %table, i64 %launches, i64 %iteration, ptr %packed) {
 entry:
   br label %launch
 launch:
@@ -190,7 +190,7 @@ launch:
   %all = icmp sge i64 %k, %launches
   br i1 %all, label %end, label %prepare
 prepare:
-  call void @advance(ptr %packed, ptr %table[[4 x i64] %k], i64 %turn)
+  call void @advance(ptr %packed, ptr %table[[4 x i64] %k], i64 %iteration)
   %phases = load i64, ptr %packed[i64 1]
   %pairs = getelementptr i64, ptr %packed, i64 2
   br label %phase
@@ -218,9 +218,9 @@ end:
   ret i64 %most0
 }
 
-; %table: for each of the launches its packed arguments in the first turn, what is added to them after each
-; turn, how many numbers that is, and the flags that it may raise
-define i32 @dc_repeat(ptr %pool, i64 %turns, i64 %launches, ptr %table) {
+; %table: for each of the launches its packed arguments in the first iteration, what is added to them after
+; each iteration, how many numbers that is, and the flags that it may raise
+define i32 @dc_repeat(ptr %pool, i64 %iterations, i64 %launches, ptr %table) {
 entry:
   br label %measure
 measure:
@@ -236,15 +236,15 @@ measured:
   %packed = alloca i64, i64 %most
   %loop = alloca %loop
   %reached = alloca i64
-  store i64 %turns, ptr %loop
+  store i64 %iterations, ptr %loop
   store i64 %launches, ptr %loop[i64 1]
   store ptr %table, ptr %loop[i64 2]
   store i64 %most, ptr %loop[i64 5]
-  br label %turn
-turn:
-  %t = phi i64 [ 0, %measured ], [ %t1, %turned ], [ %there, %back ]
-  %flags0 = phi i32 [ 0, %measured ], [ %flags1, %turned ], [ %flags2, %back ]
-  %over = icmp sge i64 %t, %turns
+  br label %iteration
+iteration:
+  %t = phi i64 [ 0, %measured ], [ %t1, %iterated ], [ %there, %back ]
+  %flags0 = phi i32 [ 0, %measured ], [ %flags1, %iterated ], [ %flags2, %back ]
+  %over = icmp sge i64 %t, %iterations
   br i1 %over, label %finish, label %weigh
 weigh:
   %nobody = icmp eq ptr %pool, null
@@ -275,12 +275,12 @@ together:
   store ptr null, ptr %job
   store ptr %loop, ptr %job[i64 1]
   store atomic i64 0, ptr %pool[i8 $DONE] seq_cst, align 8
-  %left = sub i64 %turns, %t
+  %left = sub i64 %iterations, %t
   %ahead = mul i64 %left, %grains
   %rouse = icmp sge i64 %ahead, $worth_waking
   call i32 @feclearexcept(i32 $all)
   call void @open(ptr %pool, i64 %threads, i1 %rouse, i64 %time)
-  %mine = call i32 @turns(ptr %pool, i64 0, ptr %reached)
+  %mine = call i32 @iterations(ptr %pool, i64 0, ptr %reached)
   %theirs = call i32 @close(ptr %pool)
   store atomic i64 0, ptr %busy seq_cst, align 8
   %both = or i32 %mine, %theirs
@@ -288,13 +288,13 @@ together:
   %there = load i64, ptr %reached
   br label %back
 back:
-  br label %turn
+  br label %iteration
 launch:
   %k = phi i64 [ 0, %weigh ], [ 0, %consider ], [ 0, %clock ], [ 0, %claim ], [ %k1, %run ]
   %flags1 = phi i32 [ %flags0, %weigh ], [ %flags0, %consider ], [ %flags0, %clock ], [ %flags0, %claim ],
     [ %flags3, %run ]
   %all = icmp sge i64 %k, %launches
-  br i1 %all, label %turned, label %run
+  br i1 %all, label %iterated, label %run
 run:
   %row = getelementptr [4 x i64], ptr %table, i64 %k
   call void @advance(ptr %packed, ptr %row, i64 %t)
@@ -305,9 +305,9 @@ run:
   %flags3 = or i32 %flags1, %own
   %k1 = add i64 %k, 1
   br label %launch
-turned:
+iterated:
   %t1 = add i64 %t, 1
-  br label %turn
+  br label %iteration
 finish:
   ret i32 %flags0
 }

@@ -110,7 +110,7 @@ define internal i1 @fresh(i64 %state, i64 %seen) alwaysinline {
 }
 
 ; job: function, arguments, extent, chunk, chunks of one owner, owners; the function is null where it is the
-; turns of a loop (see `turns`)
+; iterations of a loop (see `iterations`)
 define internal i32 @share(ptr %pool, i64 %me) {
 entry:
   %job = getelementptr i8, ptr %pool, i64 $JOB
@@ -256,15 +256,15 @@ work:
   call i32 @feclearexcept(i32 $all)
   %fn = load ptr, ptr %pool[i8 $JOB]
   %many = icmp eq ptr %fn, null
-  br i1 %many, label %turns, label %once
-turns:
-  %softs = call i32 @turns(ptr %pool, i64 %me, ptr null)
+  br i1 %many, label %iterations, label %once
+iterations:
+  %softs = call i32 @iterations(ptr %pool, i64 %me, ptr null)
   br label %worked
 once:
   %soft1 = call i32 @share(ptr %pool, i64 %me)
   br label %worked
 worked:
-  %soft = phi i32 [ %softs, %turns ], [ %soft1, %once ]
+  %soft = phi i32 [ %softs, %iterations ], [ %soft1, %once ]
   %hard = call i32 @raised()
   %both = or i32 %soft, %hard
   atomicrmw or ptr %flags, i32 %both seq_cst

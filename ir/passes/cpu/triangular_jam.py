@@ -168,9 +168,9 @@ def _run(region: Region, log: Log) -> Region:
             return None
         name, found = f"the loop over {loop.var}", can_jam(loop, inner, region)
         if isinstance(found, Reason):
-            log.refused("unroll_and_jam", f"{name} stays row by row: {found.text}", loop.loc)
+            log.refused("triangular_jam", f"{name} stays row by row: {found.text}", loop.loc)
             return None
-        log.done("unroll_and_jam", f"{ROWS} rows of {name} go through their columns at once", loop.loc)
+        log.done("triangular_jam", f"{ROWS} rows of {name} go through their columns at once", loop.loc)
         return jammed(found, region)
 
     region = in_bodies(region, log, _run)
@@ -178,4 +178,4 @@ def _run(region: Region, log: Log) -> Region:
     return region if made is region else without_unused(made)
 
 
-UNROLL_AND_JAM = Pass("unroll_and_jam", _run)
+TRIANGULAR_JAM = Pass("triangular_jam", _run)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dcarray.ir import interp
 from dcarray.ir.passes import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.cpu.unroll_and_jam import UNROLL_AND_JAM
+from dcarray.ir.passes.cpu.triangular_jam import TRIANGULAR_JAM
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import verify
 from dcarray.lowering.compilation import compile_region
@@ -41,7 +41,7 @@ def bits(region: Any) -> dict[str, bytes]:
 
 
 def changed(before: Any) -> Any:
-    after = UNROLL_AND_JAM.fn(before, Log())
+    after = TRIANGULAR_JAM.fn(before, Log())
     verify(after)
     assert parse(dump(after)) == after
     assert bits(after) == bits(before), dump(after)
