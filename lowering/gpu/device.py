@@ -34,6 +34,8 @@ class Device(Protocol):
         Bytes.
     fp64 : bool
         Whether it computes in double precision.
+    cache_dir : str or None
+        The folder in which kernels that it has built outlive the process; None for nowhere.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Device(Protocol):
     description: str
     memory: int
     fp64: bool
+    cache_dir: str | None
 
     def allocate(self, nbytes: int) -> Any:
         """Return a buffer of at least ``nbytes``, which goes back to a pool when it is garbage.

@@ -59,6 +59,7 @@ class CudaDevice:
 
     target = "cuda"
     fp64 = True  # on all that CUDA 13 knows
+    cache_dir: str | None = None  # CuPy has a folder of its own
 
     def __init__(self, number: int) -> None:
         import cupy

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.gpu.opencl.vendors import wheel_runtime_added
+from dcarray.lowering.runtime.disk import DiskCache, is_supported, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +43,7 @@ class OpenCLDevice:
     """
 
     target = "opencl"
+    cache_dir: str | None = None
 
     def __init__(self, name: str, handle: Any) -> None:
         import pyopencl as cl
@@ -148,14 +152,34 @@ class OpenCLDevice:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         index = np.dtype(np.int32 if narrow else np.int64)
         types = [index if type(x) is int else _type(x) for x in arguments]
-        with self._errors(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", self._cl.CompilerWarning)  # remarks of compilers, not of users
-            program = self._cl.Program(self.context, kernel.source).build(options)
+        with self._errors():
+            program = self._program(kernel.source, options)
             functions = [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
             for function in functions:
                 function.set_scalar_arg_dtypes(types)
         self._built[kernel.source, narrow] = functions
         return functions
+
+    def _program(self, source: str, options: list[str]) -> Any:
+        """A built program, from the cache folder or from the device's compiler."""
+        make = self._cl.Program
+        disk = _disk(os.path.join(self.cache_dir, "opencl")) if self.cache_dir else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", self._cl.CompilerWarning)  # remarks of compilers, not of users
+            if disk is None:
+                return make(self.context, source).build(options, cache_dir=False)
+            handle = self.handle
+            parts = (handle.platform.version, handle.name, handle.version, handle.driver_version)
+            key = sha256("\0".join(("opencl", *parts, *options, source)).encode()).hexdigest()
+            binary = disk.read(key)
+            if binary is not None:
+                with suppress(self._cl.Error):  # the driver may refuse what an older one has made
+                    return make(self.context, [handle], [binary]).build(options, cache_dir=False)
+            program = make(self.context, source).build(options, cache_dir=False)
+            (binary,) = program.get_info(self._cl.program_info.BINARIES)
+            if binary:
+                disk.write(key, binary)
+            return program
 
     def synchronise(self) -> None:
         """See `Device`."""
@@ -177,6 +201,12 @@ def _passed(value: Any) -> Any:
         return value.tobytes()
     bits = _BITS.get(value.dtype.char)
     return value.item() if bits is None else value.view(bits).item()
+
+
+@cache
+def _disk(folder: str) -> DiskCache | None:
+    """The cache of built programs in a folder; None where the system has no private folders."""
+    return DiskCache(folder) if is_supported() else None
 
 
 def _is_simulator(handle: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from devices import needs_opencl
 from dcarray.lowering.gpu import device
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.gpu.opencl.device import OpenCLDevice
+from dcarray.lowering.runtime.disk import DiskCache
 
 pytestmark = needs_opencl
 
@@ -53,11 +55,12 @@ def test_copies_are_done_in_order(opencl: OpenCLDevice) -> None:
     assert part.tolist() == [0, 1, 2]
 
 
+@pytest.mark.filterwarnings("ignore:Non-empty compiler output")
 def test_a_kernel_of_its_context_works_on_its_buffers(opencl: OpenCLDevice) -> None:
     import pyopencl as cl
 
     text = "kernel void twice(global int *a, int c) { a[get_global_id(0)] = 2 * a[get_global_id(0)] + c; }"
-    twice = cl.Kernel(cl.Program(opencl.context, text).build(), "twice")
+    twice = cl.Kernel(cl.Program(opencl.context, text).build(cache_dir=False), "twice")
     buffer = opencl.allocate(4000)
     opencl.upload(np.arange(1000, dtype=np.int32), buffer)
     for _ in range(3):
@@ -101,6 +104,33 @@ def test_arguments_by_value(opencl: OpenCLDevice, dtype: str, text: str) -> None
         opencl.download(buffer, target)
         np.testing.assert_array_equal(target[10:110], np.full(100, value))
         np.testing.assert_array_equal(np.delete(target, np.s_[10:110]), np.ones(100, kind))
+
+
+def test_built_kernels_outlive_the_process_in_the_cache_folder(
+    opencl: OpenCLDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opencl, "cache_dir", str(tmp_path))
+    kernel = _filling("int", np.dtype(np.int32))
+
+    def filled(value: int) -> set[int]:
+        monkeypatch.setattr(opencl, "_built", {})  # as in another process
+        buffer, target = opencl.allocate(40), np.empty(10, np.int32)
+        kernel(opencl, (1,), ((buffer, 0), np.int32(value)), (10,))
+        opencl.download(buffer, target)
+        return set(target.tolist())
+
+    assert filled(1) == {1}
+    (file,) = (tmp_path / "opencl").iterdir()
+    written = file.stat().st_ino
+    with monkeypatch.context() as patch:
+        patch.setattr("pyopencl.cache.create_built_program_from_source_cached", None)  # no source is compiled
+        assert filled(2) == {2}
+    file.write_bytes(file.read_bytes()[:-9])  # damaged: it is compiled again
+    assert filled(3) == {3} and file.stat().st_ino != written
+    DiskCache(str(tmp_path / "opencl")).write(file.name.partition(".")[0], b"not a program")
+    assert filled(4) == {4}
+    monkeypatch.setattr(opencl, "cache_dir", None)
+    assert filled(5) == {5}
 
 
 def test_threads_launch_one_kernel_with_arguments_of_their_own(opencl: OpenCLDevice) -> None:
