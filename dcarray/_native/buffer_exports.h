@@ -127,8 +127,7 @@ note_lent(PyObject *x, Lent *lent)
     int known = 0;
     if (store == NULL)
         return 0;
-    if (AT(store, Head) != NULL && AT(store, Head) != Py_None)
-        store = AT(store, Head);
+    store = family_of(store);
     list = AT(store, Exports);
     if (list != NULL && PyList_CheckExact(list)) /* those who have it no more are forgotten */
         for (Py_ssize_t k = PyList_GET_SIZE(list) - 1; k >= 0; k--) {

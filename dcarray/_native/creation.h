@@ -107,7 +107,7 @@ unwritten(PyObject *shape, PyObject *dtype)
         n = one <= 0 || one > UNASKED / n ? 0 : n * one;
     }
     if (sizes != NULL && n > 0 && n >= eager_below() && PyTuple_GET_SIZE(sizes) <= SEEN)
-        made = unfilled(Py_NewRef(sizes), dtype, n);
+        made = unfilled(sizes, dtype, n);
     PyErr_Clear(); /* the slow way says it again */
     Py_XDECREF(sizes);
     return made;

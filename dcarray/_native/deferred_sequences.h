@@ -275,32 +275,18 @@ operand_taken(Deferred *s, PyObject *x, char kind, int which)
 static PyObject *
 deferred_array(Deferred *s, PyObject *dtype)
 {
-    PyObject *store = blank_store(), *x = store == NULL ? NULL : new_handle();
-    PyObject *letter = PyObject_GetAttr(dtype, CharName);
+    PyObject *store = new_store(s->shape, dtype, s->sequence->blocks ? s->size : PyLong_AsSsize_t(s->sequence->size));
     PyObject *seen = store == NULL ? NULL : PyWeakref_NewRef(store, NULL);
-    PyObject *size = s->sequence->blocks ? PyLong_FromSsize_t(s->size) : Py_NewRef(s->sequence->size);
-    if (x == NULL || letter == NULL || seen == NULL || size == NULL) {
-        Py_XDECREF(store);
-        Py_XDECREF(x);
-        Py_XDECREF(letter);
+    PyObject *x = seen == NULL ? NULL : new_large(store, s->shape, Py_None, Py_False, Py_None, Py_None);
+    if (x == NULL) {
         Py_XDECREF(seen);
-        Py_XDECREF(size);
         PyErr_Clear(); /* of memory: the slow way says it again */
-        return NULL;
     }
-    Py_XSETREF(AT(store, Geometry), Py_NewRef(s->shape));
-    Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
-    Py_XSETREF(AT(store, Char), letter);
-    Py_XSETREF(AT(store, Size), size);
-    Py_XSETREF(AT(store, Dirty), Py_NewRef((PyObject *)s));
-    s->results[s->count++] = seen;
-    AT(x, Small) = Py_NewRef(Py_None);
-    AT(x, Store) = store;
-    AT(x, Shape) = Py_NewRef(s->shape);
-    AT(x, Index) = Py_NewRef(Py_None);
-    AT(x, Readonly) = Py_NewRef(Py_False);
-    AT(x, View) = Py_NewRef(Py_None);
-    AT(x, SmallView) = Py_NewRef(Py_None);
+    else {
+        Py_XSETREF(AT(store, Dirty), Py_NewRef((PyObject *)s));
+        s->results[s->count++] = seen;
+    }
+    Py_XDECREF(store);
     return x;
 }
 

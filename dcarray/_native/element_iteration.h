@@ -10,14 +10,6 @@ typedef struct {
 static PyTypeObject ElementsType;
 static getiterfunc slow_iter;
 
-/* The store that heads the memory of a large array, or NULL if there is none yet. */
-static PyObject *
-head_of(PyObject *x)
-{
-    PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x), *head = store == NULL ? NULL : AT(store, Head);
-    return head == NULL || head == Py_None ? store : head;
-}
-
 /* Does it lie in blocks over several ranks? */
 static int
 in_blocks(PyObject *head)

@@ -33,8 +33,14 @@ static PyObject *Stores;    /* the class of stores */
 static PyObject *Example;   /* a new one */
 static PyObject *Axes;      /* what stands for a key where all axes are turned */
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
-static PyObject *Call, *Out, *Below, *ItemSize, *CharName, *DtypeName, *Reduce, *Accumulate, *Outer, *Reduceat, *Process, *Simulation,
-    *CurrentName, *IndexName, *StrictName, *PlainName;
+/* Texts that are looked for, each made once. */
+#define NAMES(X)                                                                                      \
+    X(Call, "__call__") X(Out, "out") X(Below, "eager_below") X(IndexName, "_index") X(StrictName, "strict") \
+    X(ItemSize, "itemsize") X(CharName, "char") X(DtypeName, "dtype") X(Reduce, "reduce")             \
+    X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
+    X(Simulation, "dcarray.comm.transport.threads") X(PlainName, "_plain") X(CurrentName, "current")
+#define DECLARE_NAME(variable, text) static PyObject *variable;
+NAMES(DECLARE_NAME)
 
 #define AT(x, place) (*(PyObject **)((char *)(x) + (place)))
 
@@ -70,17 +76,28 @@ viewed_store(PyObject *x)
     return origin != NULL && Py_TYPE(origin) == (PyTypeObject *)Stores ? origin : NULL;
 }
 
+/* The head of a store's family; borrowed. */
+static inline PyObject *
+family_of(PyObject *store)
+{
+    PyObject *head = AT(store, Head);
+    return head == NULL || head == Py_None ? store : head;
+}
+
+/* The head of the family of a large array's memory, borrowed; NULL as long as it has no store. */
+static inline PyObject *
+head_of(PyObject *x)
+{
+    PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
+    return store == NULL ? NULL : family_of(store);
+}
+
 /* Is nothing pending on the memory of a large array? */
 static inline int
 clean(PyObject *x)
 {
-    PyObject *store = AT(x, Store), *head;
-    if (store == NULL && (store = viewed_store(x)) == NULL) /* not even made */
-        return 1;
-    head = AT(store, Head);
-    if (head == NULL || head == Py_None)
-        head = store;
-    return idle(AT(head, Used)) && idle(AT(head, Dirty));
+    PyObject *head = head_of(x);
+    return head == NULL || (idle(AT(head, Used)) && idle(AT(head, Dirty)));
 }
 
 /* An attribute that is a number of elements; -1 with an exception. */
@@ -412,71 +429,46 @@ install(PyObject *module, PyObject *args)
     Py_RETURN_TRUE;
 }
 
+/* What the functions take and return is said where they are defined. */
+#define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL},
 static PyMethodDef methods[] = {
-    {"install", install, METH_VARARGS,
-     "install(cls, ndarray, wrap, limit, scalars, record, assign, store, recording, current, dtypes, axes,\n"
-     "config, locate, gather): give the class `cls` the short way;\n"
-     "False if another class has it already, or arrays are not what they were."},
-    {"sliced", (PyCFunction)(void (*)(void))sliced, METH_FASTCALL,
-     "sliced(shape, index, key): as in `dcarray.core.window`."},
-    {"composed", (PyCFunction)(void (*)(void))composed, METH_FASTCALL,
-     "composed(shape, index, key): as `dcarray.core.window.getitem`, for the most usual keys."},
-    {"serve", serve, METH_VARARGS,
-     "serve(functions, methods, questions, views, answered): the short way for NumPy's functions, with what is behind their\n"
-     "dispatch, and for the methods of these names; those that only look at shapes and dtypes, and those (methods\n"
-     "by name) that give views; and those that are answered without NumPy."},
-    {"short_maker", short_maker, METH_VARARGS,
-     "short_maker(function, slow, kind): a function that makes small arrays of numbers straight away, or draws numbers."},
-    {"short", short_way, METH_VARARGS,
-     "short(function, slow): a function that calls NumPy's on small arrays, if that is served, and the slow one for\n"
-     "all else."},
-    {"call_loops", call_loops, METH_VARARGS,
-     "call_loops(api, ufuncs): call the loops of these ufuncs, by name, at once on small arrays."},
-    {"unwrap_result", unwrap_result, METH_O,
-     "unwrap_result(box): what a list alone holds, with plain arrays for those that nobody else has; as in `dcarray.jit.decorator`."},
-    {"wrap", wrapped, METH_O, "wrap(value): as in `dcarray.api.array`."},
-    {"passing", learn_passing, METH_VARARGS,
-     "passing(families, forget, adopt): where stores are known by the owners of their memory, what forgets those that\n"
-     "have gone, and how any array becomes ours."},
-    {"swap_names", swap_names, METH_VARARGS,
-     "swap_names(names, swapped, back): put ours for NumPy's objects into a dictionary, by tuples of name, NumPy's and\n"
-     "ours; or put those back."},
-    {"dict_fingerprint", dict_fingerprint, METH_O, "dict_fingerprint(names): a number that tells whether the objects of a dictionary are others."},
-    {"call_signature", (PyCFunction)(void (*)(void))call_signature, METH_FASTCALL, "call_signature(args, kwargs): as in `dcarray.jit.variants`."},
-    {"wrap_arguments", (PyCFunction)(void (*)(void))wrap_arguments, METH_FASTCALL,
-     "wrap_arguments(args, wide): arguments of an accelerated function as it gets them, with pairs of arrays; as in\n"
-     "`dcarray.jit.decorator`."},
-    {"checks_hold", (PyCFunction)(void (*)(void))checks_hold, METH_FASTCALL, "checks_hold(checks, values): as in `dcarray.jit.loops.entry.guard_checks`."},
-    {"holds_no_wrapped", holds_no_wrapped, METH_O, "holds_no_wrapped(value): is nothing of ours in it, as far as that is soon found out?"},
-    {"short_call", short_call, METH_VARARGS,
-     "short_call(cls, name, method): likewise for calls of instances, which hold NumPy's function in the slot `name`,\n"
-     "or of this method of theirs."},
-    {"promote", promote_site, METH_VARARGS, "promote(code, instruction, elements, always): as in `dcarray.tiering.call_sites`."},
-    {"demote", demote_site, METH_VARARGS, "demote(code, instruction, block): as in `dcarray.tiering.call_sites`."},
-    {"begin_eager_period", begin_eager_period, METH_O, "begin_eager_period(seconds): as `begin` in `dcarray.tiering.eager_period`."},
-    {"end_eager_period", end_eager_period, METH_NOARGS, "end_eager_period(): as `end` in `dcarray.tiering.eager_period`."},
-    {"expire_eager_period", expire_eager_period, METH_NOARGS,
-     "expire_eager_period(): as `expire` in `dcarray.tiering.eager_period`."},
-    {"in_eager_period", eager_period_state, METH_NOARGS, "in_eager_period(): as `active` in `dcarray.tiering.eager_period`."},
-    {"kept", kept_bytes, METH_NOARGS, "kept(): bytes of memory that are kept while NumPy does everything at once."},
-    {"learn_sequence", learn_sequence, METH_VARARGS,
-     "learn_sequence(variable, places, operations, letters, loops, shape, size, mask, options, state, run, record): as in\n"
-     "`dcarray.execution.op_sequences`."},
-    {"folds", know_folds, METH_O, "folds(functions): which of these, and methods by name, fold arrays; numbered."},
-    {"expire_sequences", expire_sequences, METH_NOARGS, "expire_sequences(): those that are for a time are over."},
-    {"records", note_recorder, METH_O,
-     "records(lock): this thread is about to record, or to run what is recorded, and will hold this lock."},
-    {"settle_deferred", settle_deferred, METH_NOARGS, "settle_deferred(): have all run that this thread has pending."},
-    {"triangles", make_triangles, METH_VARARGS,
-     "triangles(function, lower): NumPy's `tril` or `triu` on plain arrays, sooner."},
-    {"suspend", suspend_sites, METH_O, "suspend(change): add to how often everything is to be recorded."},
+    METHOD("install", install, METH_VARARGS)
+    METHOD("sliced", sliced, METH_FASTCALL)
+    METHOD("composed", composed, METH_FASTCALL)
+    METHOD("serve", serve, METH_VARARGS)
+    METHOD("short_maker", short_maker, METH_VARARGS)
+    METHOD("short", short_way, METH_VARARGS)
+    METHOD("call_loops", call_loops, METH_VARARGS)
+    METHOD("unwrap_result", unwrap_result, METH_O)
+    METHOD("wrap", wrapped, METH_O)
+    METHOD("passing", learn_passing, METH_VARARGS)
+    METHOD("swap_names", swap_names, METH_VARARGS)
+    METHOD("dict_fingerprint", dict_fingerprint, METH_O)
+    METHOD("call_signature", call_signature, METH_FASTCALL)
+    METHOD("wrap_arguments", wrap_arguments, METH_FASTCALL)
+    METHOD("checks_hold", checks_hold, METH_FASTCALL)
+    METHOD("holds_no_wrapped", holds_no_wrapped, METH_O)
+    METHOD("short_call", short_call, METH_VARARGS)
+    METHOD("promote", promote_site, METH_VARARGS)
+    METHOD("demote", demote_site, METH_VARARGS)
+    METHOD("begin_eager_period", begin_eager_period, METH_O)
+    METHOD("end_eager_period", end_eager_period, METH_NOARGS)
+    METHOD("expire_eager_period", expire_eager_period, METH_NOARGS)
+    METHOD("in_eager_period", eager_period_state, METH_NOARGS)
+    METHOD("kept", kept_bytes, METH_NOARGS)
+    METHOD("learn_sequence", learn_sequence, METH_VARARGS)
+    METHOD("folds", know_folds, METH_O)
+    METHOD("expire_sequences", expire_sequences, METH_NOARGS)
+    METHOD("records", note_recorder, METH_O)
+    METHOD("settle_deferred", settle_deferred, METH_NOARGS)
+    METHOD("triangles", make_triangles, METH_VARARGS)
+    METHOD("suspend", suspend_sites, METH_O)
     ELIDED_METHOD(add),
     ELIDED_METHOD(subtract),
     ELIDED_METHOD(multiply),
     ELIDED_METHOD(divide),
-    {"split", split_log, METH_O, "split(log): as in `dcarray.plans.templates`."},
-    {"shortened", shortened, METH_O,
-     "shortened(evaluate): the function, at once for a small array, which it gives back."},
+    METHOD("split", split_log, METH_O)
+    METHOD("shortened", shortened, METH_O)
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._native.extension", .m_size = -1,
@@ -486,26 +478,8 @@ PyMODINIT_FUNC
 PyInit_extension(void)
 {
     PyObject *module;
-    Call = PyUnicode_InternFromString("__call__");
-    Out = PyUnicode_InternFromString("out");
-    Below = PyUnicode_InternFromString("eager_below");
-    IndexName = PyUnicode_InternFromString("_index");
-    StrictName = PyUnicode_InternFromString("strict");
-    ItemSize = PyUnicode_InternFromString("itemsize");
-    CharName = PyUnicode_InternFromString("char");
-    DtypeName = PyUnicode_InternFromString("dtype");
-    Reduce = PyUnicode_InternFromString("reduce");
-    Accumulate = PyUnicode_InternFromString("accumulate");
-    Outer = PyUnicode_InternFromString("outer");
-    Reduceat = PyUnicode_InternFromString("reduceat");
-    Process = PyUnicode_InternFromString("_process");
-    Simulation = PyUnicode_InternFromString("dcarray.comm.transport.threads");
-    PlainName = PyUnicode_InternFromString("_plain");
-    CurrentName = PyUnicode_InternFromString("current");
-    if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
-        CharName == NULL || DtypeName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Reduceat == NULL || Process == NULL ||
-        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL ||
-        PlainName == NULL)
+#define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
+    if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 41) < 0 || add_constants(module) < 0))

@@ -23,6 +23,23 @@ new_handle(void)
     return x;
 }
 
+/* A large array: a window of a store, or, without one, of what `view` is.  NULL with an exception. */
+static PyObject *
+new_large(PyObject *store, PyObject *shape, PyObject *index, PyObject *readonly, PyObject *view, PyObject *small_view)
+{
+    PyObject *x = new_handle();
+    if (x == NULL)
+        return NULL;
+    AT(x, Small) = Py_NewRef(Py_None);
+    AT(x, Store) = Py_XNewRef(store);
+    AT(x, Shape) = Py_NewRef(shape);
+    AT(x, Index) = Py_XNewRef(index);
+    AT(x, Readonly) = Py_NewRef(readonly);
+    AT(x, View) = Py_NewRef(view);
+    AT(x, SmallView) = Py_NewRef(small_view);
+    return x;
+}
+
 /* Does a handle hold a small array, of numbers, and nothing else? */
 static inline int
 of_numbers(PyObject *x)

@@ -3,23 +3,13 @@
 #define MOST_AXES 8 /* of arrays whose parts are looked at beforehand */
 
 /* ---- windows ----------------------------------------------------------------------------------- */
-/* A large array on the memory of `x` of which the window is still to be set; takes over the reference to
- * `shape`.  `view` and `small` are its plain view and the one on which NumPy is to work, or None. */
-static PyObject *
-sharing(PyObject *x, PyObject *shape, PyObject *view, PyObject *small)
+/* The indices of a key, a tuple or a single one; `n` is their number. */
+static inline PyObject **
+indices_of(PyObject **key, Py_ssize_t *n)
 {
-    PyObject *y = store_of(x) == NULL ? NULL : new_handle();
-    if (y == NULL) {
-        Py_DECREF(shape);
-        return NULL;
-    }
-    AT(y, Small) = Py_NewRef(Py_None);
-    AT(y, Store) = Py_NewRef(AT(x, Store));
-    AT(y, Shape) = shape;
-    AT(y, Readonly) = Py_NewRef(AT(x, Readonly));
-    AT(y, View) = Py_NewRef(view);
-    AT(y, SmallView) = Py_NewRef(small);
-    return y;
+    int several = PyTuple_CheckExact(*key);
+    *n = several ? PyTuple_GET_SIZE(*key) : 1;
+    return several ? &PyTuple_GET_ITEM(*key, 0) : key;
 }
 
 /* A part of `x`, a large array; NULL without an exception if the key or its result is not of the usual kind:
@@ -27,15 +17,10 @@ sharing(PyObject *x, PyObject *shape, PyObject *view, PyObject *small)
 static PyObject *
 windowed(PyObject *x, PyObject *key)
 {
-    PyObject *whole_shape, *whole_index, *shape, *index, *y, **slices = &key;
-    Py_ssize_t given = 1, elements;
-    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, Index) == NULL)
-        return NULL;
-    if (PyTuple_CheckExact(key)) {
-        slices = &PyTuple_GET_ITEM(key, 0);
-        given = PyTuple_GET_SIZE(key);
-    }
-    if (given == 0)
+    PyObject *whole_shape, *whole_index, *shape, *index, *y = NULL;
+    Py_ssize_t given, elements;
+    PyObject **slices = indices_of(&key, &given);
+    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, Index) == NULL || given == 0)
         return NULL;
     whole_shape = Py_NewRef(AT(x, Shape)); /* the slices may hold objects that run any code */
     whole_index = Py_NewRef(AT(x, Index));
@@ -46,19 +31,12 @@ windowed(PyObject *x, PyObject *key)
         PyErr_Clear(); /* NumPy says it in its own words */
         return NULL;
     }
-    if (elements < Limit && (AT(x, View) != Py_None || AT(AT(x, Store), Mem) != Py_None)) {
-        /* NumPy may be to work on it */
-        Py_DECREF(shape);
-        Py_DECREF(index);
-        return NULL;
-    }
-    y = sharing(x, shape, Py_None, Py_None);
-    if (y == NULL) {
-        PyErr_Clear();
-        Py_DECREF(index);
-        return NULL;
-    }
-    AT(y, Index) = index;
+    /* else NumPy may be to work on it */
+    if (elements >= Limit || (AT(x, View) == Py_None && AT(AT(x, Store), Mem) == Py_None))
+        y = store_of(x) == NULL ? NULL : new_large(AT(x, Store), shape, index, AT(x, Readonly), Py_None, Py_None);
+    PyErr_Clear();
+    Py_DECREF(shape);
+    Py_DECREF(index);
     return y;
 }
 
@@ -66,12 +44,8 @@ windowed(PyObject *x, PyObject *key)
 static int
 basic(PyObject *key)
 {
-    PyObject **keys = &key;
-    Py_ssize_t n = 1;
-    if (PyTuple_CheckExact(key)) {
-        keys = &PyTuple_GET_ITEM(key, 0);
-        n = PyTuple_GET_SIZE(key);
-    }
+    Py_ssize_t n;
+    PyObject **keys = indices_of(&key, &n);
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *one = keys[k];
         if (!PyLong_CheckExact(one) && !PySlice_Check(one) && one != Py_None && one != Py_Ellipsis)
@@ -93,22 +67,16 @@ little(PyObject *view)
 static PyObject *
 viewed(PyObject *x, PyObject *view)
 {
-    PyObject *shape, *y, *store = viewed_store(x);
+    PyObject *shape, *y = NULL, *store = viewed_store(x);
     int small = little(view), flags = ((Array *)view)->flags;
     if (small < 0 || (store == NULL && (store = store_of(x)) == NULL))
         return NULL;
-    shape = shape_of(view);
-    y = shape == NULL ? NULL : new_handle();
-    if (y == NULL) {
-        Py_XDECREF(shape);
-        return NULL;
-    }
-    AT(y, Small) = Py_NewRef(Py_None);
-    AT(y, Shape) = shape;
-    AT(y, Readonly) = Py_NewRef((flags & WRITEABLE) && !(flags & WARNS) ? Py_False : Py_True);
-    AT(y, View) = Py_NewRef(view);
-    AT(y, SmallView) = Py_NewRef(small ? view : Py_None);
-    AT(y, Origin) = Py_NewRef(store);
+    if ((shape = shape_of(view)) != NULL)
+        y = new_large(NULL, shape, NULL, (flags & WRITEABLE) && !(flags & WARNS) ? Py_False : Py_True, view,
+                      small ? view : Py_None);
+    if (y != NULL)
+        AT(y, Origin) = Py_NewRef(store);
+    Py_XDECREF(shape);
     return y;
 }
 
@@ -123,14 +91,13 @@ part_of(PyObject *x, PyObject *key, PyObject *view)
     shape = shape_of(view);
     origin = PyTuple_Pack(3, AT(x, Shape), index, key);
     Py_DECREF(index);
-    if (shape == NULL || origin == NULL)
-        Py_XDECREF(shape);
-    else
-        y = sharing(x, shape, view, small ? view : Py_None);
+    if (shape != NULL && origin != NULL)
+        y = new_large(AT(x, Store), shape, NULL, AT(x, Readonly), view, small ? view : Py_None);
     if (y == NULL)
         Py_XDECREF(origin);
     else
         AT(y, Origin) = origin;
+    Py_XDECREF(shape);
     return y;
 }
 
@@ -147,12 +114,8 @@ has_view(PyObject *x, PyObject *key)
 static inline int
 is_element(Array *view, PyObject *key)
 {
-    PyObject **keys = &key;
-    Py_ssize_t given = 1;
-    if (PyTuple_CheckExact(key)) {
-        keys = &PyTuple_GET_ITEM(key, 0);
-        given = PyTuple_GET_SIZE(key);
-    }
+    Py_ssize_t given;
+    PyObject **keys = indices_of(&key, &given);
     for (Py_ssize_t k = 0; k < given; k++)
         if (!PyLong_CheckExact(keys[k]))
             return 0;
@@ -163,13 +126,9 @@ is_element(Array *view, PyObject *key)
 static int
 few_selected(Array *view, PyObject *key)
 {
-    PyObject **keys = &key;
-    Py_ssize_t given = 1, n = 1, shape[MOST_AXES];
+    Py_ssize_t given, n = 1, shape[MOST_AXES];
+    PyObject **keys = indices_of(&key, &given);
     int ndim = view->ndim;
-    if (PyTuple_CheckExact(key)) {
-        keys = &PyTuple_GET_ITEM(key, 0);
-        given = PyTuple_GET_SIZE(key);
-    }
     if (given > ndim || ndim > MOST_AXES)
         return 0;
     memcpy(shape, view->shape, ndim * sizeof(Py_ssize_t)); /* slices may hold objects that run any code */
@@ -195,13 +154,12 @@ few_selected(Array *view, PyObject *key)
 static int
 mentions_ours(PyObject *key)
 {
-    if (PyTuple_CheckExact(key)) {
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(key); k++)
-            if (PyObject_TypeCheck(PyTuple_GET_ITEM(key, k), Ours))
-                return 1;
-        return 0;
-    }
-    return PyObject_TypeCheck(key, Ours);
+    Py_ssize_t n;
+    PyObject **keys = indices_of(&key, &n);
+    for (Py_ssize_t k = 0; k < n; k++)
+        if (PyObject_TypeCheck(keys[k], Ours))
+            return 1;
+    return 0;
 }
 
 /* An index as NumPy takes it, or NULL; borrowed.  Of a small array NumPy takes elements in any case: `of_small`. */
@@ -264,12 +222,8 @@ is_vector(PyObject *key)
 static Py_ssize_t
 most_selected(Array *a, PyObject *key)
 {
-    PyObject **keys = &key;
-    Py_ssize_t n = 1, most = 1, arrays = 0, together = 1; /* vectors of integers are taken element by element */
-    if (PyTuple_CheckExact(key)) {
-        keys = &PyTuple_GET_ITEM(key, 0);
-        n = PyTuple_GET_SIZE(key);
-    }
+    Py_ssize_t n, most = 1, arrays = 0, together = 1; /* vectors of integers are taken element by element */
+    PyObject **keys = indices_of(&key, &n);
     if (n > a->ndim)
         return -1;
     for (Py_ssize_t k = 0; k < a->ndim; k++) {
@@ -304,12 +258,8 @@ most_selected(Array *a, PyObject *key)
 static int
 mentions_arrays(PyObject *key)
 {
-    PyObject **keys = &key;
-    Py_ssize_t n = 1;
-    if (PyTuple_CheckExact(key)) {
-        keys = &PyTuple_GET_ITEM(key, 0);
-        n = PyTuple_GET_SIZE(key);
-    }
+    Py_ssize_t n;
+    PyObject **keys = indices_of(&key, &n);
     for (Py_ssize_t k = 0; k < n; k++) {
         PyObject *one = Py_TYPE(keys[k]) == Ours ? quiet(keys[k]) : keys[k];
         if (one != NULL && Py_TYPE(one) == Plain && ((Array *)one)->ndim > 0)

@@ -75,29 +75,13 @@ eager_here_now(void)
     return Viewing && !simulated();
 }
 
-/* A large array of which nothing is known but shape (taken over) and dtype. */
+/* A large array of uninitialised memory, which it gets when somebody wants it. */
 static PyObject *
 unfilled(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
 {
-    PyObject *x = NULL, *store = blank_store(), *size = PyLong_FromSsize_t(elements);
-    PyObject *letter = PyObject_GetAttr(dtype, CharName);
-    if (store != NULL && size != NULL && letter != NULL && (x = new_handle()) != NULL) {
-        Py_XSETREF(AT(store, Geometry), Py_NewRef(shape));
-        Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
-        Py_XSETREF(AT(store, Char), Py_NewRef(letter));
-        Py_XSETREF(AT(store, Size), Py_NewRef(size));
-        AT(x, Small) = Py_NewRef(Py_None);
-        AT(x, Store) = Py_NewRef(store);
-        AT(x, Shape) = Py_NewRef(shape);
-        AT(x, Index) = Py_NewRef(Py_None);
-        AT(x, Readonly) = Py_NewRef(Py_False);
-        AT(x, View) = Py_NewRef(Py_None);
-        AT(x, SmallView) = Py_NewRef(Py_None);
-    }
-    Py_DECREF(shape);
+    PyObject *store = new_store(shape, dtype, elements), *x;
+    x = store == NULL ? NULL : new_large(store, shape, Py_None, Py_False, Py_None, Py_None);
     Py_XDECREF(store);
-    Py_XDECREF(size);
-    Py_XDECREF(letter);
     return x;
 }
 
@@ -123,7 +107,7 @@ unfilled_like(PyObject *x)
                                                     : AT(x, Index) != Py_None || AT(store, Strides) != Py_None)
         made = NULL;
     else
-        made = unfilled(Py_NewRef(AT(x, Shape)), (PyObject *)dtype, size);
+        made = unfilled(AT(x, Shape), (PyObject *)dtype, size);
     PyErr_Clear(); /* the slow way says it again */
     return made;
 }

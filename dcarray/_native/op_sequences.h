@@ -371,9 +371,7 @@ deferred_of(PyObject *x)
 static int
 computed(PyObject *x)
 {
-    PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x), *head = store == NULL ? NULL : AT(store, Head);
-    if (head == NULL || head == Py_None)
-        head = store;
+    PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x), *head = head_of(x);
     for (int used = 0; used < 2; used++) {
         PyObject *pending = head == NULL ? NULL : AT(head, used ? Used : Dirty);
         Deferred *s = pending == NULL                     ? NULL

@@ -45,37 +45,40 @@ fresh(PyObject *r)
     return 1;
 }
 
-/* A store as new ones are, of nothing yet; NULL with an exception. */
+/* A new store without memory, with the slots of `Example` but for these; NULL with an exception. */
 static PyObject *
-blank_store(void)
+new_store(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
 {
     PyTypeObject *type = (PyTypeObject *)Stores;
     PyObject *store = type->tp_alloc(type, 0);
+    PyObject *letter = PyObject_GetAttr(dtype, CharName), *size = PyLong_FromSsize_t(elements);
     for (PyMemberDef *m = type->tp_members; store != NULL && m->name != NULL; m++)
         AT(store, m->offset) = Py_XNewRef(AT(Example, m->offset));
+    if (store == NULL || letter == NULL || size == NULL) {
+        Py_XDECREF(letter);
+        Py_XDECREF(size);
+        Py_XDECREF(store);
+        return NULL;
+    }
+    Py_XSETREF(AT(store, Geometry), Py_NewRef(shape));
+    Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
+    Py_XSETREF(AT(store, Char), letter);
+    Py_XSETREF(AT(store, Size), size);
     return store;
 }
 
-/* The store of memory that is fresh, as any other new one but for what is its own. */
+/* The store of the memory of a fresh array. */
 static PyObject *
-new_store(PyObject *r, PyObject *shape)
+store_with(PyObject *r, PyObject *shape)
 {
-    PyObject *dtype = (PyObject *)((Array *)r)->dtype, *store = blank_store();
-    PyObject *size = PyLong_FromSsize_t(elements_of(r)), *address = PyLong_FromVoidPtr(((Array *)r)->data);
-    PyObject *letter = PyObject_GetAttr(dtype, CharName);
-    if (store == NULL || size == NULL || address == NULL || letter == NULL)
+    PyObject *store = new_store(shape, (PyObject *)((Array *)r)->dtype, elements_of(r));
+    PyObject *address = store == NULL ? NULL : PyLong_FromVoidPtr(((Array *)r)->data);
+    if (address == NULL)
         Py_CLEAR(store);
-    if (store != NULL) {
-        Py_XSETREF(AT(store, Geometry), Py_NewRef(shape));
-        Py_XSETREF(AT(store, Dtype), Py_NewRef(dtype));
-        Py_XSETREF(AT(store, Char), Py_NewRef(letter));
-        Py_XSETREF(AT(store, Size), Py_NewRef(size));
-        Py_XSETREF(AT(store, Address), Py_NewRef(address));
+    else {
+        Py_XSETREF(AT(store, Address), address);
         Py_XSETREF(AT(store, Mem), Py_NewRef(r));
     }
-    Py_XDECREF(size);
-    Py_XDECREF(address);
-    Py_XDECREF(letter);
     return store;
 }
 
@@ -84,18 +87,11 @@ new_store(PyObject *r, PyObject *shape)
 static PyObject *
 large(PyObject *r)
 {
-    PyObject *shape = shape_of(r), *x = shape == NULL ? NULL : new_handle();
-    if (x == NULL) {
-        Py_XDECREF(shape);
-        PyErr_Clear(); /* of memory: the slow way says it again */
-        return NULL;
-    }
-    AT(x, Small) = Py_NewRef(Py_None);
-    AT(x, Shape) = shape;
-    AT(x, Index) = Py_NewRef(Py_None);
-    AT(x, Readonly) = Py_NewRef(Py_False);
-    AT(x, View) = r;
-    AT(x, SmallView) = Py_NewRef(Py_None);
+    PyObject *shape = shape_of(r), *x = shape == NULL ? NULL : new_large(NULL, shape, Py_None, Py_False, r, Py_None);
+    Py_XDECREF(shape);
+    if (x != NULL)
+        Py_DECREF(r);
+    PyErr_Clear(); /* of memory: the slow way says it again */
     return x;
 }
 
@@ -128,7 +124,7 @@ store_of(PyObject *x)
         Py_XDECREF(made);
         return made == NULL ? NULL : AT(x, Store);
     }
-    made = new_store(AT(x, View), AT(x, Shape));
+    made = store_with(AT(x, View), AT(x, Shape));
     if (made == NULL || AT(x, Store) != NULL) { /* another thread has made it meanwhile */
         Py_XDECREF(made);
         return AT(x, Store);

@@ -67,7 +67,7 @@ at_rest(PyObject *array)
         return store == Py_None;
     if (Py_TYPE(store) != (PyTypeObject *)Stores)
         return 0;
-    head = AT(store, Head) != NULL && AT(store, Head) != Py_None ? AT(store, Head) : store;
+    head = family_of(store);
     return idle(AT(head, Used)) && idle(AT(head, Dirty)) && (AT(head, Shard) == NULL || AT(head, Shard) == Py_None);
 }
 

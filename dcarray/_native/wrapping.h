@@ -54,7 +54,7 @@ adopted(PyObject *array)
         return handle(Py_NewRef(array));
     else if ((a->flags & (IN_C_ORDER | ALIGNED | WRITEABLE | WARNS)) == (IN_C_ORDER | ALIGNED | WRITEABLE) &&
              family_known(array) == 0 && (shape = shape_of(array)) != NULL) {
-        store = new_store(array, shape);
+        store = store_with(array, shape);
         if (store != NULL && foreign) /* which kernels do not know */
             Py_XSETREF(AT(store, Char), PyUnicode_New(0, 0));
         if (store != NULL && make_known(array, store) == 0 && (x = large(Py_NewRef(array))) != NULL)
