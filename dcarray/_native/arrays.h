@@ -1,5 +1,5 @@
 /* Shapes of NumPy's arrays, read where they are: asking for the attribute would cost as much as an addition.
- * What they begin with is part of NumPy's C interface (PyArrayObject_fields); `shapes_known` looks anyway. */
+ * What they begin with is part of NumPy's C interface (PyArrayObject_fields); `has_known_layout` looks anyway. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -42,7 +42,7 @@ is_known(Descr *dtype)
 
 /* Do arrays of this class begin so?  -1 with an exception. */
 static int
-shapes_known(PyObject *cls)
+has_known_layout(PyObject *cls)
 {
     PyObject *array = PyObject_CallFunction(cls, "((nn)s)", (Py_ssize_t)2, (Py_ssize_t)3, "float32");
     PyObject *view = array == NULL ? NULL : PyObject_GetAttrString(array, "T");
@@ -101,7 +101,7 @@ shape_of(PyObject *array)
 /* The elements of two arrays that are broadcast together, or of their matrix product, if these are more than `most` and
  * neither has so many; else 0. */
 static inline Py_ssize_t
-spread(PyObject *p, PyObject *q, Py_ssize_t most, int multiplied)
+broadcast_size(PyObject *p, PyObject *q, Py_ssize_t most, int multiplied)
 {
     Array *a = (Array *)p, *b = (Array *)q;
     int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;

@@ -35,7 +35,7 @@ size_of(PyObject *x)
 {
     PyObject *shape = AT(x, Shape);
     Py_ssize_t n = 1;
-    if (AT(x, View) != NULL && Py_TYPE(AT(x, View)) == Plain)
+    if (AT(x, View) != NULL && Py_TYPE(AT(x, View)) == PlainClass)
         return elements_of(AT(x, View));
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
         n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
@@ -64,7 +64,7 @@ width_of(PyObject *x, PyObject *dtype, Py_ssize_t elements, Attribute *attribute
     static Attribute attribute_##name;                                                               \
     static PyObject *fast_##name(PyObject *x, void *closure)                                         \
     {                                                                                                \
-        PyObject *a = plain(x);                                                                      \
+        PyObject *a = small_array(x);                                                                      \
         if (a != NULL)                                                                               \
             return (small_value);                                                                    \
         return is_large(x) ? (large_value) : slow_attribute(x, &attribute_##name);                   \
@@ -90,7 +90,7 @@ part_viewed(PyObject *x, Attribute *attribute)
     if (view == NULL || ((Array *)view)->dtype->kind != 'c')
         return NULL;
     part = attribute_of(view, attribute);
-    y = part == NULL ? NULL : viewed(x, part);
+    y = part == NULL ? NULL : view_handle(x, part);
     Py_XDECREF(part);
     return y;
 }
@@ -100,14 +100,14 @@ part_viewed(PyObject *x, Attribute *attribute)
     static Attribute attribute_##name;                                                               \
     static PyObject *fast_##name(PyObject *x, void *closure)                                         \
     {                                                                                                \
-        PyObject *a = plain(x), *r;                                                                  \
-        if (a == NULL || !usual_dtype(a) || elements_of(a) >= Limit) {                               \
+        PyObject *a = small_array(x), *r;                                                                  \
+        if (a == NULL || !usual_dtype(a) || elements_of(a) >= SmallLimit) {                               \
             r = a == NULL ? part_viewed(x, &attribute_##name) : NULL;                               \
             return r != NULL || PyErr_Occurred() ? r : slow_attribute(x, &attribute_##name);         \
         }                                                                                            \
         r = attribute_of(a, &attribute_##name);                                                       \
         if (r != a)                                                                                  \
-            return r == NULL ? NULL : handle(r);                                                     \
+            return r == NULL ? NULL : small_handle(r);                                                     \
         Py_DECREF(r);                                                                                \
         return Py_NewRef(x);                                                                         \
     }
@@ -119,15 +119,15 @@ PART(imag)
 /* As `fast_T`; of a large array with a view of its memory, which is turned: the window waits until it is needed,
  * as in handle.py. */
 static PyObject *
-turned(PyObject *x, void *closure)
+fast_T_of_any(PyObject *x, void *closure)
 {
     PyObject *view, *y;
-    if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != Plain)
+    if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != PlainClass)
         return fast_T(x, closure);
     view = attribute_of(AT(x, View), &attribute_T);
     if (view == NULL)
         return NULL;
-    y = AT(x, Index) == NULL && clean(x) && compiles(x) ? viewed(x, view) : part_of(x, Axes, view);
+    y = AT(x, Index) == NULL && is_idle(x) && is_compiled(x) ? view_handle(x, view) : part_handle(x, Axes, view);
     if (y != NULL && AT(y, Store) != NULL && ((Array *)view)->ndim > 1)
         Py_XSETREF(AT(AT(x, Store), Permuted), Py_NewRef(Py_True));
     Py_DECREF(view);
@@ -138,7 +138,7 @@ static lenfunc slow_length;
 static Py_ssize_t
 fast_length(PyObject *x)
 {
-    PyObject *a = plain(x);
+    PyObject *a = small_array(x);
     if (a != NULL && ((Array *)a)->ndim > 0)
         return ((Array *)a)->shape[0];
     if (is_large(x) && PyTuple_GET_SIZE(AT(x, Shape)) > 0)
@@ -151,29 +151,29 @@ fast_length(PyObject *x)
 static PyGetSetDef attributes[] = {
     DEFINITION(shape) DEFINITION(ndim) DEFINITION(size) DEFINITION(dtype) DEFINITION(nbytes)
     DEFINITION(itemsize) DEFINITION(real) DEFINITION(imag)
-    {"T", turned, set_attribute, "See `numpy.ndarray.T`.", &attribute_T}, {NULL}};
+    {"T", fast_T_of_any, set_attribute, "See `numpy.ndarray.T`.", &attribute_T}, {NULL}};
 
 /* Put them into the class. */
 static int
-exchange_attributes(void)
+install_attributes(void)
 {
     for (PyGetSetDef *one = attributes; one->name != NULL; one++) {
         Attribute *attribute = one->closure;
-        PyObject *made = PyDescr_NewGetSet(Ours, one), *numpy = PyObject_GetAttrString((PyObject *)Plain, one->name);
+        PyObject *made = PyDescr_NewGetSet(Wrapped, one), *numpy = PyObject_GetAttrString((PyObject *)PlainClass, one->name);
         int done;
         attribute->numpy = numpy != NULL && Py_IS_TYPE(numpy, &PyGetSetDescr_Type)
                                ? ((PyGetSetDescrObject *)numpy)->d_getset
                                : NULL; /* it is NumPy's for good */
         Py_XDECREF(numpy);
-        attribute->slow = PyObject_GetAttrString((PyObject *)Ours, one->name);
+        attribute->slow = PyObject_GetAttrString((PyObject *)Wrapped, one->name);
         attribute->key = PyUnicode_InternFromString(one->name);
         done = made == NULL || attribute->numpy == NULL || attribute->slow == NULL || attribute->key == NULL ||
-               PyObject_SetAttr((PyObject *)Ours, attribute->key, made) < 0;
+               PyObject_SetAttr((PyObject *)Wrapped, attribute->key, made) < 0;
         Py_XDECREF(made);
         if (done)
             return -1;
     }
-    slow_length = Ours->tp_as_mapping->mp_length;
-    Ours->tp_as_mapping->mp_length = Ours->tp_as_sequence->sq_length = fast_length;
+    slow_length = Wrapped->tp_as_mapping->mp_length;
+    Wrapped->tp_as_mapping->mp_length = Wrapped->tp_as_sequence->sq_length = fast_length;
     return 0;
 }

@@ -114,7 +114,7 @@ sum_of_pairs(Work *w, Py_ssize_t at, Py_ssize_t n)
 
 /* How many of these bytes, each 0 or 1, are 1?  At most `BLOCK`. */
 static Py_ssize_t
-truths_in(const char *part, Py_ssize_t n)
+count_true(const char *part, Py_ssize_t n)
 {
     const uint64_t low = 0x00ff00ff00ff00ffu;
     Py_ssize_t count = 0, k = 0;
@@ -136,7 +136,7 @@ truths_in(const char *part, Py_ssize_t n)
 
 /* What is not a sum of pairs, block by block, into `result`. */
 static void
-fold_in_order(Work *w, Py_ssize_t n, char *result)
+reduce_in_order(Work *w, Py_ssize_t n, char *result)
 {
     Py_ssize_t width = w->sequence->operations[w->sequence->steps - 1].width, many;
     char *part = w->parts[w->sequence->operations[w->sequence->steps - 1].part];
@@ -158,7 +158,7 @@ fold_in_order(Work *w, Py_ssize_t n, char *result)
                 break;
         }
         else
-            count += truths_in(part, many);
+            count += count_true(part, many);
     }
     if (w->code == NULL)
         memcpy(result, &count, sizeof(count));
@@ -174,10 +174,10 @@ begin_work(Work *w, Deferred *s)
     w->whole = NULL;
     w->code = NULL;
     for (int k = 0; k < c->numbers; k++)
-        if (s->numbers[k] == NULL || !placed(s->numbers[k], (Descr *)Known[(int)c->loops[k]].dtype, w->numbers[k]))
+        if (s->numbers[k] == NULL || !store_number(s->numbers[k], (Descr *)Known[(int)c->loops[k]].dtype, w->numbers[k]))
             return 0;
     for (int k = 0; k < c->arrays; k++)
-        if (s->stores[k] == NULL || Py_TYPE(AT(s->stores[k], Mem)) != Plain)
+        if (s->stores[k] == NULL || Py_TYPE(AT(s->stores[k], Mem)) != PlainClass)
             return 0;
     for (int k = 0; k < c->arrays; k++) {
         w->held[k] = Py_NewRef(AT(s->stores[k], Mem));
@@ -203,7 +203,7 @@ end_work(Work *w)
 
 /* Do all steps into memory: 1, or 0 if that is to be recorded. */
 static int
-work_through(Deferred *s, char *whole)
+run_blocks(Deferred *s, char *whole)
 {
     Work w;
     Py_ssize_t n = s->size, many;
@@ -224,7 +224,7 @@ work_through(Deferred *s, char *whole)
 static PyObject *
 scalar_of(char letter, const void *value)
 {
-    PyObject *r = NewArray(Plain, Py_NewRef(Known[(int)letter].dtype), 0, NULL, NULL, NULL, 0, NULL);
+    PyObject *r = NewArray(PlainClass, Py_NewRef(Known[(int)letter].dtype), 0, NULL, NULL, NULL, 0, NULL);
     if (r == NULL)
         return NULL;
     memcpy(((Array *)r)->data, value, Known[(int)letter].width);
@@ -234,7 +234,7 @@ scalar_of(char letter, const void *value)
 /* What a sum or the like gives of all that a deferred sequence is to compute; NULL, without an exception, if it is to
  * be computed. */
 static PyObject *
-folded(Deferred *s, int fold)
+reduce_blocks(Deferred *s, int fold)
 {
     OpSequence *c = s->sequence;
     Work w;
@@ -268,7 +268,7 @@ folded(Deferred *s, int fold)
         mean = sum / (double)s->size;
     }
     else
-        fold_in_order(&w, s->size, result);
+        reduce_in_order(&w, s->size, result);
     w.raised |= fetestexcept(FLAGS);
     PyEval_RestoreThread(state);
     s->folded = 1;

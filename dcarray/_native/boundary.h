@@ -3,7 +3,7 @@
 
 /* Has a store weak references other than the one by which its memory is known? */
 static int
-watched(PyObject *store)
+has_other_references(PyObject *store)
 {
     PyObject *seen = AT(store, ((PyTypeObject *)Stores)->tp_weaklistoffset), *mem = AT(store, Mem), *key, *known;
     if (seen == NULL)
@@ -23,23 +23,23 @@ static PyObject *
 sole_array(PyObject *x)
 {
     PyObject *store, *view, *mem;
-    if (Py_TYPE(x) != Ours)
+    if (Py_TYPE(x) != Wrapped)
         return NULL;
-    if (AT(x, Small) != NULL && Py_TYPE(AT(x, Small)) == Plain)
+    if (AT(x, Small) != NULL && Py_TYPE(AT(x, Small)) == PlainClass)
         return Py_NewRef(AT(x, Small));
-    if (!is_large(x) || Py_REFCNT(x) != 1 || AT(x, Ours->tp_weaklistoffset) != NULL || AT(x, Readonly) != Py_False)
+    if (!is_large(x) || Py_REFCNT(x) != 1 || AT(x, Wrapped->tp_weaklistoffset) != NULL || AT(x, Readonly) != Py_False)
         return NULL;
     store = AT(x, Store);
     view = AT(x, View) == Py_None ? NULL : AT(x, View);
     if (store == NULL) /* NumPy made it at once */
-        return viewed_store(x) == NULL && view != NULL && Py_TYPE(view) == Plain && Py_REFCNT(view) == 1
+        return viewed_store(x) == NULL && view != NULL && Py_TYPE(view) == PlainClass && Py_REFCNT(view) == 1
                    ? Py_NewRef(view)
                    : NULL;
     mem = AT(store, Mem);
     if (Py_REFCNT(store) != 1 || AT(x, Index) != Py_None || (AT(store, Head) != NULL && AT(store, Head) != Py_None) ||
-        !idle(AT(store, Used)) || !idle(AT(store, Dirty)) || mem == NULL || Py_TYPE(mem) != Plain ||
+        !has_run(AT(store, Used)) || !has_run(AT(store, Dirty)) || mem == NULL || Py_TYPE(mem) != PlainClass ||
         !(((Array *)mem)->flags & WRITEABLE) || (view != NULL && view != mem) || Py_REFCNT(mem) != 1 + (view == mem) ||
-        watched(store))
+        has_other_references(store))
         return NULL;
     return Py_NewRef(mem);
 }
@@ -55,9 +55,9 @@ unwrap_result(PyObject *module, PyObject *box)
         return NULL;
     }
     x = PyList_GET_ITEM(box, 0);
-    if (Ours != NULL && (plain = sole_array(x)) != NULL)
+    if (Wrapped != NULL && (plain = sole_array(x)) != NULL)
         return plain;
-    if (Ours == NULL || !PyTuple_CheckExact(x) || Py_REFCNT(x) != 1)
+    if (Wrapped == NULL || !PyTuple_CheckExact(x) || Py_REFCNT(x) != 1)
         return Py_NewRef(x);
     made = PyTuple_New(PyTuple_GET_SIZE(x));
     for (Py_ssize_t k = 0; made != NULL && k < PyTuple_GET_SIZE(x); k++) {

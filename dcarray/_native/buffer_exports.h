@@ -10,38 +10,38 @@ typedef struct {
     PyObject *array; /* the plain one */
     Py_ssize_t count; /* of those who have it */
     Py_ssize_t shape[SEEN], strides[SEEN];
-} Lent;
+} Export;
 
 static PyObject *
-lent_now(PyObject *self, PyObject *args, PyObject *named)
+live_export(PyObject *self, PyObject *args, PyObject *named)
 {
-    return Py_NewRef(((Lent *)self)->count > 0 ? self : Py_None);
+    return Py_NewRef(((Export *)self)->count > 0 ? self : Py_None);
 }
 
 static void
-lent_back(PyObject *self, Py_buffer *view)
+release_export(PyObject *self, Py_buffer *view)
 {
-    ((Lent *)self)->count--;
+    ((Export *)self)->count--;
 }
 
 static void
-lent_drop(PyObject *self)
+drop_export(PyObject *self)
 {
-    Py_DECREF(((Lent *)self)->array);
+    Py_DECREF(((Export *)self)->array);
     PyObject_Free(self);
 }
 
 static int
-lent_again(PyObject *self, Py_buffer *view, int flags);
+fill_buffer(PyObject *self, Py_buffer *view, int flags);
 
-static PyBufferProcs lent_buffer = {.bf_getbuffer = lent_again, .bf_releasebuffer = lent_back};
-static PyMemberDef lent_members[] = {{"base", T_OBJECT, offsetof(Lent, array), READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
-static PyTypeObject LentType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Lent",
-                                .tp_basicsize = sizeof(Lent),
-                                .tp_dealloc = lent_drop,
-                                .tp_call = lent_now,
-                                .tp_as_buffer = &lent_buffer,
-                                .tp_members = lent_members,
+static PyBufferProcs export_buffer = {.bf_getbuffer = fill_buffer, .bf_releasebuffer = release_export};
+static PyMemberDef export_members[] = {{"base", T_OBJECT, offsetof(Export, array), READONLY, NULL}, {NULL, 0, 0, 0, NULL}};
+static PyTypeObject ExportType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Lent",
+                                .tp_basicsize = sizeof(Export),
+                                .tp_dealloc = drop_export,
+                                .tp_call = live_export,
+                                .tp_as_buffer = &export_buffer,
+                                .tp_members = export_members,
                                 .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
 
 /* What NumPy says of an element of each dtype in a buffer. */
@@ -57,7 +57,7 @@ format_of(Descr *dtype)
 
 /* Is an array one that is described here: to be written, of whole elements, with more than one along each axis? */
 static int
-describable(Array *a)
+is_describable(Array *a)
 {
     if ((a->flags & (WRITEABLE | WARNS | ALIGNED)) != (WRITEABLE | ALIGNED) || !is_known(a->dtype) || a->ndim < 1 ||
         a->ndim > SEEN)
@@ -70,7 +70,7 @@ describable(Array *a)
 
 /* Is what is asked for what the array can give?  Else NumPy says it in its own words. */
 static inline int
-suits(Array *a, int flags)
+satisfies(Array *a, int flags)
 {
     if (a->flags & IN_C_ORDER)
         return (flags & PyBUF_F_CONTIGUOUS) != PyBUF_F_CONTIGUOUS || a->ndim == 1;
@@ -80,13 +80,13 @@ suits(Array *a, int flags)
 
 /* Describe the memory. */
 static int
-lent_again(PyObject *self, Py_buffer *view, int flags)
+fill_buffer(PyObject *self, Py_buffer *view, int flags)
 {
-    Lent *lent = (Lent *)self;
-    Array *a = (Array *)lent->array;
+    Export *export = (Export *)self;
+    Array *a = (Array *)export->array;
     Py_ssize_t width = Known[a->dtype->type & 127].width;
     view->obj = NULL;
-    if (!suits(a, flags)) {
+    if (!satisfies(a, flags)) {
         PyErr_SetString(PyExc_BufferError, "ndarray is not contiguous");
         return -1;
     }
@@ -95,33 +95,33 @@ lent_again(PyObject *self, Py_buffer *view, int flags)
     view->readonly = 0;
     view->itemsize = width;
     view->format = flags & PyBUF_FORMAT ? (char *)format_of(a->dtype) : NULL;
-    view->shape = (flags & PyBUF_ND) == PyBUF_ND ? lent->shape : NULL;
+    view->shape = (flags & PyBUF_ND) == PyBUF_ND ? export->shape : NULL;
     view->ndim = view->shape == NULL ? 0 : a->ndim;
-    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? lent->strides : NULL;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? export->strides : NULL;
     view->suboffsets = NULL;
     view->internal = NULL;
     view->obj = Py_NewRef(self);
-    lent->count++;
+    export->count++;
     return 0;
 }
 
-static Lent *
-new_lent(PyObject *array)
+static Export *
+new_export(PyObject *array)
 {
     Array *a = (Array *)array;
-    Lent *lent = PyObject_New(Lent, &LentType);
-    if (lent == NULL)
+    Export *export = PyObject_New(Export, &ExportType);
+    if (export == NULL)
         return NULL;
-    lent->array = Py_NewRef(array);
-    lent->count = 0;
-    memcpy(lent->shape, a->shape, a->ndim * sizeof(Py_ssize_t));
-    memcpy(lent->strides, a->strides, a->ndim * sizeof(Py_ssize_t));
-    return lent;
+    export->array = Py_NewRef(array);
+    export->count = 0;
+    memcpy(export->shape, a->shape, a->ndim * sizeof(Py_ssize_t));
+    memcpy(export->strides, a->strides, a->ndim * sizeof(Py_ssize_t));
+    return export;
 }
 
 /* Have it known that somebody has the memory of a large array: 1; 0 without an exception if that is not so simple. */
 static int
-note_lent(PyObject *x, Lent *lent)
+note_export(PyObject *x, Export *export)
 {
     PyObject *store = store_of(x), *list, *done;
     int known = 0;
@@ -132,10 +132,10 @@ note_lent(PyObject *x, Lent *lent)
     if (list != NULL && PyList_CheckExact(list)) /* those who have it no more are forgotten */
         for (Py_ssize_t k = PyList_GET_SIZE(list) - 1; k >= 0; k--) {
             PyObject *one = PyList_GET_ITEM(list, k);
-            if (!Py_IS_TYPE(one, &LentType))
+            if (!Py_IS_TYPE(one, &ExportType))
                 continue;
             known = 1;
-            if (((Lent *)one)->count == 0 && PyList_SetSlice(list, k, k + 1, NULL) < 0)
+            if (((Export *)one)->count == 0 && PyList_SetSlice(list, k, k + 1, NULL) < 0)
                 return 0;
         }
     else if (list != NULL && list != Py_None)
@@ -150,30 +150,30 @@ note_lent(PyObject *x, Lent *lent)
             return 0;
     }
     if (list != NULL)
-        return PyList_Append(list, (PyObject *)lent) == 0;
+        return PyList_Append(list, (PyObject *)export) == 0;
     if ((list = PyList_New(1)) == NULL)
         return 0;
-    PyList_SET_ITEM(list, 0, Py_NewRef((PyObject *)lent));
+    PyList_SET_ITEM(list, 0, Py_NewRef((PyObject *)export));
     Py_XSETREF(AT(store, Exports), list);
     return 1;
 }
 
 /* The buffer of an array of a usual kind on which nothing is pending: 1; else 0, without an exception. */
 static int
-lend(PyObject *x, Py_buffer *view, int flags)
+export_array(PyObject *x, Py_buffer *view, int flags)
 {
-    PyObject *a = plain(x);
-    Lent *lent;
+    PyObject *a = small_array(x);
+    Export *export;
     int small = a != NULL, done;
     if (!small) {
-        if (!is_large(x) || !eager_here_now() || AT(x, Readonly) != Py_False || !compiles(x) || (a = view_of(x)) == NULL)
+        if (!is_large(x) || !eager_here_now() || AT(x, Readonly) != Py_False || !is_compiled(x) || (a = view_of(x)) == NULL)
             return 0;
     }
-    if (strchr("qQ", ((Array *)a)->dtype->type) || !describable((Array *)a) || !suits((Array *)a, flags) ||
-        (lent = new_lent(a)) == NULL)
+    if (strchr("qQ", ((Array *)a)->dtype->type) || !is_describable((Array *)a) || !satisfies((Array *)a, flags) ||
+        (export = new_export(a)) == NULL)
         return 0;
-    done = (small || note_lent(x, lent)) && lent_again((PyObject *)lent, view, flags) == 0;
+    done = (small || note_export(x, export)) && fill_buffer((PyObject *)export, view, flags) == 0;
     PyErr_Clear(); /* of memory: the slow way says it again */
-    Py_DECREF(lent);
+    Py_DECREF(export);
     return done;
 }

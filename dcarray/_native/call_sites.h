@@ -22,7 +22,7 @@ typedef struct {
 } CallSite;
 
 static CallSite CallSites[SITES];
-static int Viewing;   /* may NumPy make views of large arrays?  Not where several ranks run the program */
+static int MayView;   /* may NumPy make views of large arrays?  Not where several ranks run the program */
 static int Suspended; /* how often `suspend` was called, less `resume` */
 
 static unsigned long EagerThread; /* the thread in an eager period, of which NumPy does everything, or 0; */
@@ -132,20 +132,20 @@ site_here(void)
 static struct {
     int on, found, permits; /* the last: as `permits`, or -1 */
     CallSite *site;
-} Asked;
+} Decided;
 
 static inline void
-ask_once(void)
+decide_once(void)
 {
-    Asked.on = 1;
-    Asked.found = 0;
-    Asked.permits = -1;
+    Decided.on = 1;
+    Decided.found = 0;
+    Decided.permits = -1;
 }
 
 static inline void
-ask_again(void)
+forget_decision(void)
 {
-    Asked.on = 0;
+    Decided.on = 0;
 }
 
 /* As that, if NumPy is to work there at once. */
@@ -153,12 +153,12 @@ static CallSite *
 eager_site_here(void)
 {
     CallSite *site;
-    if (Asked.on && Asked.found)
-        site = Asked.site;
+    if (Decided.on && Decided.found)
+        site = Decided.site;
     else {
         site = site_here();
-        Asked.site = site;
-        Asked.found = 1;
+        Decided.site = site;
+        Decided.found = 1;
     }
     return site != NULL && site->limit ? site : NULL;
 }
@@ -218,10 +218,10 @@ permits(CallSite *site, Py_ssize_t elements)
     Py_ssize_t below;
     if (site == NULL || elements > site->limit)
         return 0;
-    if (Asked.on && Asked.permits >= 0)
-        return Asked.permits;
+    if (Decided.on && Decided.permits >= 0)
+        return Decided.permits;
     below = eager_below();
-    return Asked.permits = below < 0 ? -1 : below > 0 && !simulated();
+    return Decided.permits = below < 0 ? -1 : below > 0 && !simulated();
 }
 
 /* As that, where the user's code is. */
@@ -234,12 +234,12 @@ eager_here(Py_ssize_t elements)
 /* The plain view of a window, new, as `view` of window.py; NULL, without an exception, if it is not of the usual kind:
  * for writing, each axis walking along one of the memory's. */
 static PyObject *
-window_seen(PyObject *x)
+view_of_window(PyObject *x)
 {
     PyObject *index = AT(x, Index), *shape = AT(x, Shape), *store = AT(x, Store), *view;
     Array *mem = (Array *)AT(store, Mem);
     Py_ssize_t sizes[SEEN], strides[SEEN], ndim = PyTuple_GET_SIZE(shape), offset = 0;
-    if (NewArray == NULL || index == NULL || !PyTuple_CheckExact(index) || Py_TYPE((PyObject *)mem) != Plain ||
+    if (NewArray == NULL || index == NULL || !PyTuple_CheckExact(index) || Py_TYPE((PyObject *)mem) != PlainClass ||
         !is_known(mem->dtype) ||
         AT(x, Readonly) != Py_False || (mem->flags & (WRITEABLE | WARNS)) != WRITEABLE || ndim > SEEN ||
         mem->ndim != PyTuple_GET_SIZE(index))
@@ -265,14 +265,14 @@ window_seen(PyObject *x)
             return NULL; /* broadcast */
         else if (strides[k] == PY_SSIZE_T_MIN)
             strides[k] = 0;
-    view = NewArray(Plain, Py_NewRef((PyObject *)mem->dtype), (int)ndim, sizes, strides, mem->data + offset, WRITEABLE,
+    view = NewArray(PlainClass, Py_NewRef((PyObject *)mem->dtype), (int)ndim, sizes, strides, mem->data + offset, WRITEABLE,
                     NULL);
     if (view != NULL && SetBase(view, Py_NewRef((PyObject *)mem)) < 0)
         Py_CLEAR(view);
     return view;
 }
 
-static int computed(PyObject *x);
+static int compute_pending(PyObject *x);
 
 /* The plain view of a large array on which nothing is pending but what NumPy's loops do at once, or NULL, without an
  * exception; borrowed. */
@@ -280,15 +280,15 @@ static PyObject *
 view_of(PyObject *x)
 {
     PyObject *store, *view, *made;
-    if (!clean(x) && !computed(x))
+    if (!is_idle(x) && !compute_pending(x))
         return NULL;
     store = AT(x, Store);
     view = AT(x, View);
-    if (view != NULL && Py_TYPE(view) == Plain)
+    if (view != NULL && Py_TYPE(view) == PlainClass)
         return view;
     if (store == NULL || AT(store, Mem) == Py_None)
         return NULL;
-    if ((view = window_seen(x)) != NULL) {
+    if ((view = view_of_window(x)) != NULL) {
         Py_XSETREF(AT(x, View), view);
         return view;
     }
@@ -297,12 +297,12 @@ view_of(PyObject *x)
     PyErr_Clear(); /* the slow way says it again */
     Py_XDECREF(made);
     view = AT(x, View);
-    return made != NULL && view != NULL && Py_TYPE(view) == Plain ? view : NULL;
+    return made != NULL && view != NULL && Py_TYPE(view) == PlainClass ? view : NULL;
 }
 
 /* Do kernels work on the memory of a large array?  Else nothing is recorded, and the report says so. */
 static inline int
-compiles(PyObject *x)
+is_compiled(PyObject *x)
 {
     return AT(x, Store) == NULL || PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) > 0;
 }
@@ -312,7 +312,7 @@ static PyObject *
 viewable(PyObject *x)
 {
     PyObject *view;
-    if (!Viewing || !is_large(x) || !clean(x) || !compiles(x) || simulated() || (view = view_of(x)) == NULL ||
+    if (!MayView || !is_large(x) || !is_idle(x) || !is_compiled(x) || simulated() || (view = view_of(x)) == NULL ||
         !is_known(((Array *)view)->dtype) || !(((Array *)view)->flags & ALIGNED))
         return NULL;
     return view;
@@ -326,13 +326,13 @@ eager_view(PyObject *x)
     CallSite *site = NULL;
     int found, all = in_eager_period();
     if (AT(x, Small) != Py_None || (!all && (site = eager_site_here()) == NULL) ||
-        (!compiles(x) && (all || !site->always)) || (view = view_of(x)) == NULL ||
-        (!compiles(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
+        (!is_compiled(x) && (all || !site->always)) || (view = view_of(x)) == NULL ||
+        (!is_compiled(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
         return NULL;
     found = all ? 1 : permits(site, elements_of(view));
     if (found < 0)
         PyErr_Clear();
-    return found > 0 && (!Strict || compiles(x)) ? view : NULL;
+    return found > 0 && (!Strict || is_compiled(x)) ? view : NULL;
 }
 
 /* Note who made what a large array holds; nothing is lost where that fails. */

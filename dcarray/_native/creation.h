@@ -6,7 +6,7 @@ enum { MUCH = 1 << 20 };    /* and of matrices: what was recorded before runs be
 
 /* A number in a sequence; NumPy's own float is one of Python's. */
 static inline int
-counted(PyObject *x)
+is_number(PyObject *x)
 {
     return PyFloat_Check(x) || PyLong_CheckExact(x) || PyBool_Check(x) || PyComplex_CheckExact(x);
 }
@@ -17,7 +17,7 @@ numbers_in(PyObject *x, int depth)
 {
     double all = 0;
     if (depth > 8 || (!PyList_CheckExact(x) && !PyTuple_CheckExact(x)))
-        return counted(x) ? 1 : -1;
+        return is_number(x) ? 1 : -1;
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(x); k++) {
         double some = numbers_in(PySequence_Fast_GET_ITEM(x, k), depth + 1);
         if (some < 0)
@@ -38,7 +38,7 @@ extent(PyObject *x, double least)
 
 /* More elements than the result has, about; -1 if that is not so simple. */
 static double
-at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
+element_bound(int kind, PyObject *const *args, Py_ssize_t nargs)
 {
     double most = 1;
     int sequence = PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0]);
@@ -47,7 +47,7 @@ at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
     if (kind == LISTED)
         return nargs == 1 && sequence ? numbers_in(args[0], 0) : -1;
     if (kind == FILLED) {
-        if (nargs != 2 || !counted(args[1]))
+        if (nargs != 2 || !is_number(args[1]))
             return -1;
         n = sequence ? PySequence_Fast_GET_SIZE(args[0]) : 1;
     }
@@ -68,7 +68,7 @@ at_most(int kind, PyObject *const *args, Py_ssize_t nargs)
 
 /* Does this say a dtype, and nothing else? */
 static int
-says_dtype(PyObject *x)
+is_dtype(PyObject *x)
 {
     if (PyType_Check(x) || PyUnicode_CheckExact(x) || x == Py_None)
         return 1;
@@ -80,7 +80,7 @@ says_dtype(PyObject *x)
 
 /* The dtype that this says, if it compiles, borrowed; NULL, without an exception, if that is not so simple. */
 static PyObject *
-dtype_said(PyObject *x)
+dtype_argument(PyObject *x)
 {
     if (x == NULL || x == Py_None || x == (PyObject *)&PyFloat_Type)
         return Known['d'].dtype;
@@ -94,7 +94,7 @@ dtype_said(PyObject *x)
 
 /* A large array of a shape that nobody has written yet; NULL, without an exception, if that is not so simple. */
 static PyObject *
-unwritten(PyObject *shape, PyObject *dtype)
+make_uninitialised(PyObject *shape, PyObject *dtype)
 {
     int sequence = PyTuple_CheckExact(shape) || PyList_CheckExact(shape);
     PyObject *sizes, *made = NULL;
@@ -107,7 +107,7 @@ unwritten(PyObject *shape, PyObject *dtype)
         n = one <= 0 || one > UNASKED / n ? 0 : n * one;
     }
     if (sizes != NULL && n > 0 && n >= eager_below() && PyTuple_GET_SIZE(sizes) <= SEEN)
-        made = unfilled(sizes, dtype, n);
+        made = uninitialised(sizes, dtype, n);
     PyErr_Clear(); /* the slow way says it again */
     Py_XDECREF(sizes);
     return made;
@@ -115,22 +115,22 @@ unwritten(PyObject *shape, PyObject *dtype)
 
 /* The array, if it is one of ours (in C's order, with an axis); NULL if that is not so simple. */
 static PyObject *
-itself(PyObject *x, int kind)
+pass_through(PyObject *x, int kind)
 {
     PyObject *a;
-    if (Py_TYPE(x) != Ours)
+    if (Py_TYPE(x) != Wrapped)
         return NULL;
     if (kind == ITSELF)
         return Py_NewRef(x);
-    a = plain(x) != NULL ? plain(x) : is_large(x) ? AT(x, View) : NULL;
-    return a != NULL && Py_TYPE(a) == Plain && ((Array *)a)->ndim > 0 && (((Array *)a)->flags & IN_C_ORDER) ? Py_NewRef(x)
+    a = small_array(x) != NULL ? small_array(x) : is_large(x) ? AT(x, View) : NULL;
+    return a != NULL && Py_TYPE(a) == PlainClass && ((Array *)a)->ndim > 0 && (((Array *)a)->flags & IN_C_ORDER) ? Py_NewRef(x)
                                                                                                             : NULL;
 }
 
 /* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; NULL, without an
  * exception, if that is not so simple. */
 static PyObject *
-small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     Py_ssize_t below, named = names == NULL ? 0 : PyTuple_GET_SIZE(names), first = nargs;
     PyObject *made;
@@ -141,14 +141,14 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     if (kind == ITSELF || kind == ROWWISE) {
         if (nargs != 1 || named != 0)
             return NULL;
-        return kind == ITSELF && Py_TYPE(args[0]) == Plain ? adopted(args[0]) : itself(args[0], kind);
+        return kind == ITSELF && Py_TYPE(args[0]) == PlainClass ? adopt_array(args[0]) : pass_through(args[0], kind);
     }
-    if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !says_dtype(args[nargs])))
+    if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !is_dtype(args[nargs])))
         return NULL;
     if (named == 0 && kind != RANGED && kind != SQUARE && nargs == (kind == FILLED ? 3 : 2) &&
-        says_dtype(args[nargs - 1]))
+        is_dtype(args[nargs - 1]))
         first--; /* the dtype has its place */
-    most = at_most(kind, args, first);
+    most = element_bound(kind, args, first);
     if (most < 0)
         return NULL;
     below = eager_below();
@@ -157,14 +157,14 @@ small_made(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     PyErr_Clear();
     if (!small && kind == UNWRITTEN) {
         PyObject *dtype = named ? args[nargs] : first < nargs ? args[first] : NULL;
-        return unwritten(args[0], dtype_said(dtype));
+        return make_uninitialised(args[0], dtype_argument(dtype));
     }
     /* NumPy does this in any case; what it makes is large, but not so that much depends on who has it */
-    small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= Limit &&
+    small |= (kind == RANGED || kind == LISTED || kind == SQUARE) && below >= SmallLimit &&
              most < (kind == SQUARE ? MUCH : UNASKED) && eager_here_now();
     if (!small || (made = PyObject_Vectorcall(function, args, nargs, names)) == NULL)
         return NULL;
-    if (Py_TYPE(made) == Plain && !usual_dtype(made)) /* arrays may be among its elements */
+    if (Py_TYPE(made) == PlainClass && !usual_dtype(made)) /* arrays may be among its elements */
         Py_CLEAR(made);
-    return made == NULL ? NULL : ours(made);
+    return made == NULL ? NULL : wrap_result(made);
 }

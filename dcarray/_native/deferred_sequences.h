@@ -27,7 +27,7 @@ new_deferred(OpSequence *c)
 
 /* Do other options mean the same for an op sequence?  They are known from then on. */
 static int
-means_the_same(OpSequence *c, PyObject *options)
+has_same_options(OpSequence *c, PyObject *options)
 {
     static const char *const names[] = {"eager_below", "threads", "fastmath", "debug", "device", "target"};
     int same = options != NULL && options != Py_None;
@@ -45,12 +45,12 @@ means_the_same(OpSequence *c, PyObject *options)
 
 /* Is what an op sequence was learned under in force: the options and NumPy's error state? */
 static int
-in_force(OpSequence *c)
+is_in_force(OpSequence *c)
 {
     PyObject *options = NULL, *state = NULL, *process;
     int same = PyContextVar_Get(Scoped, NULL, &options) == 0 && PyContextVar_Get(ErrorState, NULL, &state) == 0;
     process = options == Py_None ? PyDict_GetItemWithError(Options, Process) : options;
-    same = same && state == c->state && (process == c->options || means_the_same(c, process));
+    same = same && state == c->state && (process == c->options || has_same_options(c, process));
     PyErr_Clear();
     Py_XDECREF(options);
     Py_XDECREF(state);
@@ -60,21 +60,21 @@ in_force(OpSequence *c)
 /* Is nothing pending on a large array, or not any more?  To have it computed takes time, in which another thread may
  * begin to record. */
 static inline int
-made_clean(PyObject *x)
+make_idle(PyObject *x)
 {
-    return clean(x) || (computed(x) && !another_records());
+    return is_idle(x) || (compute_pending(x) && !another_records());
 }
 
 /* Is this all of a large array in C order, which nothing is pending on, of the shape and a dtype of the op sequence's?
  */
 static PyObject *
-array_taken(Deferred *s, PyObject *x, char letter)
+take_array(Deferred *s, PyObject *x, char letter)
 {
     OpSequence *c = s->sequence;
     PyObject *store, *shape = is_large(x) ? AT(x, Shape) : NULL;
     Array *mem;
     int ndim;
-    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN || !made_clean(x) ||
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > SEEN || !make_idle(x) ||
         (s->shape != NULL && s->shape != shape && PyObject_RichCompareBool(s->shape, shape, Py_EQ) != 1))
         return NULL;
     if ((AT(x, Store) == NULL && AT(x, Origin) != NULL && !(c->blocks && PyTuple_CheckExact(AT(x, Origin)))) ||
@@ -83,7 +83,7 @@ array_taken(Deferred *s, PyObject *x, char letter)
     mem = (Array *)AT(store, Mem);
     ndim = (int)PyTuple_GET_SIZE(shape);
     if (AT(x, Index) != Py_None || AT(store, Head) != Py_None || AT(store, Exports) != Py_None ||
-        AT(store, Shard) != Py_None || (!c->blocks && AT(store, EagerSite) != Py_None) || Py_TYPE((PyObject *)mem) != Plain)
+        AT(store, Shard) != Py_None || (!c->blocks && AT(store, EagerSite) != Py_None) || Py_TYPE((PyObject *)mem) != PlainClass)
         return NULL;
     if (mem->ndim != ndim || (mem->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) || !is_known(mem->dtype) ||
         mem->dtype->type != letter || PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
@@ -93,7 +93,7 @@ array_taken(Deferred *s, PyObject *x, char letter)
             return NULL;
     if (c->blocks && s->shape == NULL) {
         s->size = elements_of((PyObject *)mem);
-        if (s->size < Limit || s->size > PyLong_AsSsize_t(c->size))
+        if (s->size < SmallLimit || s->size > PyLong_AsSsize_t(c->size))
             return NULL;
         s->shape = Py_NewRef(shape);
     }
@@ -109,7 +109,7 @@ rows_of(PyObject *x, Py_ssize_t *row, Py_ssize_t *skipped)
     PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
     Array *mem = store == NULL ? NULL : (Array *)AT(store, Mem), *view = (Array *)AT(x, View);
     Py_ssize_t width, count;
-    if (shape == NULL || mem == NULL || Py_TYPE((PyObject *)mem) != Plain || mem->ndim < 1 || !PyTuple_CheckExact(shape) ||
+    if (shape == NULL || mem == NULL || Py_TYPE((PyObject *)mem) != PlainClass || mem->ndim < 1 || !PyTuple_CheckExact(shape) ||
         PyTuple_GET_SIZE(shape) != mem->ndim || (mem->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) ||
         !is_known(mem->dtype))
         return NULL;
@@ -136,7 +136,7 @@ rows_of(PyObject *x, Py_ssize_t *row, Py_ssize_t *skipped)
         }
         *skipped = *row * width;
     }
-    else if (index == NULL && view != NULL && Py_TYPE((PyObject *)view) == Plain && view->ndim == mem->ndim &&
+    else if (index == NULL && view != NULL && Py_TYPE((PyObject *)view) == PlainClass && view->ndim == mem->ndim &&
              view->dtype == mem->dtype && (view->flags & (IN_C_ORDER | ALIGNED)) == (IN_C_ORDER | ALIGNED) && width > 0) {
         *skipped = view->data - mem->data;
         if (*skipped < 0 || *skipped % width != 0)
@@ -148,9 +148,9 @@ rows_of(PyObject *x, Py_ssize_t *row, Py_ssize_t *skipped)
     return *row >= 0 && count >= 0 && *row + count <= mem->shape[0] ? store : NULL;
 }
 
-/* As `array_taken`, of such rows, for which NumPy's loops are to do the steps. */
+/* As `take_array`, of such rows, for which NumPy's loops are to do the steps. */
 static PyObject *
-rows_taken(Deferred *s, PyObject *x, char letter, int which)
+take_rows(Deferred *s, PyObject *x, char letter, int which)
 {
     PyObject *store, *head, *shape = AT(x, Shape);
     Py_ssize_t row, skipped;
@@ -161,7 +161,7 @@ rows_taken(Deferred *s, PyObject *x, char letter, int which)
     if (head == NULL || AT(head, Head) != Py_None || AT(head, Exports) != Py_None || AT(head, Shard) != Py_None)
         return NULL;
     /* this deferred sequence may read the same memory already */
-    if (!(AT(head, Used) == (PyObject *)s->read && idle(AT(head, Dirty))) && !made_clean(x))
+    if (!(AT(head, Used) == (PyObject *)s->read && has_run(AT(head, Dirty))) && !make_idle(x))
         return NULL;
     if ((store = rows_of(x, &row, &skipped)) == NULL || store != head || ((Array *)AT(store, Mem))->dtype->type != letter ||
         PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
@@ -173,7 +173,7 @@ rows_taken(Deferred *s, PyObject *x, char letter, int which)
         Py_ssize_t n = 1;
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(shape); k++)
             n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
-        if (n < Limit || n > PyLong_AsSsize_t(s->sequence->size))
+        if (n < SmallLimit || n > PyLong_AsSsize_t(s->sequence->size))
             return NULL;
         s->size = n;
         s->shape = Py_NewRef(shape);
@@ -185,10 +185,10 @@ rows_taken(Deferred *s, PyObject *x, char letter, int which)
 
 /* Are these the rows that a deferred sequence reads already? */
 static int
-rows_again(Deferred *s, PyObject *x, int which)
+is_same_rows(Deferred *s, PyObject *x, int which)
 {
     Py_ssize_t row, skipped;
-    return is_large(x) && rows_of(x, &row, &skipped) == s->stores[which] && row == s->rows[which] && !clean(x) &&
+    return is_large(x) && rows_of(x, &row, &skipped) == s->stores[which] && row == s->rows[which] && !is_idle(x) &&
            PyObject_RichCompareBool(AT(x, Shape), s->shape, Py_EQ) == 1;
 }
 
@@ -200,7 +200,7 @@ is_part(PyObject *x)
 }
 
 static inline int
-number(PyObject *x)
+is_python_number(PyObject *x)
 {
     return PyFloat_CheckExact(x) || PyLong_CheckExact(x);
 }
@@ -214,12 +214,12 @@ scalar_like(PyObject *x, char letter)
 
 /* Can a kernel take this number as it is? */
 static int
-number_taken(PyObject *x, char loop, int blocks)
+accepts_number(PyObject *x, char loop, int blocks)
 {
     double value = 0;
     if (scalar_like(x, loop))
         return blocks;
-    if (loop == 'l' ? !PyLong_CheckExact(x) : !number(x))
+    if (loop == 'l' ? !PyLong_CheckExact(x) : !is_python_number(x))
         return 0;
     if (loop == 'l')
         PyLong_AsLongLong(x);
@@ -234,23 +234,23 @@ number_taken(PyObject *x, char loop, int blocks)
 
 /* Does an operand do for a step?  What it is, is kept in the deferred sequence. */
 static int
-operand_taken(Deferred *s, PyObject *x, char kind, int which)
+take_operand(Deferred *s, PyObject *x, char kind, int which)
 {
     OpSequence *c = s->sequence;
     PyObject *store;
     switch (kind) {
     case 'a':
         if (s->stores[which] != NULL && c->blocks && is_part(x))
-            return rows_again(s, x, which);
+            return is_same_rows(s, x, which);
         if (s->stores[which] != NULL)
             return s->rows[which] == 0 && is_large(x) && AT(x, Store) == s->stores[which] && AT(x, Index) == Py_None &&
-                   Py_SIZE(AT(x, Shape)) == Py_SIZE(s->shape) && !clean(x);
+                   Py_SIZE(AT(x, Shape)) == Py_SIZE(s->shape) && !is_idle(x);
         if (c->blocks && is_part(x)) {
-            if ((store = rows_taken(s, x, c->letters[which], which)) == NULL)
+            if ((store = take_rows(s, x, c->letters[which], which)) == NULL)
                 return 0;
         }
         else {
-            if ((store = array_taken(s, x, c->letters[which])) == NULL)
+            if ((store = take_array(s, x, c->letters[which])) == NULL)
                 return 0;
             for (int k = 0; k < c->arrays; k++)
                 if (s->stores[k] == store)
@@ -260,7 +260,7 @@ operand_taken(Deferred *s, PyObject *x, char kind, int which)
         Py_XSETREF(AT(store, Used), Py_NewRef((PyObject *)s->read));
         return 1;
     case 'n':
-        if (!number_taken(x, c->loops[which], c->blocks))
+        if (!accepts_number(x, c->loops[which], c->blocks))
             return 0;
         Py_XSETREF(s->numbers[which], Py_NewRef(x));
         return 1;
@@ -303,7 +303,7 @@ deferred_step(PyObject *ufunc, PyObject *a, PyObject *b)
     if (c == NULL || c->strikes >= STRIKES)
         return NULL;
     step = c->operations + site->step;
-    if (step->ufunc != ufunc || (step->kinds[1] != 0) != (b != NULL) || !in_force(c) || another_records())
+    if (step->ufunc != ufunc || (step->kinds[1] != 0) != (b != NULL) || !is_in_force(c) || another_records())
         return NULL;
     if (site->step == 0) {
         if (c->until && (c->expired != Expirations || seconds() >= c->until)) {
@@ -322,7 +322,7 @@ deferred_step(PyObject *ufunc, PyObject *a, PyObject *b)
         Py_INCREF(s);
     }
     for (int k = 0; k < 2 && operands[k] != NULL; k++)
-        if (!operand_taken(s, operands[k], step->kinds[k], step->which[k])) {
+        if (!take_operand(s, operands[k], step->kinds[k], step->which[k])) {
             c->strikes += c->blocks; /* NumPy had it done at once else */
             Py_DECREF(s);
             PyErr_Clear();
@@ -339,7 +339,7 @@ deferred_step(PyObject *ufunc, PyObject *a, PyObject *b)
 static PyObject *
 deferred_operator(PyObject *ufunc, PyObject *a, PyObject *b)
 {
-    if (ufunc == NULL || !is_large(Py_TYPE(a) == Ours ? a : b))
+    if (ufunc == NULL || !is_large(Py_TYPE(a) == Wrapped ? a : b))
         return NULL;
     return deferred_step(ufunc, a, b);
 }
@@ -347,18 +347,18 @@ deferred_operator(PyObject *ufunc, PyObject *a, PyObject *b)
 /* What a function, or method, makes of all that a deferred sequence is to compute; NULL, without an exception, if that
  * is computed. */
 static PyObject *
-folded_by(PyObject *x, int fold)
+reduce_deferred(PyObject *x, int fold)
 {
     Deferred *s = deferred_of(x);
     OpSequence *c = s == NULL ? NULL : s->sequence;
     if (c == NULL || !c->blocks || s->done || s->count != c->steps || AT(x, Index) != Py_None ||
-        result_of(s, c->steps - 1) != AT(x, Store) || !in_force(c))
+        result_of(s, c->steps - 1) != AT(x, Store) || !is_in_force(c))
         return NULL;
     if (s->folded) { /* and again */
         c->strikes++;
         return NULL;
     }
-    return folded(s, fold);
+    return reduce_blocks(s, fold);
 }
 
 static inline int
@@ -368,9 +368,9 @@ fold_of(PyObject *key)
     return fold == NULL ? UNFOLDED : (int)PyLong_AsLong(fold);
 }
 
-/* folds(functions): which of these, and methods by name, fold arrays, as numbered in blocked_sequences.h. */
+/* set_folds(functions): which of these, and methods by name, fold arrays, as numbered in blocked_sequences.h. */
 static PyObject *
-know_folds(PyObject *module, PyObject *functions)
+set_folds(PyObject *module, PyObject *functions)
 {
     if (!PyDict_CheckExact(functions)) {
         PyErr_SetString(PyExc_TypeError, "folds() wants a dictionary");
@@ -383,7 +383,7 @@ know_folds(PyObject *module, PyObject *functions)
 /* Does a sequence of NumPy's loops begin at this call site that is there to stay?  Once deoptimised it is not made
  * anew. */
 static int
-blocked_from(PyObject *place)
+has_block_sequence(PyObject *place)
 {
     CallSite *site = site_of(PyTuple_GET_ITEM(place, 0), (int)PyLong_AsLong(PyTuple_GET_ITEM(place, 1)));
     OpSequence *c = site == NULL || site->step > 0 ? NULL : (OpSequence *)site->sequence;
@@ -411,7 +411,7 @@ learn_sequence(PyObject *module, PyObject *args)
         (PyType_Ready(&OpSequenceType) < 0 || PyType_Ready(&DeferredType) < 0 || PyType_Ready(&PendingReadType) < 0))
         return NULL;
     Py_XSETREF(ErrorState, Py_NewRef(variable));
-    if (run == Py_None && blocked_from(PyTuple_GET_ITEM(places, 0)))
+    if (run == Py_None && has_block_sequence(PyTuple_GET_ITEM(places, 0)))
         Py_RETURN_FALSE;
     c = PyObject_New(OpSequence, &OpSequenceType);
     if (c == NULL)
@@ -483,9 +483,9 @@ expire_sequences(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* settle_deferred(): have all run that this thread has pending. */
+/* run_pending(): have all run that this thread has pending. */
 static PyObject *
-settle_deferred(PyObject *module, PyObject *unused)
+run_pending(PyObject *module, PyObject *unused)
 {
     unsigned long me = PyThread_get_thread_ident();
     for (;;) {
@@ -496,7 +496,7 @@ settle_deferred(PyObject *module, PyObject *unused)
         if (s == NULL)
             Py_RETURN_NONE;
         Py_INCREF(s);
-        failed = deferred_settle(s, 0);
+        failed = run_or_record(s, 0);
         Py_DECREF(s);
         if (failed)
             return NULL;

@@ -20,20 +20,20 @@ in_blocks(PyObject *head)
 static PyObject *
 next_element(Elements *e)
 {
-    PyObject *a = e->array == NULL ? NULL : plain(e->array), *head, *r;
+    PyObject *a = e->array == NULL ? NULL : small_array(e->array), *head, *r;
     if (e->array == NULL)
         return NULL;
     head = a == NULL ? head_of(e->array) : NULL;
     if (a != NULL)
         Py_XSETREF(e->seen, Py_NewRef(a));
-    else if (e->seen == NULL || (head != NULL && !idle(AT(head, Dirty))) || in_blocks(head)) {
+    else if (e->seen == NULL || (head != NULL && !has_run(AT(head, Dirty))) || in_blocks(head)) {
         a = PyObject_CallMethod(e->array, "_read_only_elements", NULL);
         if (a == NULL)
             return NULL;
         Py_XSETREF(e->seen, a);
     }
     a = Py_NewRef(e->seen); /* to read may run other code */
-    if (Py_TYPE(a) == Plain && ((Array *)a)->ndim == 1 && e->at < ((Array *)a)->shape[0])
+    if (Py_TYPE(a) == PlainClass && ((Array *)a)->ndim == 1 && e->at < ((Array *)a)->shape[0])
         r = PySequence_GetItem(a, e->at++);
     else {
         Py_CLEAR(e->array);
@@ -46,7 +46,7 @@ next_element(Elements *e)
 static PyObject *
 fast_iter(PyObject *x)
 {
-    PyObject *a = plain(x);
+    PyObject *a = small_array(x);
     Elements *e;
     if (a != NULL ? ((Array *)a)->ndim != 1 : !is_large(x) || PyTuple_GET_SIZE(AT(x, Shape)) != 1 || in_blocks(head_of(x)))
         return slow_iter(x);

@@ -16,13 +16,13 @@
 #include "log_format.h"
 #include "windows.h"
 
-static PyTypeObject *Ours;  /* dcarray.ndarray; NULL as long as nothing is installed */
-static PyTypeObject *Plain; /* numpy.ndarray */
+static PyTypeObject *Wrapped;  /* dcarray.ndarray; NULL as long as nothing is installed */
+static PyTypeObject *PlainClass; /* numpy.ndarray */
 static PyTypeObject *Recordings;           /* the class of these */
 static PyObject *Current;                  /* a function: the options in force */
 static PyObject *Options;                  /* the namespace of `config`, in which they are */
 static PyObject *Scoped;                   /* a context variable: the options in force, or None */
-static Py_ssize_t Limit;    /* results of so many elements may not count as small */
+static Py_ssize_t SmallLimit;    /* results of so many elements may not count as small */
 static PyObject *Wrap;      /* a function of a plain array: the handle, small or large */
 static PyObject *Record;    /* a function of a ufunc's name and two operands: the handle, or None */
 static PyObject *Assign;    /* a function of a target and a value: True, or False if it is not for it */
@@ -46,24 +46,24 @@ NAMES(DECLARE_NAME)
 
 /* The plain array of a small one, or NULL. */
 static inline PyObject *
-plain(PyObject *x)
+small_array(PyObject *x)
 {
     PyObject *a;
-    if (Py_TYPE(x) != Ours)
+    if (Py_TYPE(x) != Wrapped)
         return NULL;
     a = AT(x, Small);
-    return a != NULL && Py_TYPE(a) == Plain ? a : NULL;
+    return a != NULL && Py_TYPE(a) == PlainClass ? a : NULL;
 }
 
 static inline int
 is_large(PyObject *x)
 {
-    return Py_TYPE(x) == Ours && AT(x, Small) == Py_None;
+    return Py_TYPE(x) == Wrapped && AT(x, Small) == Py_None;
 }
 
 /* Has this recording run?  What else may be pending on memory (`dcarray.core.shard`) counts as pending. */
 static inline int
-idle(PyObject *rec)
+has_run(PyObject *rec)
 {
     return rec == NULL || rec == Py_None || (Py_TYPE(rec) == Recordings && AT(rec, Done) == Py_True);
 }
@@ -94,10 +94,10 @@ head_of(PyObject *x)
 
 /* Is nothing pending on the memory of a large array? */
 static inline int
-clean(PyObject *x)
+is_idle(PyObject *x)
 {
     PyObject *head = head_of(x);
-    return head == NULL || (idle(AT(head, Used)) && idle(AT(head, Dirty)));
+    return head == NULL || (has_run(AT(head, Used)) && has_run(AT(head, Dirty)));
 }
 
 /* An attribute that is a number of elements; -1 with an exception. */
@@ -112,17 +112,17 @@ number_in(PyObject *x, PyObject *name)
 
 #include "call_sites.h"
 
-/* As `plain`, or the view of a large array on which nothing is pending, if that is little or NumPy works on such
+/* As `small_array`, or the view of a large array on which nothing is pending, if that is little or NumPy works on such
  * arrays at this place.  What NumPy makes of it must not be a view of it. */
 static inline PyObject *
-quiet(PyObject *x)
+eager_array(PyObject *x)
 {
-    PyObject *a = plain(x);
-    if (a == NULL && Py_TYPE(x) == Ours) {
+    PyObject *a = small_array(x);
+    if (a == NULL && Py_TYPE(x) == Wrapped) {
         a = AT(x, SmallView);
-        if (a == NULL || Py_TYPE(a) != Plain)
+        if (a == NULL || Py_TYPE(a) != PlainClass)
             return eager_view(x);
-        if (!clean(x))
+        if (!is_idle(x))
             return NULL;
     }
     return a;
@@ -130,9 +130,9 @@ quiet(PyObject *x)
 
 /* A plain array that is little, or NumPy works on such arrays at this place: it is nobody's to record then. */
 static PyObject *
-given_plain(PyObject *x)
+eager_plain(PyObject *x)
 {
-    int eager = elements_of(x) < Limit ? 1 : eager_here(elements_of(x));
+    int eager = elements_of(x) < SmallLimit ? 1 : eager_here(elements_of(x));
     if (eager < 0)
         PyErr_Clear();
     return eager > 0 ? x : NULL;
@@ -140,7 +140,7 @@ given_plain(PyObject *x)
 
 /* Is this one of the scalars of which NumPy takes the instances as they are? */
 static inline int
-scalar(PyObject *x)
+is_numpy_scalar(PyObject *x)
 {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(Scalars); k++)
         if (Py_TYPE(x) == (PyTypeObject *)PyTuple_GET_ITEM(Scalars, k))
@@ -150,21 +150,21 @@ scalar(PyObject *x)
 
 /* The operand as NumPy can take it at once, or NULL. */
 static inline PyObject *
-at_hand(PyObject *x)
+numpy_operand(PyObject *x)
 {
     PyTypeObject *t = Py_TYPE(x);
-    if (t == Ours)
-        return quiet(x);
-    if (t == Plain)
-        return given_plain(x);
-    return scalar(x) ? x : NULL;
+    if (t == Wrapped)
+        return eager_array(x);
+    if (t == PlainClass)
+        return eager_plain(x);
+    return is_numpy_scalar(x) ? x : NULL;
 }
 
 /* Is the result of two operands at hand, or their matrix product, so large that it is better recorded? */
 static inline int
-grows(PyObject *p, PyObject *q, int multiplied)
+is_worth_recording(PyObject *p, PyObject *q, int multiplied)
 {
-    Py_ssize_t n = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain ? spread(p, q, 2 * Limit, multiplied) : 0;
+    Py_ssize_t n = Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass ? broadcast_size(p, q, 2 * SmallLimit, multiplied) : 0;
     int eager = n ? eager_here(n) : 1;
     if (eager < 0)
         PyErr_Clear();
@@ -197,9 +197,9 @@ grows(PyObject *p, PyObject *q, int multiplied)
 static int
 get_buffer(PyObject *x, Py_buffer *view, int flags)
 {
-    PyObject *a = plain(x), *memory;
+    PyObject *a = small_array(x), *memory;
     int done;
-    if (lend(x, view, flags))
+    if (export_array(x, view, flags))
         return 0;
     if (a != NULL && usual_dtype(a) && known_dtype(a) && !strchr("qQ", ((Array *)a)->dtype->type))
         return PyObject_GetBuffer(a, view, flags);
@@ -224,30 +224,30 @@ up_to_date(PyObject *x)
 {
     PyObject *view, *store;
     Deferred *s;
-    if (Py_TYPE(x) == Plain)
+    if (Py_TYPE(x) == PlainClass)
         return 1;
     if (PyTuple_Check(x) || PyList_CheckExact(x)) {
         int found = 1;
         for (Py_ssize_t k = 0; found > 0 && k < PySequence_Fast_GET_SIZE(x); k++) {
             PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(x, k)); /* a deferred sequence that runs may run other code */
-            found = Py_TYPE(item) == Plain || Py_TYPE(item) == Ours ? up_to_date(item) : 0;
+            found = Py_TYPE(item) == PlainClass || Py_TYPE(item) == Wrapped ? up_to_date(item) : 0;
             Py_DECREF(item);
         }
         return found;
     }
-    if (Py_TYPE(x) != Ours)
+    if (Py_TYPE(x) != Wrapped)
         return 0;
     view = AT(x, View);
     store = AT(x, Store);
     s = deferred_of(x);
     if (s != NULL && !s->done && deferred_run(s) < 0)
         return -1;
-    return plain(x) != NULL || (is_unfilled(x) && eager_here_now()) ||
-           (is_large(x) && clean(x) &&
-            ((view != NULL && Py_TYPE(view) == Plain) || (store != NULL && AT(store, Mem) != Py_None)));
+    return small_array(x) != NULL || (is_uninitialised(x) && eager_here_now()) ||
+           (is_large(x) && is_idle(x) &&
+            ((view != NULL && Py_TYPE(view) == PlainClass) || (store != NULL && AT(store, Mem) != Py_None)));
 }
 
-/* What `shortened` makes of a function, which is `self`. */
+/* What `make_evaluate_route` makes of a function, which is `self`. */
 static PyObject *
 itself_or_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -261,7 +261,7 @@ static PyMethodDef evaluate_def = {"evaluate", (PyCFunction)(void (*)(void))itse
                                    NULL};
 
 static PyObject *
-shortened(PyObject *module, PyObject *function)
+make_evaluate_route(PyObject *module, PyObject *function)
 {
     PyObject *doc = PyObject_GetAttrString(function, "__doc__"), *text;
     if (doc == NULL)
@@ -300,13 +300,13 @@ find_slot(PyObject *cls, const char *name, Py_ssize_t *place)
 
 /* Give the class a method in C, and find the one in Python. */
 static int
-exchange_method(PyMethodDef *definition, PyObject **old)
+replace_method(PyMethodDef *definition, PyObject **old)
 {
     int done;
-    PyObject *method = PyDescr_NewMethod(Ours, definition);
-    *old = PyObject_GetAttrString((PyObject *)Ours, definition->ml_name);
+    PyObject *method = PyDescr_NewMethod(Wrapped, definition);
+    *old = PyObject_GetAttrString((PyObject *)Wrapped, definition->ml_name);
     done = method == NULL || *old == NULL ||
-           PyObject_SetAttrString((PyObject *)Ours, definition->ml_name, method) < 0;
+           PyObject_SetAttrString((PyObject *)Wrapped, definition->ml_name, method) < 0;
     Py_XDECREF(method);
     return done ? -1 : 0;
 }
@@ -321,7 +321,7 @@ exchange_method(PyMethodDef *definition, PyObject **old)
 
 /* Keep the dtypes that compile. */
 static int
-know_dtypes(PyObject *dtypes)
+set_dtypes(PyObject *dtypes)
 {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(dtypes); k++) {
         PyObject *dtype = PyTuple_GET_ITEM(dtypes, k);
@@ -338,7 +338,7 @@ enum { DROPPED = 4 << 20 };
 /* glibc gives the end of its heap back to the system, and so makes fresh pages of it again, whenever that is 128 kB, or
  * twice the largest array that has been dropped.  Ours that are large have memory of their own; so one is dropped here. */
 static void
-keep_freed(void)
+raise_heap_threshold(void)
 {
     void *volatile large = malloc(DROPPED);
     free(large);
@@ -362,10 +362,10 @@ install(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TypeError, "the options in force are not where they are looked for");
         return NULL;
     }
-    known = shapes_known(array);
+    known = has_known_layout(array);
     if (known < 0)
         return NULL;
-    if (Ours != NULL || !known)
+    if (Wrapped != NULL || !known)
         Py_RETURN_FALSE;
     if (!PyType_HasFeature((PyTypeObject *)cls, Py_TPFLAGS_HEAPTYPE)) {
         PyErr_SetString(PyExc_TypeError, "a class made in Python is wanted");
@@ -379,18 +379,18 @@ install(PyObject *module, PyObject *args)
     Example = PyTuple_GET_SIZE(dtypes) ? PyObject_CallFunction(store, "()O", PyTuple_GET_ITEM(dtypes, 0)) : NULL;
     if (Example == NULL)
         return NULL;
-    if (know_dtypes(dtypes) < 0)
+    if (set_dtypes(dtypes) < 0)
         return NULL;
-    Ours = (PyTypeObject *)cls;
-    Plain = (PyTypeObject *)Py_NewRef(array);
-    if (exchange_method(&ufunc_def, &Ufunc) || exchange_method(&getitem_def, &Getitem) ||
-        exchange_life() || exchange_attributes() BINARIES(FIND)
+    Wrapped = (PyTypeObject *)cls;
+    PlainClass = (PyTypeObject *)Py_NewRef(array);
+    if (replace_method(&ufunc_def, &Ufunc) || replace_method(&getitem_def, &Getitem) ||
+        install_lifecycle() || install_attributes() BINARIES(FIND)
             FIND(nb_power, , "pow", )) {
-        Ours = NULL;
+        Wrapped = NULL;
         return NULL;
     }
     Py_INCREF(cls);
-    Limit = limit;
+    SmallLimit = limit;
     Wrap = Py_NewRef(wrap);
     Scalars = Py_NewRef(scalars);
     Record = Py_NewRef(record);
@@ -401,31 +401,31 @@ install(PyObject *module, PyObject *args)
     Axes = Py_NewRef(axes);
     Locate = Py_NewRef(locate);
     Gather = Py_NewRef(gather);
-    keep_freed();
+    raise_heap_threshold();
     Options = Py_NewRef(config);
     Py_INCREF(Scoped);
-    numbers = Ours->tp_as_number;
+    numbers = Wrapped->tp_as_number;
     BINARIES(REPLACE)
     REPLACE(nb_power, , "pow", )
     INPLACES(EXCHANGE)
     EXCHANGE(nb_inplace_power, )
     UNARIES(EXCHANGE)
-    mapping = Ours->tp_as_mapping;
+    mapping = Wrapped->tp_as_mapping;
     mapping->mp_subscript = fast_subscript;
     slow_assign = mapping->mp_ass_subscript;
     mapping->mp_ass_subscript = fast_assign;
 #if PY_VERSION_HEX < 0x030C0000
-    if (PyType_Ready(&LentType) < 0)
+    if (PyType_Ready(&ExportType) < 0)
         return NULL;
-    Ours->tp_as_buffer->bf_getbuffer = get_buffer;
+    Wrapped->tp_as_buffer->bf_getbuffer = get_buffer;
 #endif
     if (PyType_Ready(&ElementsType) < 0)
         return NULL;
-    slow_iter = Ours->tp_iter;
-    Ours->tp_iter = fast_iter;
-    slow_compare = Ours->tp_richcompare;
-    Ours->tp_richcompare = fast_compare;
-    PyType_Modified(Ours);
+    slow_iter = Wrapped->tp_iter;
+    Wrapped->tp_iter = fast_iter;
+    slow_compare = Wrapped->tp_richcompare;
+    Wrapped->tp_richcompare = fast_compare;
+    PyType_Modified(Wrapped);
     Py_RETURN_TRUE;
 }
 
@@ -433,42 +433,42 @@ install(PyObject *module, PyObject *args)
 #define METHOD(name, function, flags) {name, (PyCFunction)(void (*)(void))function, flags, NULL},
 static PyMethodDef methods[] = {
     METHOD("install", install, METH_VARARGS)
-    METHOD("sliced", sliced, METH_FASTCALL)
-    METHOD("composed", composed, METH_FASTCALL)
-    METHOD("serve", serve, METH_VARARGS)
-    METHOD("short_maker", short_maker, METH_VARARGS)
-    METHOD("short", short_way, METH_VARARGS)
+    METHOD("slice_window", slice_window, METH_FASTCALL)
+    METHOD("index_window", index_window, METH_FASTCALL)
+    METHOD("set_routes", set_routes, METH_VARARGS)
+    METHOD("make_creation_route", make_creation_route, METH_VARARGS)
+    METHOD("make_route", make_route, METH_VARARGS)
     METHOD("call_loops", call_loops, METH_VARARGS)
     METHOD("unwrap_result", unwrap_result, METH_O)
-    METHOD("wrap", wrapped, METH_O)
-    METHOD("passing", learn_passing, METH_VARARGS)
+    METHOD("wrap", wrap_value, METH_O)
+    METHOD("set_families", set_families, METH_VARARGS)
     METHOD("swap_names", swap_names, METH_VARARGS)
     METHOD("dict_fingerprint", dict_fingerprint, METH_O)
     METHOD("call_signature", call_signature, METH_FASTCALL)
     METHOD("wrap_arguments", wrap_arguments, METH_FASTCALL)
     METHOD("checks_hold", checks_hold, METH_FASTCALL)
     METHOD("holds_no_wrapped", holds_no_wrapped, METH_O)
-    METHOD("short_call", short_call, METH_VARARGS)
+    METHOD("route_instances", route_instances, METH_VARARGS)
     METHOD("promote", promote_site, METH_VARARGS)
     METHOD("demote", demote_site, METH_VARARGS)
     METHOD("begin_eager_period", begin_eager_period, METH_O)
     METHOD("end_eager_period", end_eager_period, METH_NOARGS)
     METHOD("expire_eager_period", expire_eager_period, METH_NOARGS)
     METHOD("in_eager_period", eager_period_state, METH_NOARGS)
-    METHOD("kept", kept_bytes, METH_NOARGS)
+    METHOD("kept_memory", kept_memory, METH_NOARGS)
     METHOD("learn_sequence", learn_sequence, METH_VARARGS)
-    METHOD("folds", know_folds, METH_O)
+    METHOD("set_folds", set_folds, METH_O)
     METHOD("expire_sequences", expire_sequences, METH_NOARGS)
-    METHOD("records", note_recorder, METH_O)
-    METHOD("settle_deferred", settle_deferred, METH_NOARGS)
-    METHOD("triangles", make_triangles, METH_VARARGS)
+    METHOD("note_recorder", note_recorder, METH_O)
+    METHOD("run_pending", run_pending, METH_NOARGS)
+    METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("suspend", suspend_sites, METH_O)
     ELIDED_METHOD(add),
     ELIDED_METHOD(subtract),
     ELIDED_METHOD(multiply),
     ELIDED_METHOD(divide),
     METHOD("split", split_log, METH_O)
-    METHOD("shortened", shortened, METH_O)
+    METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._native.extension", .m_size = -1,
@@ -482,7 +482,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 41) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 42) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -10,7 +10,7 @@ typedef struct {
     int inside;  /* there is an array in a sequence */
     int foreign; /* there is a plain array, of which a view stays plain */
     int looks;   /* what NumPy is to have of large arrays */
-} Found;
+} Arguments;
 
 /* Of a large array NumPy is to have its plain view, pending or not; if nothing is pending; or if it is in C's order
  * besides, or has several axes.  GROWN: nothing of large arrays, as NOTHING, and what is made of small ones may be large. */
@@ -20,7 +20,7 @@ enum { NESTED = 3 }; /* sequences in sequences that are looked into, as those of
 
 /* Does this hold no array, whatever it is? */
 static inline int
-leaf(PyObject *x)
+is_leaf(PyObject *x)
 {
     return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || x == Py_None || PyBool_Check(x) || PyUnicode_CheckExact(x) ||
            PyType_Check(x) || PySlice_Check(x) || PyComplex_CheckExact(x) || x == Py_Ellipsis;
@@ -28,13 +28,13 @@ leaf(PyObject *x)
 
 /* A new reference to an argument as NumPy takes it; NULL, without an exception, if that is not so simple. */
 static PyObject *
-plain_argument(PyObject *x, Found *found, int depth)
+plain_argument(PyObject *x, Arguments *found, int depth)
 {
     PyObject *a, *made;
-    if (Py_TYPE(x) == Ours) {
-        a = plain(x);
+    if (Py_TYPE(x) == Wrapped) {
+        a = small_array(x);
         if (a == NULL && found->looks == SHAPES)
-            a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == Plain ? AT(x, View) : NULL;
+            a = is_large(x) && AT(x, View) != NULL && Py_TYPE(AT(x, View)) == PlainClass ? AT(x, View) : NULL;
         else if (a == NULL && found->looks > NOTHING) {
             a = viewable(x);
             if (a != NULL && (found->looks == ROWS       ? !(((Array *)a)->flags & IN_C_ORDER)
@@ -43,20 +43,20 @@ plain_argument(PyObject *x, Found *found, int depth)
                 a = NULL;
         }
         else if (a == NULL) {
-            a = quiet(x);
+            a = eager_array(x);
             found->windows = 1;
         }
         found->ours = 1;
         found->inside |= depth > 0;
         return Py_XNewRef(a);
     }
-    if (Py_TYPE(x) == Plain && found->looks <= NOTHING) {
+    if (Py_TYPE(x) == PlainClass && found->looks <= NOTHING) {
         found->foreign = 1;
-        return Py_XNewRef(given_plain(x));
+        return Py_XNewRef(eager_plain(x));
     }
-    if (leaf(x)) /* texts are orders, by which a view may become a copy */
+    if (is_leaf(x)) /* texts are orders, by which a view may become a copy */
         return found->looks >= VIEWS && PyUnicode_CheckExact(x) ? NULL : Py_NewRef(x);
-    if (scalar(x))
+    if (is_numpy_scalar(x))
         return Py_NewRef(x);
     if (depth < NESTED && (PyTuple_CheckExact(x) || PyList_CheckExact(x))) {
         Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
@@ -78,7 +78,7 @@ plain_argument(PyObject *x, Found *found, int depth)
 
 /* Is an array aligned, of a dtype that compiles, with steps of whole elements? */
 static int
-whole_steps(PyObject *array)
+has_whole_strides(PyObject *array)
 {
     Array *a = (Array *)array;
     if (!is_known(a->dtype) || !(a->flags & ALIGNED))
@@ -92,7 +92,7 @@ whole_steps(PyObject *array)
 /* NumPy's array, with `refs` references known, ours; takes over one.  NULL, without an exception, if it is not so
  * simple. */
 static PyObject *
-ours_of_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
+wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
 {
     PyObject *base = base_of(r), *x;
     int related = 0;
@@ -112,17 +112,17 @@ ours_of_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **pl
         return NULL;
     }
     for (Py_ssize_t k = 0; base != NULL && k < n && !related; k++) {
-        related = Py_TYPE(plains[k]) == Plain && (plains[k] == base || base_of(plains[k]) == base);
+        related = Py_TYPE(plains[k]) == PlainClass && (plains[k] == base || base_of(plains[k]) == base);
         if (related && found->looks >= VIEWS && is_large(args[k])) {
-            x = whole_steps(r) ? viewed(args[k], r) : NULL;
+            x = has_whole_strides(r) ? view_handle(args[k], r) : NULL;
             PyErr_Clear(); /* the slow way says it again */
             Py_DECREF(r);
             return x;
         }
     }
-    if (base != NULL && !related && elements_of(r) >= Limit && fresh(r))
-        return ours_held(r, refs);
-    if (base != NULL && !related && found->looks >= VIEWS && (Py_TYPE(base) != Plain || base_of(base) != NULL)) {
+    if (base != NULL && !related && elements_of(r) >= SmallLimit && is_fresh(r))
+        return wrap_held_result(r, refs);
+    if (base != NULL && !related && found->looks >= VIEWS && (Py_TYPE(base) != PlainClass || base_of(base) != NULL)) {
         Py_DECREF(r);
         return NULL;
     }
@@ -131,12 +131,12 @@ ours_of_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **pl
         return NULL;
     }
     if (base != NULL && !related) /* of something new, which may be large */
-        related = Py_TYPE(base) == Plain && !found->inside && elements_of(base) < Limit;
-    if ((base == NULL || related) && elements_of(r) < Limit &&
+        related = Py_TYPE(base) == PlainClass && !found->inside && elements_of(base) < SmallLimit;
+    if ((base == NULL || related) && elements_of(r) < SmallLimit &&
         (is_known(((Array *)r)->dtype) || usual_dtype(r)))
-        return handle(r);
-    if (base == NULL && elements_of(r) >= Limit)
-        return ours_held(r, refs);
+        return small_handle(r);
+    if (base == NULL && elements_of(r) >= SmallLimit)
+        return wrap_held_result(r, refs);
     x = PyObject_CallOneArg(Wrap, r);
     Py_DECREF(r);
     return x;
@@ -144,38 +144,38 @@ ours_of_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **pl
 
 /* Are there no more than Python's numbers in a list? */
 static int
-numbers_alone(PyObject *list)
+holds_numbers(PyObject *list)
 {
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); k++)
-        if (!number(PyList_GET_ITEM(list, k)))
+        if (!is_python_number(PyList_GET_ITEM(list, k)))
             return 0;
     return 1;
 }
 
 /* As that, for whatever NumPy gives: arrays, tuples of arrays, and what holds none. */
 static PyObject *
-ours_of(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Found *found)
+wrap_any(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
 {
     PyObject *items, *whole;
     int given = 0;
-    if (Py_TYPE(r) == Plain)
-        return ours_of_array(r, 1, args, plains, n, found);
+    if (Py_TYPE(r) == PlainClass)
+        return wrap_array(r, 1, args, plains, n, found);
     for (Py_ssize_t k = 0; k < n; k++)
         given |= plains[k] == r;
     if (given || (!PyTuple_Check(r) && !PyList_CheckExact(r))) {
-        if (!given && !PyList_Check(r) && !PyDict_Check(r) && !PyObject_TypeCheck(r, Plain))
+        if (!given && !PyList_Check(r) && !PyDict_Check(r) && !PyObject_TypeCheck(r, PlainClass))
             return r;
         Py_DECREF(r);
         return NULL;
     }
-    if (PyList_CheckExact(r) && PyList_GET_SIZE(r) > FEW && numbers_alone(r))
+    if (PyList_CheckExact(r) && PyList_GET_SIZE(r) > FEW && holds_numbers(r))
         return r;
     items = PyTuple_New(PySequence_Fast_GET_SIZE(r));
     for (Py_ssize_t k = 0; items != NULL && k < PySequence_Fast_GET_SIZE(r); k++) {
         PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(r, k));
-        if (Py_TYPE(item) == Plain)
-            item = ours_of_array(item, 2, args, plains, n, found);
-        else if (PyTuple_Check(item) || PyList_Check(item) || PyDict_Check(item) || PyObject_TypeCheck(item, Plain))
+        if (Py_TYPE(item) == PlainClass)
+            item = wrap_array(item, 2, args, plains, n, found);
+        else if (PyTuple_Check(item) || PyList_Check(item) || PyDict_Check(item) || PyObject_TypeCheck(item, PlainClass))
             Py_CLEAR(item);
         if (item == NULL)
             Py_CLEAR(items);
@@ -215,7 +215,7 @@ most_made(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
                 PyErr_Clear(); /* of a number that is too large: NumPy says it */
                 most *= fabs(count) > 1 ? fabs(count) : 1;
             }
-            else if (Py_TYPE(items[i]) == Plain && !sequence && arrays-- > 0)
+            else if (Py_TYPE(items[i]) == PlainClass && !sequence && arrays-- > 0)
                 most *= (double)elements_of(items[i]);
             else if (items[i] != Py_None && !PyType_Check(items[i]) && !PyUnicode_CheckExact(items[i]))
                 return (double)PY_SSIZE_T_MAX;
@@ -225,10 +225,10 @@ most_made(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
 
 /* Is it to be recorded what a call makes of small arrays, since that is large? */
 static int
-made_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
+makes_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
 {
     double most = most_made(plains, n, arrays);
-    int eager = most < (double)Limit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : eager_here((Py_ssize_t)most);
+    int eager = most < (double)SmallLimit ? 1 : most >= (double)PY_SSIZE_T_MAX ? 0 : eager_here((Py_ssize_t)most);
     if (eager < 0)
         PyErr_Clear();
     return eager <= 0;
@@ -238,11 +238,11 @@ static PyObject *Dot, *DotMethod; /* what `dot` is behind NumPy's dispatch, and 
 
 /* Is what a function makes of two arguments so large that it is better recorded? */
 static int
-made_of_two(PyObject *function, PyObject **plains)
+product_is_large(PyObject *function, PyObject **plains)
 {
-    int dot = (function == Dot || function == DotMethod) && Py_TYPE(plains[0]) == Plain && Py_TYPE(plains[1]) == Plain &&
+    int dot = (function == Dot || function == DotMethod) && Py_TYPE(plains[0]) == PlainClass && Py_TYPE(plains[1]) == PlainClass &&
               ((Array *)plains[0])->ndim < 3 && ((Array *)plains[1])->ndim < 3;
-    return grows(plains[0], plains[1], dot);
+    return is_worth_recording(plains[0], plains[1], dot);
 }
 
 /* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed.
@@ -258,7 +258,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         arrays = PyLong_AsSsize_t(PyTuple_GET_ITEM(function, 1));
         function = PyTuple_GET_ITEM(function, 0);
     }
-    Found found = {.ours = like && arrays < 0, .looks = looks};
+    Arguments found = {.ours = like && arrays < 0, .looks = looks};
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), done = 0;
     if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
         return NULL;
@@ -266,10 +266,10 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         done++;
     /* in accelerated code what is made of others' is ours, too */
     if (done == n && (found.ours || (!like && names == NULL && arrays == 0)) &&
-        !(looks == GROWN ? made_large(plains, n, arrays) : n == 2 && names == NULL && made_of_two(function, plains))) {
+        !(looks == GROWN ? makes_large(plains, n, arrays) : n == 2 && names == NULL && product_is_large(function, plains))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)
-            r = ours_of(r, args, plains, n, &found);
+            r = wrap_any(r, args, plains, n, &found);
         else if (PyErr_ExceptionMatches(PyExc_TypeError)) /* of an argument that is ours alone, perhaps */
             PyErr_Clear();
     }
@@ -282,31 +282,31 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
 
 /* ---- functions --------------------------------------------------------------------------------- */
 static PyObject *Function; /* the method __array_function__ */
-static PyObject *Questions; /* a set: the served functions that look at shapes and dtypes alone */
-static PyObject *Viewers;  /* a dict: those that give views, and methods' names; True: only in C's order; None: of matrices */
+static PyObject *ShapeReaders; /* a set: the served functions that look at shapes and dtypes alone */
+static PyObject *ViewMakers;  /* a dict: those that give views, and methods' names; True: only in C's order; None: of matrices */
 
 /* What a served function wants of large arrays. */
 static int
-looks_of(PyObject *function)
+access_of(PyObject *function)
 {
-    PyObject *rows = PyDict_GetItemWithError(Viewers, function);
+    PyObject *rows = PyDict_GetItemWithError(ViewMakers, function);
     if (rows != NULL)
         return rows == Py_True ? ROWS : rows == Py_None ? MATRICES : VIEWS;
-    return PySet_Contains(Questions, function) == 1 ? SHAPES : NOTHING;
+    return PySet_Contains(ShapeReaders, function) == 1 ? SHAPES : NOTHING;
 }
 
 /* The call on the plain arrays of small ones, and on what it wants of large ones, which is tried first if the first
  * argument is one; as `call_plain`. */
 static PyObject *
-call_looking(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject *key)
+call_on_views(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, PyObject *key)
 {
-    int first = nargs > 0 && is_large(args[0]), looks = first ? looks_of(key) : NOTHING;
+    int first = nargs > 0 && is_large(args[0]), looks = first ? access_of(key) : NOTHING;
     PyObject *r = call_plain(function, args, nargs, names, looks, 1);
     if (r != NULL || PyErr_Occurred())
         return r;
     if (first)
         return looks == NOTHING ? NULL : call_plain(function, args, nargs, names, NOTHING, 1);
-    looks = looks_of(key);
+    looks = access_of(key);
     return looks == NOTHING ? NULL : call_plain(function, args, nargs, names, looks, 1);
 }
 
@@ -318,9 +318,9 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     if (nargs == 4 && PyTuple_CheckExact(args[2]) && PyDict_CheckExact(args[3]) && PyDict_GET_SIZE(args[3]) == 0) {
         PyObject *first = PyTuple_GET_SIZE(args[2]) == 1 ? PyTuple_GET_ITEM(args[2], 0) : NULL;
         int fold = first != NULL && deferred_of(first) != NULL ? fold_of(args[0]) : UNFOLDED;
-        r = fold != UNFOLDED ? folded_by(first, fold) : NULL;
+        r = fold != UNFOLDED ? reduce_deferred(first, fold) : NULL;
         if (r == NULL && !PyErr_Occurred())
-            r = answered(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
+            r = answer_function(args[0], &PyTuple_GET_ITEM(args[2], 0), PyTuple_GET_SIZE(args[2]));
         if (r != NULL || PyErr_Occurred())
             return r;
     }
@@ -328,7 +328,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         (function = PyDict_GetItemWithError(Served, args[0])) != NULL) {
         Py_ssize_t n = PyTuple_GET_SIZE(args[2]), named = PyDict_GET_SIZE(args[3]), at = 0, k = n;
         if (named == 0)
-            r = call_looking(function, &PyTuple_GET_ITEM(args[2], 0), n, NULL, args[0]);
+            r = call_on_views(function, &PyTuple_GET_ITEM(args[2], 0), n, NULL, args[0]);
         else if (n + named <= FEW) {
             PyObject *names = PyTuple_New(named), *key, *value;
             memcpy(all, &PyTuple_GET_ITEM(args[2], 0), n * sizeof(PyObject *));
@@ -337,7 +337,7 @@ array_function(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                 all[k++] = value;
             }
             if (names != NULL)
-                r = call_looking(function, all, n, names, args[0]);
+                r = call_on_views(function, all, n, names, args[0]);
             Py_XDECREF(names);
         }
     }

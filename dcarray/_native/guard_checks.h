@@ -6,7 +6,7 @@ static int
 plain_value(PyObject *x)
 {
     return x == Py_None || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || PyUnicode_CheckExact(x) ||
-           scalar(x);
+           is_numpy_scalar(x);
 }
 
 /* wrap_arguments(args, wide): the arguments with plain arrays as ours, and pairs of ours and the plain ones; None if there is
@@ -22,12 +22,12 @@ wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
         return NULL;
     }
     args = given[0];
-    if (Ours == NULL || Adopt == NULL)
+    if (Wrapped == NULL || Adopt == NULL)
         Py_RETURN_NONE;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); k++) {
         PyObject *x = PyTuple_GET_ITEM(args, k);
         int twice = 0;
-        if (Py_TYPE(x) != Plain) {
+        if (Py_TYPE(x) != PlainClass) {
             if (!plain_value(x))
                 Py_RETURN_NONE;
             continue;
@@ -42,7 +42,7 @@ wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
     pairs = PyTuple_New(arrays);
     for (Py_ssize_t k = 0; made != NULL && pairs != NULL && k < PyTuple_GET_SIZE(args); k++) {
         PyObject *x = PyTuple_GET_ITEM(args, k), *ours = NULL, *pair;
-        if (Py_TYPE(x) != Plain) {
+        if (Py_TYPE(x) != PlainClass) {
             PyTuple_SET_ITEM(made, k, Py_NewRef(x));
             continue;
         }
@@ -50,7 +50,7 @@ wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
             if (PyTuple_GET_ITEM(args, j) == x) /* one that is given twice is one inside too */
                 ours = Py_NewRef(PyTuple_GET_ITEM(made, j));
         if (ours == NULL) {
-            ours = wrapped(module, x);
+            ours = wrap_value(module, x);
             pair = ours == NULL ? NULL : PyTuple_Pack(2, ours, x);
             if (pair == NULL) {
                 Py_XDECREF(ours);
@@ -80,15 +80,15 @@ typedef struct {
 /* The plain array of a value if it is what a check says, and nothing is pending on its memory; else NULL.  A borrowed
  * reference. */
 static PyObject *
-array_met(PyObject *x, int ours, PyObject *dtype, int written, PyObject *geometry)
+checked_array(PyObject *x, int ours, PyObject *dtype, int written, PyObject *geometry)
 {
     PyObject *found = x;
     Array *a;
     size_t half;
-    if (Py_TYPE(x) != (ours ? Ours : Plain))
+    if (Py_TYPE(x) != (ours ? Wrapped : PlainClass))
         return NULL;
-    if (ours && (found = plain(x)) == NULL &&
-        (!is_large(x) || AT(x, Store) == NULL || !clean(x) || (found = AT(x, View)) == NULL || Py_TYPE(found) != Plain))
+    if (ours && (found = small_array(x)) == NULL &&
+        (!is_large(x) || AT(x, Store) == NULL || !is_idle(x) || (found = AT(x, View)) == NULL || Py_TYPE(found) != PlainClass))
         return NULL;
     a = (Array *)found;
     half = (size_t)a->ndim * sizeof(Py_ssize_t);
@@ -97,12 +97,12 @@ array_met(PyObject *x, int ours, PyObject *dtype, int written, PyObject *geometr
         (half && (memcmp(a->shape, PyBytes_AS_STRING(geometry), half) ||
                   memcmp(a->strides, PyBytes_AS_STRING(geometry) + half, half))))
         return NULL;
-    return ours || at_rest(x) ? found : NULL;
+    return ours || is_idle_memory(x) ? found : NULL;
 }
 
 /* Is a value what a check says?  -1 with an exception; for an array also where it lies. */
 static int
-value_met(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
+meets_check(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
 {
     Py_ssize_t size = PyTuple_CheckExact(check) ? PyTuple_GET_SIZE(check) : 0;
     long kind = size > 1 ? PyLong_AsLong(PyTuple_GET_ITEM(check, 0)) : -1;
@@ -110,7 +110,7 @@ value_met(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
     int found = 0;
     if ((kind == PLAIN_ARRAY || kind == WRAPPED_ARRAY) && size == 7 && PyBytes_CheckExact(PyTuple_GET_ITEM(check, 3)) &&
         !deep) {
-        a = array_met(x, kind == WRAPPED_ARRAY, what, PyTuple_GET_ITEM(check, 2) == Py_True, PyTuple_GET_ITEM(check, 3));
+        a = checked_array(x, kind == WRAPPED_ARRAY, what, PyTuple_GET_ITEM(check, 2) == Py_True, PyTuple_GET_ITEM(check, 3));
         if (a == NULL || *arrays == MOST_ARRAYS)
             return 0;
         spans[*arrays].array = x;
@@ -140,7 +140,7 @@ value_met(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
             return 0;
         found = 1;
         for (Py_ssize_t k = 0; found > 0 && k < PyTuple_GET_SIZE(x); k++)
-            found = value_met(PyTuple_GET_ITEM(x, k), PyTuple_GET_ITEM(what, k), spans, arrays, deep + 1);
+            found = meets_check(PyTuple_GET_ITEM(x, k), PyTuple_GET_ITEM(what, k), spans, arrays, deep + 1);
         return found;
     }
     return PyErr_Occurred() ? -1 : 0;
@@ -148,7 +148,7 @@ value_met(PyObject *x, PyObject *check, Span *spans, int *arrays, int deep)
 
 /* Do arrays that are one object share memory as the checks say, and no others where one is written? */
 static int
-apart(const Span *spans, int arrays)
+are_apart(const Span *spans, int arrays)
 {
     for (int j = 1; j < arrays; j++)
         for (int k = 0; k < j; k++)
@@ -172,19 +172,19 @@ checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
     }
     checks = given[0];
     values = given[1];
-    if (Ours == NULL || Families == NULL || simulated() || PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
+    if (Wrapped == NULL || Families == NULL || simulated() || PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
         Py_RETURN_NONE;
     addresses = PyTuple_New(PyTuple_GET_SIZE(values));
     for (Py_ssize_t k = 0; addresses != NULL && found > 0 && k < PyTuple_GET_SIZE(values); k++) {
         PyObject *x = PyTuple_GET_ITEM(values, k), *address;
         before = arrays;
-        found = value_met(x, PyTuple_GET_ITEM(checks, k), spans, &arrays, 0);
+        found = meets_check(x, PyTuple_GET_ITEM(checks, k), spans, &arrays, 0);
         if (found <= 0)
             break;
         if (arrays == before)
             address = PyLong_FromLong(0);
         else {
-            PyObject *a = Py_TYPE(x) == Plain ? x : plain(x);
+            PyObject *a = Py_TYPE(x) == PlainClass ? x : small_array(x);
             address = PyLong_FromVoidPtr(((Array *)(a != NULL ? a : AT(x, View)))->data);
         }
         if (address == NULL)
@@ -192,7 +192,7 @@ checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
         else
             PyTuple_SET_ITEM(addresses, k, address);
     }
-    if (addresses != NULL && found > 0 && apart(spans, arrays))
+    if (addresses != NULL && found > 0 && are_apart(spans, arrays))
         return addresses;
     Py_XDECREF(addresses);
     if (found < 0 || PyErr_Occurred())

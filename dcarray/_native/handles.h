@@ -10,7 +10,7 @@ static int Unused;           /* how many there are */
 static inline PyObject *
 new_small(void)
 {
-    return Unused ? PyObject_Init(Kept[--Unused], Ours) : Ours->tp_alloc(Ours, 0);
+    return Unused ? PyObject_Init(Kept[--Unused], Wrapped) : Wrapped->tp_alloc(Wrapped, 0);
 }
 
 /* A handle with nothing in it. */
@@ -45,9 +45,9 @@ static inline int
 of_numbers(PyObject *x)
 {
     PyObject *a = AT(x, Small);
-    return a != NULL && Py_TYPE(a) == Plain && is_known(((Array *)a)->dtype) && AT(x, Store) == NULL &&
+    return a != NULL && Py_TYPE(a) == PlainClass && is_known(((Array *)a)->dtype) && AT(x, Store) == NULL &&
            AT(x, Shape) == NULL && AT(x, Index) == NULL && AT(x, Readonly) == NULL && AT(x, View) == NULL &&
-           AT(x, SmallView) == NULL && AT(x, Origin) == NULL && AT(x, Ours->tp_weaklistoffset) == NULL;
+           AT(x, SmallView) == NULL && AT(x, Origin) == NULL && AT(x, Wrapped->tp_weaklistoffset) == NULL;
 }
 
 /* As Python's own for classes that are written in it, of which this is one; subclasses come here from theirs. */
@@ -57,7 +57,7 @@ drop_handle(PyObject *x)
     PyTypeObject *type = Py_TYPE(x);
     const Py_ssize_t places[] = {Small, Store, Shape, Index, Readonly, View, SmallView, Origin};
     PyObject_GC_UnTrack(x);
-    if (type == Ours && Unused < KEPT && of_numbers(x)) {
+    if (type == Wrapped && Unused < KEPT && of_numbers(x)) {
         PyObject *a = AT(x, Small);
         AT(x, Small) = NULL;
         Kept[Unused++] = x;
@@ -66,11 +66,11 @@ drop_handle(PyObject *x)
         return;
     }
     Py_TRASHCAN_BEGIN(x, drop_handle)
-    if (AT(x, Ours->tp_weaklistoffset) != NULL)
+    if (AT(x, Wrapped->tp_weaklistoffset) != NULL)
         PyObject_ClearWeakRefs(x);
     for (size_t k = 0; k < sizeof(places) / sizeof(places[0]); k++)
         Py_CLEAR(AT(x, places[k]));
-    if (type == Ours && Unused < KEPT)
+    if (type == Wrapped && Unused < KEPT)
         Kept[Unused++] = x;
     else
         type->tp_free(x);

@@ -15,12 +15,12 @@ indices_of(PyObject **key, Py_ssize_t *n)
 /* A part of `x`, a large array; NULL without an exception if the key or its result is not of the usual kind:
  * many elements selected by slices. */
 static PyObject *
-windowed(PyObject *x, PyObject *key)
+slice_of_large(PyObject *x, PyObject *key)
 {
     PyObject *whole_shape, *whole_index, *shape, *index, *y = NULL;
     Py_ssize_t given, elements;
     PyObject **slices = indices_of(&key, &given);
-    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, Index) == NULL || given == 0)
+    if (Py_TYPE(x) != Wrapped || AT(x, Small) != Py_None || AT(x, Index) == NULL || given == 0)
         return NULL;
     whole_shape = Py_NewRef(AT(x, Shape)); /* the slices may hold objects that run any code */
     whole_index = Py_NewRef(AT(x, Index));
@@ -32,7 +32,7 @@ windowed(PyObject *x, PyObject *key)
         return NULL;
     }
     /* else NumPy may be to work on it */
-    if (elements >= Limit || (AT(x, View) == Py_None && AT(AT(x, Store), Mem) == Py_None))
+    if (elements >= SmallLimit || (AT(x, View) == Py_None && AT(AT(x, Store), Mem) == Py_None))
         y = store_of(x) == NULL ? NULL : new_large(AT(x, Store), shape, index, AT(x, Readonly), Py_None, Py_None);
     PyErr_Clear();
     Py_DECREF(shape);
@@ -42,7 +42,7 @@ windowed(PyObject *x, PyObject *key)
 
 /* Is this basic indexing, as far as the types tell? */
 static int
-basic(PyObject *key)
+is_basic_key(PyObject *key)
 {
     Py_ssize_t n;
     PyObject **keys = indices_of(&key, &n);
@@ -56,7 +56,7 @@ basic(PyObject *key)
 
 /* Is a view so small that NumPy is to work on it?  -1 with an exception. */
 static int
-little(PyObject *view)
+is_small_view(PyObject *view)
 {
     Py_ssize_t below = eager_below();
     return below < 0 ? -1 : elements_of(view) < below;
@@ -65,10 +65,10 @@ little(PyObject *view)
 /* The array of which `view` is the plain view: NumPy made it of that of `x`, a large array on which nothing is
  * pending.  Where in the memory it is, is found when somebody asks. */
 static PyObject *
-viewed(PyObject *x, PyObject *view)
+view_handle(PyObject *x, PyObject *view)
 {
     PyObject *shape, *y = NULL, *store = viewed_store(x);
-    int small = little(view), flags = ((Array *)view)->flags;
+    int small = is_small_view(view), flags = ((Array *)view)->flags;
     if (small < 0 || (store == NULL && (store = store_of(x)) == NULL))
         return NULL;
     if ((shape = shape_of(view)) != NULL)
@@ -82,10 +82,10 @@ viewed(PyObject *x, PyObject *view)
 
 /* The part of `x`, a large array with a view of its memory, of which `view` is the view; as in handle.py. */
 static PyObject *
-part_of(PyObject *x, PyObject *key, PyObject *view)
+part_handle(PyObject *x, PyObject *key, PyObject *view)
 {
     PyObject *shape, *origin, *index, *y = NULL;
-    int small = little(view);
+    int small = is_small_view(view);
     if (small < 0 || store_of(x) == NULL || (index = get_index(x, NULL)) == NULL)
         return NULL;
     shape = shape_of(view);
@@ -105,9 +105,9 @@ part_of(PyObject *x, PyObject *key, PyObject *view)
 static inline int
 has_view(PyObject *x, PyObject *key)
 {
-    if (Py_TYPE(x) != Ours || AT(x, Small) != Py_None || AT(x, View) == NULL)
+    if (Py_TYPE(x) != Wrapped || AT(x, Small) != Py_None || AT(x, View) == NULL)
         return 0;
-    return Py_TYPE(AT(x, View)) == Plain && basic(key);
+    return Py_TYPE(AT(x, View)) == PlainClass && is_basic_key(key);
 }
 
 /* Does a key, of integers for all axes, select an element? */
@@ -146,44 +146,44 @@ few_selected(Array *view, PyObject *key)
         else if (!PyLong_CheckExact(keys[k]))
             return 0;
     }
-    return n < Limit;
+    return n < SmallLimit;
 }
 
 /* ---- indexing ---------------------------------------------------------------------------------- */
 /* Is there an array of ours among the indices? */
 static int
-mentions_ours(PyObject *key)
+mentions_wrapped(PyObject *key)
 {
     Py_ssize_t n;
     PyObject **keys = indices_of(&key, &n);
     for (Py_ssize_t k = 0; k < n; k++)
-        if (PyObject_TypeCheck(keys[k], Ours))
+        if (PyObject_TypeCheck(keys[k], Wrapped))
             return 1;
     return 0;
 }
 
 /* An index as NumPy takes it, or NULL; borrowed.  Of a small array NumPy takes elements in any case: `of_small`. */
 static inline PyObject *
-index_at_hand(PyObject *index, int of_small)
+numpy_index(PyObject *index, int of_small)
 {
-    PyObject *a = quiet(index);
+    PyObject *a = eager_array(index);
     return a == NULL && of_small && is_large(index) ? view_of(index) : a;
 }
 
 /* The key as NumPy takes it, a new reference; NULL, without an exception, if that is not so simple. */
 static PyObject *
-key_at_hand(PyObject *key, int of_small)
+numpy_key(PyObject *key, int of_small)
 {
     PyObject *made;
-    if (!mentions_ours(key))
+    if (!mentions_wrapped(key))
         return Py_NewRef(key);
     if (!PyTuple_CheckExact(key))
-        return Py_XNewRef(index_at_hand(key, of_small));
+        return Py_XNewRef(numpy_index(key, of_small));
     made = PyTuple_New(PyTuple_GET_SIZE(key));
     for (Py_ssize_t k = 0; made != NULL && k < PyTuple_GET_SIZE(key); k++) {
         PyObject *one = PyTuple_GET_ITEM(key, k);
-        if (PyObject_TypeCheck(one, Ours))
-            one = index_at_hand(one, of_small);
+        if (PyObject_TypeCheck(one, Wrapped))
+            one = numpy_index(one, of_small);
         if (one == NULL)
             Py_CLEAR(made);
         else
@@ -203,8 +203,8 @@ integers_in(PyObject *key)
                 return -1;
         return PyList_GET_SIZE(key);
     }
-    if (Py_TYPE(key) != Plain)
-        key = quiet(key);
+    if (Py_TYPE(key) != PlainClass)
+        key = eager_array(key);
     if (key == NULL || strchr("iu", ((Array *)key)->dtype->kind) == NULL || ((Array *)key)->ndim == 0)
         return -1;
     return elements_of(key);
@@ -214,8 +214,8 @@ integers_in(PyObject *key)
 static inline int
 is_vector(PyObject *key)
 {
-    PyObject *a = Py_TYPE(key) == Ours ? quiet(key) : key;
-    return PyList_CheckExact(key) || (a != NULL && Py_TYPE(a) == Plain && ((Array *)a)->ndim == 1);
+    PyObject *a = Py_TYPE(key) == Wrapped ? eager_array(key) : key;
+    return PyList_CheckExact(key) || (a != NULL && Py_TYPE(a) == PlainClass && ((Array *)a)->ndim == 1);
 }
 
 /* The most elements that a key of integers, slices and arrays of integers selects, or -1 for any other. */
@@ -247,11 +247,11 @@ most_selected(Array *a, PyObject *key)
             else if (together < integers)
                 together = integers;
         }
-        if (most >= Limit || together >= Limit)
+        if (most >= SmallLimit || together >= SmallLimit)
             return -1;
     }
     most *= together;
-    return arrays && most < Limit ? most : -1;
+    return arrays && most < SmallLimit ? most : -1;
 }
 
 /* Is there an array among the indices, so that what they select is copied? */
@@ -261,8 +261,8 @@ mentions_arrays(PyObject *key)
     Py_ssize_t n;
     PyObject **keys = indices_of(&key, &n);
     for (Py_ssize_t k = 0; k < n; k++) {
-        PyObject *one = Py_TYPE(keys[k]) == Ours ? quiet(keys[k]) : keys[k];
-        if (one != NULL && Py_TYPE(one) == Plain && ((Array *)one)->ndim > 0)
+        PyObject *one = Py_TYPE(keys[k]) == Wrapped ? eager_array(keys[k]) : keys[k];
+        if (one != NULL && Py_TYPE(one) == PlainClass && ((Array *)one)->ndim > 0)
             return 1;
     }
     return 0;
@@ -271,27 +271,27 @@ mentions_arrays(PyObject *key)
 /* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are few
  * or NumPy does everything, or does so here; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
-few_at_hand(PyObject *x, PyObject *key, PyObject **whole)
+gather_key(PyObject *x, PyObject *key, PyObject **whole)
 {
-    PyObject *view = is_large(x) && !basic(key) ? view_of(x) : NULL;
+    PyObject *view = is_large(x) && !is_basic_key(key) ? view_of(x) : NULL;
     Py_ssize_t most = -1, below = 0;
     if (view != NULL && ((usual_dtype(view) && in_eager_period()) || (eager_view(x) != NULL && !Strict)) &&
-        (usual_dtype(view) || !compiles(x)) && mentions_arrays(key))
+        (usual_dtype(view) || !is_compiled(x)) && mentions_arrays(key))
         most = 0, below = 1;
     else if (view != NULL && (most = most_selected((Array *)view, key)) >= 0)
         below = eager_below();
     PyErr_Clear();
     *whole = view;
-    return most >= 0 && most < below ? key_at_hand(key, 0) : NULL;
+    return most >= 0 && most < below ? numpy_key(key, 0) : NULL;
 }
 
 /* Is NumPy to gather at once what a mask chooses of `x`, a large array?  Then these are the plain ones, borrowed. */
 static int
-choice_at_hand(PyObject *x, PyObject *key, PyObject **whole, PyObject **mask)
+is_eager_selection(PyObject *x, PyObject *key, PyObject **whole, PyObject **mask)
 {
     Array *a, *m;
-    if (Py_TYPE(key) != Ours || !is_large(key) || !is_large(x) || (*whole = eager_view(x)) == NULL ||
-        (*mask = quiet(key)) == NULL)
+    if (Py_TYPE(key) != Wrapped || !is_large(key) || !is_large(x) || (*whole = eager_view(x)) == NULL ||
+        (*mask = eager_array(key)) == NULL)
         return 0;
     a = (Array *)*whole, m = (Array *)*mask;
     return m->dtype->type == '?' && m->ndim <= a->ndim && m->ndim > 0 &&
@@ -310,36 +310,36 @@ slow_subscript(PyObject *x, PyObject *key)
 static PyObject *
 fast_subscript(PyObject *x, PyObject *key)
 {
-    PyObject *a = plain(x), *r, *given;
+    PyObject *a = small_array(x), *r, *given;
     int seen = a == NULL && has_view(x, key);
-    if (a == NULL && !(seen && ((lately_eager() && clean(x)) || few_selected((Array *)AT(x, View), key))) &&
-        (r = windowed(x, key)) != NULL)
+    if (a == NULL && !(seen && ((lately_eager() && is_idle(x)) || few_selected((Array *)AT(x, View), key))) &&
+        (r = slice_of_large(x, key)) != NULL)
         return r;
     if (seen && has_view(x, key)) { /* slices may hold objects that run any code */
         PyObject *view = PyObject_GetItem(AT(x, View), key);
         if (view == NULL)
             return NULL;
-        if (Py_TYPE(view) != Plain && clean(x))
+        if (Py_TYPE(view) != PlainClass && is_idle(x))
             return view; /* an element */
-        if (Py_TYPE(view) != Plain)
+        if (Py_TYPE(view) != PlainClass)
             r = slow_subscript(x, key);
         else /* with no window to begin with, it is found sooner from where the view is; and it is hardly wanted as
               * long as NumPy does everything */
-            r = (AT(x, Index) == NULL || (Viewing && lately_eager())) && clean(x) && compiles(x)
-                    ? viewed(x, view)
-                    : part_of(x, key, view);
+            r = (AT(x, Index) == NULL || (MayView && lately_eager())) && is_idle(x) && is_compiled(x)
+                    ? view_handle(x, view)
+                    : part_handle(x, key, view);
         Py_DECREF(view);
         return r;
     }
-    if (a == NULL && choice_at_hand(x, key, &a, &given))
+    if (a == NULL && is_eager_selection(x, key, &a, &given))
         return PyObject_CallFunctionObjArgs(Gather, x, a, given, NULL);
-    given = plain(x) == NULL ? few_at_hand(x, key, &a) : key_at_hand(key, 1);
+    given = small_array(x) == NULL ? gather_key(x, key, &a) : numpy_key(key, 1);
     if (given == NULL)
         return slow_subscript(x, key);
     r = PyObject_GetItem(a, given);
     Py_DECREF(given);
     if (r != NULL)
-        return Py_TYPE(r) == Plain ? ours(r) : r;
+        return Py_TYPE(r) == PlainClass ? wrap_result(r) : r;
     if (!PyErr_ExceptionMatches(PyExc_IndexError))
         return NULL;
     PyErr_Clear();
@@ -351,19 +351,19 @@ static PyMethodDef getitem_def = {"__getitem__", fast_subscript, METH_O, "See `n
 
 /* Is NumPy to assign to `x`, a large array, by this mask at once?  Then `mask` is the plain one, borrowed. */
 static int
-mask_at_hand(PyObject *x, PyObject *key, PyObject **mask)
+is_eager_assignment(PyObject *x, PyObject *key, PyObject **mask)
 {
-    if (Py_TYPE(x) != Ours || Py_TYPE(key) != Ours || AT(x, Readonly) != Py_False || eager_view(x) == NULL)
+    if (Py_TYPE(x) != Wrapped || Py_TYPE(key) != Wrapped || AT(x, Readonly) != Py_False || eager_view(x) == NULL)
         return 0;
-    *mask = quiet(key);
+    *mask = eager_array(key);
     return *mask != NULL && ((Array *)*mask)->dtype->type == '?' && ((Array *)*mask)->ndim > 0;
 }
 
 /* Is this to copy a plain array?  To record that takes a copy of it, too. */
 static int
-copies(PyObject *view, PyObject *value)
+is_plain_copy(PyObject *view, PyObject *value)
 {
-    int now = Py_TYPE(value) == Plain && elements_of(view) == elements_of(value) && eager_below() > 0;
+    int now = Py_TYPE(value) == PlainClass && elements_of(view) == elements_of(value) && eager_below() > 0;
     PyErr_Clear();
     return now;
 }
@@ -372,24 +372,24 @@ static objobjargproc slow_assign;
 static int
 fast_assign(PyObject *x, PyObject *key, PyObject *value)
 {
-    PyObject *a = plain(x), *b, *part, *given;
+    PyObject *a = small_array(x), *b, *part, *given;
     int failed;
     if (value == NULL)
         return slow_assign(x, key, value);
-    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || Py_TYPE(value) == Plain ? value : at_hand(value);
-    if (a == NULL && b != NULL && has_view(x, key) && clean(x) && AT(x, Readonly) == Py_False) {
+    b = PyUnicode_CheckExact(value) || PyBytes_CheckExact(value) || Py_TYPE(value) == PlainClass ? value : numpy_operand(value);
+    if (a == NULL && b != NULL && has_view(x, key) && is_idle(x) && AT(x, Readonly) == Py_False) {
         PyObject *whole = AT(x, View), *view;
         int done;
-        if (!compiles(x)) /* nothing is ever recorded on it */
+        if (!is_compiled(x)) /* nothing is ever recorded on it */
             return b == value ? PyObject_SetItem(whole, key, b) : slow_assign(x, key, value);
         if (is_element((Array *)whole, key))
             return PyObject_SetItem(whole, key, b);
         view = PyObject_GetItem(whole, key);
-        if (view != NULL && Py_TYPE(view) != Plain) /* an element */
+        if (view != NULL && Py_TYPE(view) != PlainClass) /* an element */
             done = PyObject_SetItem(whole, key, b) < 0 ? -1 : 1;
         else {
-            done = view == NULL ? -1 : little(view);
-            if (done == 0 && copies(view, value))
+            done = view == NULL ? -1 : is_small_view(view);
+            if (done == 0 && is_plain_copy(view, value))
                 done = 1;
             if (done == 0 && (done = eager_here(elements_of(view))) > 0)
                 note_site(x);
@@ -400,12 +400,12 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
         if (done)
             return done < 0 ? -1 : 0;
     }
-    if (a == NULL && b != NULL && mask_at_hand(x, key, &given)) {
+    if (a == NULL && b != NULL && is_eager_assignment(x, key, &given)) {
         failed = PyObject_SetItem(AT(x, View), given, b);
         note_site(x);
         return failed;
     }
-    if (Py_TYPE(value) == Ours && (part = windowed(x, key)) != NULL) {
+    if (Py_TYPE(value) == Wrapped && (part = slice_of_large(x, key)) != NULL) {
         PyObject *both[2] = {part, value}, *r = PyObject_Vectorcall(Assign, both, 2, NULL);
         int done = r == NULL ? -1 : PyObject_IsTrue(r);
         Py_DECREF(part);
@@ -415,7 +415,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
     }
     given = NULL;
     if (b != NULL)
-        given = a != NULL ? key_at_hand(key, 1) : AT(x, Readonly) != Py_False ? NULL : few_at_hand(x, key, &a);
+        given = a != NULL ? numpy_key(key, 1) : AT(x, Readonly) != Py_False ? NULL : gather_key(x, key, &a);
     if (given == NULL)
         return slow_assign(x, key, value);
     failed = PyObject_SetItem(a, given, b);

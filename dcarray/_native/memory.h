@@ -25,7 +25,7 @@ enum { BLOCKS = 32, LEAST = 1 << 17 }; /* LEAST: bytes from which on memory is k
 
 static PyObject *(*SetHandler)(PyObject *); /* NULL as long as no memory is to be kept */
 static PyObject *(*GetHandler)(void);
-static PyObject *Usual, *Keeper; /* NumPy's own handler, and ours, as capsules */
+static PyObject *UsualHandler, *KeeperHandler; /* NumPy's own handler, and ours, as capsules */
 static Allocator *Theirs;        /* what the former does */
 
 static PyThread_type_lock Guard; /* NumPy does not promise that whoever calls has the interpreter's lock */
@@ -48,7 +48,7 @@ take_block(int k)
 
 /* Give back what is not to be kept. */
 static void
-give_back(int all)
+free_kept(int all)
 {
     for (;;) {
         void *start = NULL;
@@ -67,7 +67,7 @@ give_back(int all)
 
 /* So much more is in use; a block of that size that was kept, or NULL. */
 static void *
-use(size_t size, int again)
+take_memory(size_t size, int again)
 {
     void *start = NULL;
     PyThread_acquire_lock(Guard, WAIT_LOCK);
@@ -81,7 +81,7 @@ use(size_t size, int again)
 }
 
 static inline int
-counts(size_t size)
+is_kept_size(size_t size)
 {
     return size >= LEAST && size <= PY_SSIZE_T_MAX / 4;
 }
@@ -90,24 +90,24 @@ static void *
 keeper_malloc(void *ctx, size_t size)
 {
     void *start;
-    if (!counts(size))
+    if (!is_kept_size(size))
         return Theirs->malloc(Theirs->ctx, size);
-    if ((start = use(size, 1)) != NULL)
+    if ((start = take_memory(size, 1)) != NULL)
         return start;
-    give_back(!any_eager_period());
+    free_kept(!any_eager_period());
     start = Theirs->malloc(Theirs->ctx, size);
     if (start != NULL || !Idle)
         return start;
-    give_back(1);
+    free_kept(1);
     return Theirs->malloc(Theirs->ctx, size);
 }
 
 static void *
 keeper_calloc(void *ctx, size_t count, size_t width)
 {
-    if (width && count <= PY_SSIZE_T_MAX / width && counts(count * width)) {
-        use(count * width, 0);
-        give_back(!any_eager_period());
+    if (width && count <= PY_SSIZE_T_MAX / width && is_kept_size(count * width)) {
+        take_memory(count * width, 0);
+        free_kept(!any_eager_period());
     }
     return Theirs->calloc(Theirs->ctx, count, width);
 }
@@ -122,7 +122,7 @@ static void
 keeper_free(void *ctx, void *start, size_t size)
 {
     int now, kept = 0;
-    if (start == NULL || !counts(size)) {
+    if (start == NULL || !is_kept_size(size)) {
         Theirs->free(Theirs->ctx, start, size);
         return;
     }
@@ -138,7 +138,7 @@ keeper_free(void *ctx, void *start, size_t size)
     PyThread_release_lock(Guard);
     if (!kept)
         Theirs->free(Theirs->ctx, start, size);
-    give_back(!now);
+    free_kept(!now);
 }
 
 static Handler Ours_handler = {
@@ -149,9 +149,9 @@ static void
 keep_memory(void)
 {
     PyObject *old = SetHandler == NULL ? NULL : GetHandler();
-    if (old == Usual) {
+    if (old == UsualHandler) {
         Live = Peak = 0;
-        Py_XDECREF(SetHandler(Keeper));
+        Py_XDECREF(SetHandler(KeeperHandler));
     }
     PyErr_Clear(); /* of memory: none is kept */
     Py_XDECREF(old);
@@ -162,24 +162,24 @@ static void
 keep_no_memory(void)
 {
     PyObject *old = SetHandler == NULL ? NULL : GetHandler();
-    if (old == Keeper)
-        Py_XDECREF(SetHandler(Usual));
+    if (old == KeeperHandler)
+        Py_XDECREF(SetHandler(UsualHandler));
     PyErr_Clear();
     Py_XDECREF(old);
     if (Idle)
-        give_back(1);
+        free_kept(1);
 }
 
 /* Find what is needed in NumPy's table of functions. */
 static void
-know_memory(void **api)
+find_memory_functions(void **api)
 {
     PyObject *usual = *(PyObject **)api[API_DEFAULT_HANDLER];
     Handler *theirs = PyCapsule_GetPointer(usual, "mem_handler");
     Guard = PyThread_allocate_lock();
-    Keeper = PyCapsule_New(&Ours_handler, "mem_handler", NULL);
-    if (theirs != NULL && theirs->version == 1 && Guard != NULL && Keeper != NULL) {
-        Usual = Py_NewRef(usual);
+    KeeperHandler = PyCapsule_New(&Ours_handler, "mem_handler", NULL);
+    if (theirs != NULL && theirs->version == 1 && Guard != NULL && KeeperHandler != NULL) {
+        UsualHandler = Py_NewRef(usual);
         Theirs = &theirs->allocator;
         GetHandler = (PyObject * (*)(void)) api[API_GET_HANDLER];
         SetHandler = (PyObject * (*)(PyObject *)) api[API_SET_HANDLER];
@@ -187,9 +187,9 @@ know_memory(void **api)
     PyErr_Clear();
 }
 
-/* kept(): bytes */
+/* kept_memory(): bytes */
 static PyObject *
-kept_bytes(PyObject *module, PyObject *unused)
+kept_memory(PyObject *module, PyObject *unused)
 {
     return PyLong_FromSsize_t(Held);
 }

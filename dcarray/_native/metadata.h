@@ -10,7 +10,7 @@ static PyObject *Row, *Backwards; /* the keys of x[None, :] and x[::-1] */
 
 /* Where a function is in the table, or would be. */
 static inline int
-answered_at(PyObject *function)
+answer_slot(PyObject *function)
 {
     int k = (int)(((uintptr_t)function >> 4) % ANSWERED);
     while (Answered[k].function != NULL && Answered[k].function != function)
@@ -20,7 +20,7 @@ answered_at(PyObject *function)
 
 /* Remember which functions are answered. */
 static int
-know_answers(PyObject *functions)
+set_answers(PyObject *functions)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(functions);
     Row = Py_BuildValue("(ON)", Py_None, PySlice_New(NULL, NULL, NULL));
@@ -32,7 +32,7 @@ know_answers(PyObject *functions)
         return -1;
     }
     for (Py_ssize_t k = 0; k < n; k++) {
-        int at = answered_at(PyTuple_GET_ITEM(functions, k));
+        int at = answer_slot(PyTuple_GET_ITEM(functions, k));
         Answered[at].function = Py_NewRef(PyTuple_GET_ITEM(functions, k));
         Answered[at].answer = (int)k + 1;
     }
@@ -42,15 +42,15 @@ know_answers(PyObject *functions)
 static inline int
 axes_of(PyObject *x)
 {
-    PyObject *a = plain(x);
+    PyObject *a = small_array(x);
     return a != NULL ? ((Array *)a)->ndim : (int)PyTuple_GET_SIZE(AT(x, Shape));
 }
 
 /* Has an array an axis of length one? */
 static int
-has_single(PyObject *x)
+has_unit_axis(PyObject *x)
 {
-    PyObject *a = plain(x);
+    PyObject *a = small_array(x);
     for (int k = 0; k < axes_of(x); k++)
         if ((a != NULL ? ((Array *)a)->shape[k] : PyLong_AsSsize_t(PyTuple_GET_ITEM(AT(x, Shape), k))) == 1)
             return 1;
@@ -61,10 +61,10 @@ has_single(PyObject *x)
 static Descr *
 dtype_of(PyObject *x)
 {
-    PyObject *a = Py_TYPE(x) == Plain ? x : Py_TYPE(x) == Ours ? plain(x) : NULL;
+    PyObject *a = Py_TYPE(x) == PlainClass ? x : Py_TYPE(x) == Wrapped ? small_array(x) : NULL;
     if (a != NULL)
         return ((Array *)a)->dtype;
-    return Py_TYPE(x) == Ours && is_large(x) ? (Descr *)LARGE_DTYPE(x) : NULL;
+    return Py_TYPE(x) == Wrapped && is_large(x) ? (Descr *)LARGE_DTYPE(x) : NULL;
 }
 
 /* May a large array of memory that is still to be had be made here, as `empty` of tracing.py does it, and stay so as long as
@@ -72,12 +72,12 @@ dtype_of(PyObject *x)
 static int
 eager_here_now(void)
 {
-    return Viewing && !simulated();
+    return MayView && !simulated();
 }
 
 /* A large array of uninitialised memory, which it gets when somebody wants it. */
 static PyObject *
-unfilled(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
+uninitialised(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
 {
     PyObject *store = new_store(shape, dtype, elements), *x;
     x = store == NULL ? NULL : new_large(store, shape, Py_None, Py_False, Py_None, Py_None);
@@ -87,7 +87,7 @@ unfilled(PyObject *shape, PyObject *dtype, Py_ssize_t elements)
 
 /* Is this memory of which nobody has written or wanted anything yet, as `Store.is_unused` says? */
 static int
-is_unfilled(PyObject *x)
+is_uninitialised(PyObject *x)
 {
     PyObject *store = is_large(x) ? AT(x, Store) : NULL;
     return store != NULL && AT(store, Head) == Py_None && AT(store, Mem) == Py_None && AT(store, Recorded) == Py_None &&
@@ -96,27 +96,27 @@ is_unfilled(PyObject *x)
 
 /* An array like a large one in C's order, of nothing yet; NULL, without an exception, if it is not so simple. */
 static PyObject *
-unfilled_like(PyObject *x)
+uninitialised_like(PyObject *x)
 {
     PyObject *view = AT(x, View), *store = AT(x, Store), *made;
     Descr *dtype = dtype_of(x);
     Py_ssize_t size = size_of(x), below = eager_below();
-    if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || quiet(x) != NULL)
+    if (size < below || below < 0 || !is_known(dtype) || (store != NULL && AT(store, Head) != Py_None) || eager_array(x) != NULL)
         made = NULL;
-    else if (view != NULL && Py_TYPE(view) == Plain ? !(((Array *)view)->flags & IN_C_ORDER)
+    else if (view != NULL && Py_TYPE(view) == PlainClass ? !(((Array *)view)->flags & IN_C_ORDER)
                                                     : AT(x, Index) != Py_None || AT(store, Strides) != Py_None)
         made = NULL;
     else
-        made = unfilled(AT(x, Shape), (PyObject *)dtype, size);
+        made = uninitialised(AT(x, Shape), (PyObject *)dtype, size);
     PyErr_Clear(); /* the slow way says it again */
     return made;
 }
 
 /* Copy all elements of a small array into another, if both lie alike and NumPy would not wait for others meanwhile. */
 static PyObject *
-copied_into(PyObject *x, PyObject *y)
+copy_into(PyObject *x, PyObject *y)
 {
-    Array *a = (Array *)plain(x), *b = Py_TYPE(y) == Ours ? (Array *)plain(y) : Py_TYPE(y) == Plain ? (Array *)y : NULL;
+    Array *a = (Array *)small_array(x), *b = Py_TYPE(y) == Wrapped ? (Array *)small_array(y) : Py_TYPE(y) == PlainClass ? (Array *)y : NULL;
     Py_ssize_t n;
     if (a == NULL || b == NULL || a->dtype != b->dtype || !is_known(a->dtype) || a->ndim != b->ndim ||
         (a->flags & (WRITEABLE | WARNS)) != WRITEABLE || !(a->flags & b->flags & IN_C_ORDER) ||
@@ -128,19 +128,19 @@ copied_into(PyObject *x, PyObject *y)
 
 /* A new array like a small one in C's order, with its elements; NULL, without an exception, if it is not so simple. */
 static PyObject *
-copied(PyObject *x)
+copy_small(PyObject *x)
 {
-    Array *a = (Array *)plain(x);
+    Array *a = (Array *)small_array(x);
     Py_ssize_t n = elements_of((PyObject *)a);
     PyObject *r = NULL;
     if (NewArray != NULL && (a->flags & IN_C_ORDER) && a->ndim > 0 && is_known(a->dtype) && n <= MOST)
-        r = NewArray(Plain, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
+        r = NewArray(PlainClass, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
     if (r == NULL) {
         PyErr_Clear();
         return NULL;
     }
     memcpy(((Array *)r)->data, a->data, n * Known[a->dtype->type & 127].width);
-    return handle(r);
+    return small_handle(r);
 }
 
 /* Numbers on which BLAS works as they are, with at least two along each axis. */
@@ -159,14 +159,14 @@ for_blas(Array *a)
 /* `dot` of a vector and a vector or a matrix, for which it calls the same function of BLAS as `matmul`; NULL, without an
  * exception, if it is not so simple. */
 static PyObject *
-dotted(PyObject *x, PyObject *y)
+dot_small(PyObject *x, PyObject *y)
 {
-    PyObject *p = at_hand(x), *q = p == NULL ? NULL : at_hand(y);
-    if (q == NULL || Py_TYPE(p) != Plain || Py_TYPE(q) != Plain || ((Array *)p)->ndim + ((Array *)q)->ndim > 3 ||
+    PyObject *p = numpy_operand(x), *q = p == NULL ? NULL : numpy_operand(y);
+    if (q == NULL || Py_TYPE(p) != PlainClass || Py_TYPE(q) != PlainClass || ((Array *)p)->ndim + ((Array *)q)->ndim > 3 ||
         !for_blas((Array *)p) || !for_blas((Array *)q))
         return NULL;
-    p = multiplied(p, q);
-    return p == NULL ? NULL : ours(p);
+    p = matmul_by_loop(p, q);
+    return p == NULL ? NULL : wrap_result(p);
 }
 
 /* The answer to a function of these arguments alone; NULL, without an exception, if that is NumPy's to say. */
@@ -180,11 +180,11 @@ answer_of(int answer, PyObject *const *args, Py_ssize_t n)
         return dtype != NULL && is_known(dtype) && dtype_of(args[1]) == dtype ? Py_NewRef((PyObject *)dtype) : NULL;
     }
     if (answer == DOT)
-        return n == 2 ? dotted(args[0], args[1]) : NULL;
-    if (Py_TYPE(x) != Ours || (plain(x) == NULL && !is_large(x)))
+        return n == 2 ? dot_small(args[0], args[1]) : NULL;
+    if (Py_TYPE(x) != Wrapped || (small_array(x) == NULL && !is_large(x)))
         return NULL;
     if (answer == COPYTO)
-        return n == 2 ? copied_into(x, args[1]) : NULL;
+        return n == 2 ? copy_into(x, args[1]) : NULL;
     if (n != 1)
         return NULL;
     switch (answer) {
@@ -196,27 +196,27 @@ answer_of(int answer, PyObject *const *args, Py_ssize_t n)
         dtype = dtype_of(x);
         return is_known(dtype) ? PyBool_FromLong((dtype->kind == 'c') == (answer == ISCOMPLEX)) : NULL;
     }
-    if (plain(x) == NULL && !eager_here_now())
+    if (small_array(x) == NULL && !eager_here_now())
         return NULL;
     switch (answer) {
     case AT_LEAST_1D: return axes_of(x) >= 1 ? Py_NewRef(x) : NULL;
     case AT_LEAST_2D: return axes_of(x) >= 2 ? Py_NewRef(x) : axes_of(x) == 1 ? fast_subscript(x, Row) : NULL;
-    case SQUEEZE: return has_single(x) ? NULL : Py_NewRef(x);
-    case TRANSPOSE: return turned(x, &attribute_T);
+    case SQUEEZE: return has_unit_axis(x) ? NULL : Py_NewRef(x);
+    case TRANSPOSE: return fast_T_of_any(x, &attribute_T);
     case FLIP: return axes_of(x) == 1 ? fast_subscript(x, Backwards) : NULL;
     case REAL: return fast_real(x, &attribute_real);
     case IMAG: return fast_imag(x, &attribute_imag);
-    case COPY: return plain(x) != NULL ? copied(x) : NULL;
-    case EMPTY_LIKE: return plain(x) == NULL ? unfilled_like(x) : NULL;
+    case COPY: return small_array(x) != NULL ? copy_small(x) : NULL;
+    case EMPTY_LIKE: return small_array(x) == NULL ? uninitialised_like(x) : NULL;
     }
     return NULL;
 }
 
 /* As that, of whichever function. */
 static inline PyObject *
-answered(PyObject *function, PyObject *const *args, Py_ssize_t n)
+answer_function(PyObject *function, PyObject *const *args, Py_ssize_t n)
 {
-    int k = n == 1 || n == 2 ? answered_at(function) : 0;
+    int k = n == 1 || n == 2 ? answer_slot(function) : 0;
     return (n == 1 || n == 2) && Answered[k].function == function && function != NULL ? answer_of(Answered[k].answer, args, n)
                                                                                      : NULL;
 }

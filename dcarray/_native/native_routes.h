@@ -11,19 +11,19 @@ typedef struct {
     int looks, makes; /* of large arrays; small ones of numbers, or -1 */
     int answer;       /* of constants.h */
     int fold;         /* likewise */
-} Short;
+} Route;
 
 /* A draw of numbers, which no array says how: NULL, without an exception, if it is not so simple. */
 static PyObject *
-drawn(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+draw_numbers(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *all[FEW], *r, *x;
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
-    if (nargs < 1 || n > FEW || !Viewing || simulated())
+    if (nargs < 1 || n > FEW || !MayView || simulated())
         return NULL;
     for (Py_ssize_t k = 1; k < n; k++) {
         all[k] = args[k];
-        if (!leaf(args[k]) && !scalar(args[k]) && (!PyTuple_CheckExact(args[k]) || numbers_in(args[k], 0) < 0))
+        if (!is_leaf(args[k]) && !is_numpy_scalar(args[k]) && (!PyTuple_CheckExact(args[k]) || numbers_in(args[k], 0) < 0))
             return NULL;
     }
     all[0] = PyObject_GetAttr(args[0], PlainName);
@@ -31,19 +31,19 @@ drawn(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *nam
     Py_XDECREF(all[0]);
     if (r == NULL)
         return NULL;
-    x = wrapped(NULL, r);
+    x = wrap_value(NULL, r);
     Py_DECREF(r);
     return x;
 }
 
 static PyObject *
-call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
+call_route(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names)
 {
-    Short *s = (Short *)self;
+    Route *s = (Route *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *r = NULL;
     if (s->fold && names == NULL && nargs == 1 && deferred_of(args[0]) != NULL) {
-        r = folded_by(args[0], s->fold);
+        r = reduce_deferred(args[0], s->fold);
         if (r != NULL || PyErr_Occurred())
             return r;
     }
@@ -53,9 +53,9 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
             return r;
     }
     if (s->makes == DRAWN)
-        r = drawn(s->numpy, args, nargs, names);
+        r = draw_numbers(s->numpy, args, nargs, names);
     else if (s->makes >= 0)
-        r = small_made(s->numpy, s->makes, args, nargs, names);
+        r = make_small(s->numpy, s->makes, args, nargs, names);
     else if (s->numpy == NULL) {
         if (nargs > 1 && AT(args[0], s->place) != NULL)
             r = call_plain(AT(args[0], s->place), args + 1, nargs - 1, names, NOTHING, 0);
@@ -72,24 +72,24 @@ call_short(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
 }
 
 static PyObject *
-bind_short(PyObject *self, PyObject *x, PyObject *cls)
+bind_route(PyObject *self, PyObject *x, PyObject *cls)
 {
     return x == NULL || x == Py_None ? Py_NewRef(self) : PyMethod_New(self, x);
 }
 
 static PyObject *
-attribute_of_short(PyObject *self, PyObject *name)
+attribute_of_route(PyObject *self, PyObject *name)
 {
     PyObject *value = PyObject_GenericGetAttr(self, name);
     if (value != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return value;
     PyErr_Clear();
-    return PyObject_GetAttr(((Short *)self)->slow, name);
+    return PyObject_GetAttr(((Route *)self)->slow, name);
 }
 
 /* As what it stands for, by the module where that is. */
 static PyObject *
-reduce_short(PyObject *self, PyObject *ignored)
+reduce_route(PyObject *self, PyObject *ignored)
 {
     PyObject *names = PyImport_ImportModule("dcarray.api.functions.namespace"), *made;
     if (names == NULL)
@@ -99,72 +99,72 @@ reduce_short(PyObject *self, PyObject *ignored)
     return made;
 }
 
-static PyMethodDef methods_of_short[] = {
-    {"__reduce__", reduce_short, METH_NOARGS, NULL},
+static PyMethodDef methods_of_route[] = {
+    {"__reduce__", reduce_route, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyObject *
-text_of_short(PyObject *self)
+text_of_route(PyObject *self)
 {
-    return PyObject_Repr(((Short *)self)->slow);
+    return PyObject_Repr(((Route *)self)->slow);
 }
 
 static void
-free_short(PyObject *self)
+free_route(PyObject *self)
 {
-    Py_XDECREF(((Short *)self)->numpy);
-    Py_XDECREF(((Short *)self)->slow);
+    Py_XDECREF(((Route *)self)->numpy);
+    Py_XDECREF(((Route *)self)->slow);
     PyObject_Free(self);
 }
 
-static PyMemberDef members_of_short[] = {
-    {"__wrapped__", T_OBJECT, offsetof(Short, slow), READONLY, NULL},
+static PyMemberDef members_of_route[] = {
+    {"__wrapped__", T_OBJECT, offsetof(Route, slow), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
 /* A type has a text of its own, or none, which an instance would give. */
 static PyObject *
-text_about_short(PyObject *self, void *ignored)
+doc_of_route(PyObject *self, void *ignored)
 {
-    return PyObject_GetAttrString(((Short *)self)->slow, "__doc__");
+    return PyObject_GetAttrString(((Route *)self)->slow, "__doc__");
 }
 
-static PyGetSetDef computed_of_short[] = {
-    {"__doc__", text_about_short, NULL, NULL, NULL},
+static PyGetSetDef computed_of_route[] = {
+    {"__doc__", doc_of_route, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 /* What both types have. */
-#define SLOTS_OF_SHORT                                                                               \
-    .tp_basicsize = sizeof(Short), .tp_vectorcall_offset = offsetof(Short, call),                    \
-    .tp_call = PyVectorcall_Call, .tp_getattro = attribute_of_short, .tp_repr = text_of_short,       \
-    .tp_dealloc = free_short, .tp_members = members_of_short, .tp_methods = methods_of_short,       \
-    .tp_getset = computed_of_short
+#define SLOTS_OF_ROUTE                                                                               \
+    .tp_basicsize = sizeof(Route), .tp_vectorcall_offset = offsetof(Route, call),                    \
+    .tp_call = PyVectorcall_Call, .tp_getattro = attribute_of_route, .tp_repr = text_of_route,       \
+    .tp_dealloc = free_route, .tp_members = members_of_route, .tp_methods = methods_of_route,       \
+    .tp_getset = computed_of_route
 
-static PyTypeObject ShortType = {
+static PyTypeObject RouteType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dcarray._native.extension.method",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_descr_get = bind_short,
-    SLOTS_OF_SHORT,
+    .tp_descr_get = bind_route,
+    SLOTS_OF_ROUTE,
 };
 
 /* As that, of what does not become a method as an attribute of a class. */
-static PyTypeObject MakerType = {
+static PyTypeObject CreationRouteType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dcarray._native.extension.function",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-    SLOTS_OF_SHORT,
+    SLOTS_OF_ROUTE,
 };
 
 static PyObject *
-new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
+new_route(PyObject *numpy, PyObject *slow, int looks, int makes)
 {
-    Short *made = PyObject_New(Short, makes < 0 || makes == SQUARE || makes == DRAWN ? &ShortType : &MakerType);
+    Route *made = PyObject_New(Route, makes < 0 || makes == SQUARE || makes == DRAWN ? &RouteType : &CreationRouteType);
     if (made == NULL)
         return NULL;
-    made->call = call_short;
+    made->call = call_route;
     made->numpy = Py_XNewRef(numpy);
     made->place = 0;
     made->looks = looks;
@@ -175,9 +175,9 @@ new_short(PyObject *numpy, PyObject *slow, int looks, int makes)
     return (PyObject *)made;
 }
 
-/* short(function, slow) */
+/* make_route(function, slow) */
 static PyObject *
-short_way(PyObject *module, PyObject *args)
+make_route(PyObject *module, PyObject *args)
 {
     PyObject *numpy, *slow, *function, *made;
     int at;
@@ -186,32 +186,32 @@ short_way(PyObject *module, PyObject *args)
     function = Served == NULL ? NULL : PyDict_GetItemWithError(Served, numpy);
     if (function == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(slow);
-    made = new_short(function, slow, looks_of(numpy), -1);
-    at = answered_at(numpy);
+    made = new_route(function, slow, access_of(numpy), -1);
+    at = answer_slot(numpy);
     if (made != NULL)
-        ((Short *)made)->fold = fold_of(numpy);
+        ((Route *)made)->fold = fold_of(numpy);
     if (made != NULL && Answered[at].function == numpy)
-        ((Short *)made)->answer = Answered[at].answer;
+        ((Route *)made)->answer = Answered[at].answer;
     return made;
 }
 
-/* short_maker(function, slow, kind) */
+/* make_creation_route(function, slow, kind) */
 static PyObject *
-short_maker(PyObject *module, PyObject *args)
+make_creation_route(PyObject *module, PyObject *args)
 {
     PyObject *numpy, *slow;
     int kind;
     if (!PyArg_ParseTuple(args, "OOi", &numpy, &slow, &kind))
         return NULL;
-    if (Ours == NULL || kind < 0 || kind > DRAWN || (kind == DRAWN && (Served == NULL || Adopt == NULL)))
+    if (Wrapped == NULL || kind < 0 || kind > DRAWN || (kind == DRAWN && (Served == NULL || Adopt == NULL)))
         return Py_NewRef(slow);
-    return PyType_Ready(&ShortType) < 0 || PyType_Ready(&MakerType) < 0 ? NULL : new_short(numpy, slow, NOTHING, kind);
+    return PyType_Ready(&RouteType) < 0 || PyType_Ready(&CreationRouteType) < 0 ? NULL : new_route(numpy, slow, NOTHING, kind);
 }
 
-/* short_call(cls, name, method): calls of instances of `cls`, which hold their function of NumPy's in a slot, or of
+/* route_instances(cls, name, method): calls of instances of `cls`, which hold their function of NumPy's in a slot, or of
  * this method of theirs */
 static PyObject *
-short_call(PyObject *module, PyObject *args)
+route_instances(PyObject *module, PyObject *args)
 {
     PyObject *cls, *slow, *made;
     const char *name, *method = "__call__";
@@ -222,11 +222,11 @@ short_call(PyObject *module, PyObject *args)
     if (Served == NULL)
         Py_RETURN_NONE;
     slow = PyObject_GetAttrString(cls, method);
-    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_short(NULL, slow, NOTHING, -1);
+    made = slow == NULL || find_slot(cls, name, &place) ? NULL : new_route(NULL, slow, NOTHING, -1);
     Py_XDECREF(slow);
     if (made == NULL)
         return NULL;
-    ((Short *)made)->place = place;
+    ((Route *)made)->place = place;
     done = PyObject_SetAttrString(cls, method, made);
     Py_DECREF(made);
     if (done < 0)
@@ -236,15 +236,15 @@ short_call(PyObject *module, PyObject *args)
 
 /* Put the short way of these methods into the class. */
 static int
-shorten_methods(PyObject *names)
+route_methods(PyObject *names)
 {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); k++) {
         PyObject *name = PyTuple_GET_ITEM(names, k), *method = NULL;
-        PyObject *numpy = PyObject_GetAttr((PyObject *)Plain, name), *slow = PyObject_GetAttr((PyObject *)Ours, name);
-        int done = numpy == NULL || slow == NULL || (method = new_short(numpy, slow, looks_of(name), -1)) == NULL;
+        PyObject *numpy = PyObject_GetAttr((PyObject *)PlainClass, name), *slow = PyObject_GetAttr((PyObject *)Wrapped, name);
+        int done = numpy == NULL || slow == NULL || (method = new_route(numpy, slow, access_of(name), -1)) == NULL;
         if (!done) {
-            ((Short *)method)->fold = fold_of(name);
-            done = PyObject_SetAttr((PyObject *)Ours, name, method) < 0;
+            ((Route *)method)->fold = fold_of(name);
+            done = PyObject_SetAttr((PyObject *)Wrapped, name, method) < 0;
         }
         Py_XDECREF(numpy);
         Py_XDECREF(slow);
@@ -255,25 +255,25 @@ shorten_methods(PyObject *names)
     return 0;
 }
 
-/* serve(functions, methods, questions, views, answered) */
+/* set_routes(functions, methods, questions, views, answered) */
 static PyObject *
-serve(PyObject *module, PyObject *args)
+set_routes(PyObject *module, PyObject *args)
 {
     PyObject *functions, *names, *questions, *views, *answers;
     if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
                           &questions, &PyDict_Type, &views, &PyTuple_Type, &answers))
         return NULL;
-    if (Ours == NULL || Served != NULL)
+    if (Wrapped == NULL || Served != NULL)
         Py_RETURN_FALSE;
-    if (know_answers(answers) < 0)
+    if (set_answers(answers) < 0)
         return NULL;
-    Questions = Py_NewRef(questions);
-    Viewers = Py_NewRef(views);
-    Viewing = PyDict_GET_SIZE(views) > 0;
-    if (PyType_Ready(&ShortType) < 0 || shorten_methods(names) < 0 || exchange_method(&function_def, &Function))
+    ShapeReaders = Py_NewRef(questions);
+    ViewMakers = Py_NewRef(views);
+    MayView = PyDict_GET_SIZE(views) > 0;
+    if (PyType_Ready(&RouteType) < 0 || route_methods(names) < 0 || replace_method(&function_def, &Function))
         return NULL;
     Served = Py_NewRef(functions);
     Dot = PyDict_GetItemWithError(functions, PyTuple_GET_ITEM(answers, DOT - 1));
-    DotMethod = PyDict_GetItemString(Plain->tp_dict, "dot");
+    DotMethod = PyDict_GetItemString(PlainClass->tp_dict, "dot");
     Py_RETURN_TRUE;
 }

@@ -64,7 +64,7 @@ static unsigned Expirations;     /* how often `expire_sequences` was called */
 static PyObject *Lock;       /* whoever records or runs holds it; NULL as long as nobody has */
 static unsigned long Recorder; /* the only thread that has, or 0 */
 
-/* records(lock): this thread is about to record, or to run what is recorded, for which it will hold this lock. */
+/* note_recorder(lock): this thread is about to record, or to run what is recorded, for which it will hold this lock. */
 static PyObject *
 note_recorder(PyObject *module, PyObject *lock)
 {
@@ -97,7 +97,7 @@ another_records(void)
 
 /* A deferred sequence is over: what it has read is nobody's concern any more. */
 static void
-deferred_over(Deferred *s)
+finish_deferred(Deferred *s)
 {
     if (!s->done) {
         *(s->before == NULL ? &AllDeferred : &s->before->after) = s->after;
@@ -119,9 +119,9 @@ deferred_over(Deferred *s)
 }
 
 static void
-deferred_drop(Deferred *s)
+drop_deferred(Deferred *s)
 {
-    deferred_over(s);
+    finish_deferred(s);
     for (int k = 0; k < NUMBERS; k++)
         Py_CLEAR(s->numbers[k]);
     for (int k = 0; k < STEPS; k++)
@@ -133,13 +133,13 @@ deferred_drop(Deferred *s)
 }
 
 static void
-read_drop(PyObject *m)
+drop_read(PyObject *m)
 {
     PyObject_Free(m);
 }
 
 static void
-sequence_drop(OpSequence *c)
+drop_sequence(OpSequence *c)
 {
     for (int k = 0; k < STEPS; k++) {
         Py_CLEAR(c->operations[k].ufunc);
@@ -199,7 +199,7 @@ deferred_run(Deferred *s)
     Py_INCREF(s);
     Py_INCREF(store);
     addresses = PyList_New(c->arrays + 1 + c->numbers);
-    mem = NewArray(Plain, Py_NewRef(c->operations[c->steps - 1].dtype), (int)PyTuple_GET_SIZE(s->shape), lengths, NULL, NULL,
+    mem = NewArray(PlainClass, Py_NewRef(c->operations[c->steps - 1].dtype), (int)PyTuple_GET_SIZE(s->shape), lengths, NULL, NULL,
                    0, NULL);
     if (mem != NULL)
         at = PyLong_FromVoidPtr(((Array *)mem)->data);
@@ -213,7 +213,7 @@ deferred_run(Deferred *s)
         raised = NULL;
     else if (c->blocks) {
         c->strikes += s->folded; /* what it gave might have been made of the array */
-        raised = PyLong_FromLong(work_through(s, ((Array *)mem)->data) ? 0 : -1);
+        raised = PyLong_FromLong(run_blocks(s, ((Array *)mem)->data) ? 0 : -1);
     }
     else
         raised = PyObject_CallOneArg(c->run, addresses);
@@ -225,7 +225,7 @@ deferred_run(Deferred *s)
     if (flags >= 0 && !(flags & c->mask) && !s->done) { /* another thread may have had it recorded meanwhile */
         Py_XSETREF(AT(store, Mem), Py_NewRef(mem));
         Py_XSETREF(AT(store, Address), Py_NewRef(at));
-        deferred_over(s);
+        finish_deferred(s);
         Py_XSETREF(AT(store, Dirty), Py_NewRef(Py_None));
     }
     Py_XDECREF(raised);
@@ -261,7 +261,7 @@ deferred_record(Deferred *s)
     }
     if (stores != NULL && rows != NULL && numbers != NULL && results != NULL) {
         PyObject *shape = Py_NewRef(s->shape == NULL ? Py_None : s->shape);
-        deferred_over(s);
+        finish_deferred(s);
         done = PyObject_CallFunctionObjArgs(c->record, shape, stores, rows, numbers, results, NULL);
         Py_DECREF(shape);
     }
@@ -276,7 +276,7 @@ deferred_record(Deferred *s)
 /* Have a deferred sequence run, or recorded if that is not the way; `writing`: for one who goes on to record, or writes
  * what it reads. */
 static int
-deferred_settle(Deferred *s, int writing)
+run_or_record(Deferred *s, int writing)
 {
     int found = deferred_run(s), failed = 0;
     PyObject *held, *type, *value, *trace;
@@ -289,7 +289,7 @@ deferred_settle(Deferred *s, int writing)
     if (held == NULL)
         return -1;
     if (!s->done && s->count == 0)
-        deferred_over(s); /* its first operand has just been taken: there is nothing to do */
+        finish_deferred(s); /* its first operand has just been taken: there is nothing to do */
     else if (!s->done) /* by another thread meanwhile */
         failed = deferred_record(s);
     PyErr_Fetch(&type, &value, &trace);
@@ -313,7 +313,7 @@ pending_run(PyObject *self, PyObject *args, PyObject *named)
     if (s == NULL || s->done)
         Py_RETURN_NONE;
     Py_INCREF(s);
-    failed = deferred_settle(s, writing);
+    failed = run_or_record(s, writing);
     Py_DECREF(s);
     if (failed)
         return NULL;
@@ -342,17 +342,17 @@ static PyGetSetDef pending_attributes[] = {{"done", pending_done, NULL, NULL, NU
 
 static PyTypeObject OpSequenceType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.OpSequence",
                                  .tp_basicsize = sizeof(OpSequence),
-                                 .tp_dealloc = (destructor)sequence_drop,
+                                 .tp_dealloc = (destructor)drop_sequence,
                                  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
 static PyTypeObject DeferredType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.Deferred",
                                   .tp_basicsize = sizeof(Deferred),
-                                  .tp_dealloc = (destructor)deferred_drop,
+                                  .tp_dealloc = (destructor)drop_deferred,
                                   .tp_methods = pending_methods,
                                   .tp_getset = pending_attributes,
                                   .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
 static PyTypeObject PendingReadType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dcarray._native.extension.PendingRead",
                                 .tp_basicsize = sizeof(PendingRead),
-                                .tp_dealloc = read_drop,
+                                .tp_dealloc = drop_read,
                                 .tp_methods = pending_methods,
                                 .tp_getset = pending_attributes,
                                 .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
@@ -369,7 +369,7 @@ deferred_of(PyObject *x)
 /* Have what op sequences of NumPy's loops are to do with the memory of a large array, to make it or reading it, done:
  * is nothing pending on it then?  No exception is left. */
 static int
-computed(PyObject *x)
+compute_pending(PyObject *x)
 {
     PyObject *store = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x), *head = head_of(x);
     for (int used = 0; used < 2; used++) {
@@ -387,5 +387,5 @@ computed(PyObject *x)
         if (!used && head == store && AT(x, Index) == Py_None && AT(x, View) == Py_None && AT(x, Readonly) == Py_False)
             Py_XSETREF(AT(x, View), Py_NewRef(AT(store, Mem)));
     }
-    return clean(x);
+    return is_idle(x);
 }

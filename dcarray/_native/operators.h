@@ -8,9 +8,9 @@ enum { TIMED = 1 << 12 }; /* elements */
 static PyObject *
 product(PyObject *p, PyObject *q)
 {
-    int many = Py_TYPE(p) == Plain && Py_TYPE(q) == Plain && (elements_of(p) >= TIMED || elements_of(q) >= TIMED);
+    int many = Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass && (elements_of(p) >= TIMED || elements_of(q) >= TIMED);
     double began = many && in_eager_period() ? seconds() : 0;
-    PyObject *r = multiplied(p, q);
+    PyObject *r = matmul_by_loop(p, q);
     if (r == NULL)
         r = PyNumber_MatrixMultiply(p, q);
     if (began > 0 && EagerThread == PyThread_get_thread_ident())
@@ -32,16 +32,16 @@ by_method(Methods *methods, PyObject *ufunc, PyObject *a, PyObject *b)
     PyObject *r = deferred_operator(ufunc, a, b);
     if (r != NULL)
         return r;
-    if (methods->name != NULL && ((Py_TYPE(a) == Ours && Py_TYPE(b) == Ours) || number(a) || number(b))) {
+    if (methods->name != NULL && ((Py_TYPE(a) == Wrapped && Py_TYPE(b) == Wrapped) || is_python_number(a) || is_python_number(b))) {
         PyObject *three[3] = {methods->name, a, b};
         r = PyObject_Vectorcall(Record, three, 3, NULL);
         if (r != Py_None)
             return r;
         Py_DECREF(r);
     }
-    if (PyObject_TypeCheck(a, Ours))
+    if (PyObject_TypeCheck(a, Wrapped))
         return PyObject_Vectorcall(methods->forward, forth, 2, NULL);
-    if (PyObject_TypeCheck(b, Ours))
+    if (PyObject_TypeCheck(b, Wrapped))
         return PyObject_Vectorcall(methods->reflected, back, 2, NULL);
     Py_RETURN_NOTIMPLEMENTED;
 }
@@ -51,8 +51,8 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
 {
     if (*ufunc && (methods->name = PyUnicode_InternFromString(ufunc)) == NULL)
         return -1;
-    methods->forward = PyObject_GetAttrString((PyObject *)Ours, forward);
-    methods->reflected = PyObject_GetAttrString((PyObject *)Ours, reflected);
+    methods->forward = PyObject_GetAttrString((PyObject *)Wrapped, forward);
+    methods->reflected = PyObject_GetAttrString((PyObject *)Wrapped, reflected);
     return methods->forward == NULL || methods->reflected == NULL ? -1 : 0;
 }
 
@@ -61,9 +61,9 @@ static inline int
 both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied)
 {
     int found;
-    ask_once();
-    found = (*p = at_hand(a)) != NULL && (*q = at_hand(b)) != NULL && !grows(*p, *q, multiplied);
-    ask_again();
+    decide_once();
+    found = (*p = numpy_operand(a)) != NULL && (*q = numpy_operand(b)) != NULL && !is_worth_recording(*p, *q, multiplied);
+    forget_decision();
     return found;
 }
 
@@ -74,20 +74,20 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
         PyObject *p, *q, *r;                                                                         \
         if (!both_at_hand(a, b, &p, &q, op == product))                                              \
             return by_method(&methods_##slot, np_##ufunc, a, b);                                     \
-        r = by_loop(np_##ufunc, p, q);                                                               \
+        r = by_small_loop(np_##ufunc, p, q);                                                               \
         if (r != NULL)                                                                               \
-            return handle(r);                                                                        \
-        r = by_long_loop(np_##ufunc, p, q);                                                          \
-        return ours(r != NULL ? r : op(p, q));                                                       \
+            return small_handle(r);                                                                        \
+        r = by_large_loop(np_##ufunc, p, q);                                                          \
+        return wrap_result(r != NULL ? r : op(p, q));                                                       \
     }
 #define INPLACE(slot, op, ufunc)                                                                     \
     static binaryfunc slow_##slot;                                                                   \
     static PyObject *fast_##slot(PyObject *a, PyObject *b)                                           \
     {                                                                                                \
-        PyObject *p = quiet(a), *q = p == NULL ? NULL : at_hand(b), *r;                              \
+        PyObject *p = eager_array(a), *q = p == NULL ? NULL : numpy_operand(b), *r;                              \
         if (q == NULL)                                                                               \
             return slow_##slot(a, b);                                                                \
-        if (!into_by_loop(np_##ufunc, p, q, p)) {                                                    \
+        if (!by_loop_into(np_##ufunc, p, q, p)) {                                                    \
             r = op(p, q);                                                                            \
             if (r == NULL)                                                                           \
                 return NULL;                                                                         \
@@ -100,14 +100,14 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
     static unaryfunc slow_##slot;                                                                    \
     static PyObject *fast_##slot(PyObject *a)                                                        \
     {                                                                                                \
-        PyObject *p = quiet(a), *r;                                                                  \
+        PyObject *p = eager_array(a), *r;                                                                  \
         if (p == NULL)                                                                               \
             return (r = deferred_operator(np_##ufunc, a, NULL)) != NULL ? r : slow_##slot(a);        \
-        r = by_loop(np_##ufunc, p, NULL);                                                            \
+        r = by_small_loop(np_##ufunc, p, NULL);                                                            \
         if (r != NULL)                                                                               \
-            return handle(r);                                                                        \
-        r = by_long_loop(np_##ufunc, p, NULL);                                                       \
-        return ours(r != NULL ? r : op(p));                                                          \
+            return small_handle(r);                                                                        \
+        r = by_large_loop(np_##ufunc, p, NULL);                                                       \
+        return wrap_result(r != NULL ? r : op(p));                                                          \
     }
 #define BINARIES(X)                                                                                  \
     X(nb_add, PyNumber_Add, "add", add)                                                              \
@@ -150,10 +150,10 @@ fast_nb_power(PyObject *a, PyObject *b, PyObject *modulus)
     PyObject *p, *q, *r = NULL;
     if (modulus != Py_None)
         Py_RETURN_NOTIMPLEMENTED;
-    p = at_hand(a);
-    q = p == NULL ? NULL : at_hand(b);
-    if (q != NULL && !grows(p, q, 0))
-        return ours(PyNumber_Power(p, q, Py_None));
+    p = numpy_operand(a);
+    q = p == NULL ? NULL : numpy_operand(b);
+    if (q != NULL && !is_worth_recording(p, q, 0))
+        return wrap_result(PyNumber_Power(p, q, Py_None));
     if (q == NULL && ((PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) || (PyFloat_CheckExact(b) && PyFloat_AS_DOUBLE(b) == 2.0)))
         r = deferred_operator(np_square, a, NULL);
     PyErr_Clear(); /* of a number that is too large */
@@ -164,7 +164,7 @@ static ternaryfunc slow_nb_inplace_power;
 static PyObject *
 fast_nb_inplace_power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    PyObject *p = modulus == Py_None ? quiet(a) : NULL, *q = p == NULL ? NULL : at_hand(b), *r;
+    PyObject *p = modulus == Py_None ? eager_array(a) : NULL, *q = p == NULL ? NULL : numpy_operand(b), *r;
     if (q == NULL)
         return slow_nb_inplace_power(a, b, modulus);
     r = PyNumber_InPlacePower(p, q, Py_None);
@@ -183,9 +183,9 @@ fast_compare(PyObject *a, PyObject *b, int op)
     PyObject *p, *q, *r;
     if (!both_at_hand(a, b, &p, &q, 0))
         return (r = deferred_operator(ufuncs[op], a, b)) != NULL ? r : slow_compare(a, b, op);
-    r = by_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
+    r = by_small_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     if (r != NULL)
-        return handle(r);
-    r = by_long_loop(ufuncs[op], p, q);
-    return ours(r != NULL ? r : PyObject_RichCompare(p, q, op));
+        return small_handle(r);
+    r = by_large_loop(ufuncs[op], p, q);
+    return wrap_result(r != NULL ? r : PyObject_RichCompare(p, q, op));
 }

@@ -4,7 +4,7 @@ enum { SPARE = 1 << 14 }; /* bytes of what is overwritten that can be put back *
 
 /* Has an array the same elements, one after the other, as another, or none of its memory? */
 static inline int
-apart_or_alike(Array *a, Py_ssize_t step, Array *out, Py_ssize_t width, Py_ssize_t n)
+is_apart_or_equal(Array *a, Py_ssize_t step, Array *out, Py_ssize_t width, Py_ssize_t n)
 {
     char *first = a->data, *last = a->data + step * (n - 1), *least = first < last ? first : last,
          *most = (first < last ? last : first) + Known[a->dtype->type & 127].width;
@@ -12,10 +12,10 @@ apart_or_alike(Array *a, Py_ssize_t step, Array *out, Py_ssize_t width, Py_ssize
            out->data + n * width <= least;
 }
 
-/* As `by_loop`, into an array in C's order: 1; 0, without an exception, if the ufunc is to be called, and then nothing has
+/* As `by_small_loop`, into an array in C's order: 1; 0, without an exception, if the ufunc is to be called, and then nothing has
  * changed. */
 static int
-into_by_loop(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
+by_loop_into(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
 {
     static char kept[SPARE];
     Array *a = (Array *)p, *b = (Array *)q, *out = (Array *)into;
@@ -24,34 +24,34 @@ into_by_loop(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     PyObject *operands[2] = {p, q};
     Loop *loop;
     int count = q == NULL ? 1 : 2, alike = 0;
-    if (NewArray == NULL || ufunc == NULL || Py_TYPE(into) != Plain || (out->flags & (WRITEABLE | WARNS)) != WRITEABLE ||
-        !(out->flags & IN_C_ORDER) || out->ndim == 0 || !runs(out))
+    if (NewArray == NULL || ufunc == NULL || Py_TYPE(into) != PlainClass || (out->flags & (WRITEABLE | WARNS)) != WRITEABLE ||
+        !(out->flags & IN_C_ORDER) || out->ndim == 0 || !has_one_stride(out))
         return 0;
     n = elements_of(into);
     width = Known[out->dtype->type & 127].width;
-    if (n == 0 || n > MOST || n * width > SPARE || (Py_TYPE(p) != Plain && (q == NULL || Py_TYPE(q) != Plain)))
+    if (n == 0 || n > MOST || n * width > SPARE || (Py_TYPE(p) != PlainClass && (q == NULL || Py_TYPE(q) != PlainClass)))
         return 0;
     for (int k = 0; k < count; k++) {
         Array *one = (Array *)operands[k];
-        if (Py_TYPE(operands[k]) != Plain)
+        if (Py_TYPE(operands[k]) != PlainClass)
             continue;
-        if (!runs(one) || one->ndim != out->ndim || memcmp(one->shape, out->shape, out->ndim * sizeof(Py_ssize_t)) != 0)
+        if (!has_one_stride(one) || one->ndim != out->ndim || memcmp(one->shape, out->shape, out->ndim * sizeof(Py_ssize_t)) != 0)
             return 0;
         pointers[k] = one->data;
         strides[k] = one->ndim == 1 ? one->strides[0] : Known[one->dtype->type & 127].width;
-        if (!apart_or_alike(one, strides[k], out, width, n))
+        if (!is_apart_or_equal(one, strides[k], out, width, n))
             return 0;
         alike |= one->data == out->data;
     }
     if (q == NULL)
         loop = loop_of(ufunc, a->dtype->type, 0);
     else
-        loop = loop_of(ufunc, (Py_TYPE(p) == Plain ? a : b)->dtype->type, (Py_TYPE(q) == Plain ? b : a)->dtype->type);
+        loop = loop_of(ufunc, (Py_TYPE(p) == PlainClass ? a : b)->dtype->type, (Py_TYPE(q) == PlainClass ? b : a)->dtype->type);
     if (loop == NULL || loop->result != (PyObject *)out->dtype)
         return 0;
     for (int k = 0; k < count; k++)
-        if (Py_TYPE(operands[k]) != Plain) {
-            if (!placed(operands[k], ((Array *)operands[1 - k])->dtype, number))
+        if (Py_TYPE(operands[k]) != PlainClass) {
+            if (!store_number(operands[k], ((Array *)operands[1 - k])->dtype, number))
                 return 0;
             pointers[k] = number;
             strides[k] = 0;
@@ -83,7 +83,7 @@ static struct {
 
 /* Remember the loops of `matmul`. */
 static void
-know_products(PyObject *matmul)
+find_product_loops(PyObject *matmul)
 {
     Tables *t = (Tables *)matmul;
     if (matmul == NULL || t->nin != 2 || t->nout != 1 || t->name == NULL || strcmp(t->name, "matmul") != 0)
@@ -101,7 +101,7 @@ know_products(PyObject *matmul)
 /* The product of two vectors or matrices by the loop that `matmul` would call, in the same way; NULL, without an
  * exception, if `matmul` is to be called. */
 static PyObject *
-multiplied(PyObject *p, PyObject *q)
+matmul_by_loop(PyObject *p, PyObject *q)
 {
     Array *a = (Array *)p, *b = (Array *)q;
     Py_ssize_t shape[2], sizes[4], steps[9] = {0}, width;
@@ -109,7 +109,7 @@ multiplied(PyObject *p, PyObject *q)
     PyObject *r;
     PyThreadState *state = NULL;
     char *pointers[3];
-    if (AsResult == NULL || Py_TYPE(p) != Plain || Py_TYPE(q) != Plain || a->dtype != b->dtype || !is_known(a->dtype) ||
+    if (AsResult == NULL || Py_TYPE(p) != PlainClass || Py_TYPE(q) != PlainClass || a->dtype != b->dtype || !is_known(a->dtype) ||
         !(a->flags & b->flags & ALIGNED) || a->ndim < 1 || a->ndim > 2 || b->ndim < 1 || b->ndim > 2)
         return NULL;
     letter = a->dtype->type & 127;
@@ -129,7 +129,7 @@ multiplied(PyObject *p, PyObject *q)
     steps[6] = columns ? b->strides[1] : 0;
     steps[7] = rows ? width * (columns ? sizes[3] : 1) : 0;
     steps[8] = columns ? width : 0;
-    r = NewArray(Plain, Py_NewRef((PyObject *)a->dtype), rows + columns, shape, NULL, NULL, 0, NULL);
+    r = NewArray(PlainClass, Py_NewRef((PyObject *)a->dtype), rows + columns, shape, NULL, NULL, 0, NULL);
     if (r == NULL) {
         PyErr_Clear();
         return NULL;

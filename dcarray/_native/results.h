@@ -2,7 +2,7 @@
 
 /* A small array; takes over the reference to `a`. */
 static PyObject *
-handle(PyObject *a)
+small_handle(PyObject *a)
 {
     PyObject *x = new_small();
     if (x == NULL) {
@@ -22,19 +22,19 @@ known_dtype(PyObject *array)
 
 /* Is `b` all that there is of the memory of `a`, which nobody else has?  So NumPy gives what it has reshaped. */
 static int
-reshaped(Array *a, Array *b)
+is_reshape_of(Array *a, Array *b)
 {
-    return Py_TYPE(b) == Plain && Py_REFCNT(b) == 1 && b->base == NULL && b->data == a->data && b->dtype == a->dtype &&
+    return Py_TYPE(b) == PlainClass && Py_REFCNT(b) == 1 && b->base == NULL && b->data == a->data && b->dtype == a->dtype &&
            elements_of((PyObject *)a) == elements_of((PyObject *)b);
 }
 
 /* Has NumPy made this array for us alone, as kernels want it? */
 static int
-fresh(PyObject *r)
+is_fresh(PyObject *r)
 {
     Array *a = (Array *)r;
     Py_ssize_t step;
-    if (!known_dtype(r) || (a->base != NULL && !reshaped(a, (Array *)a->base)))
+    if (!known_dtype(r) || (a->base != NULL && !is_reshape_of(a, (Array *)a->base)))
         return 0;
     step = Known[a->dtype->type & 127].width;
     for (int k = a->ndim - 1; k >= 0; k--) {
@@ -85,7 +85,7 @@ store_with(PyObject *r, PyObject *shape)
 /* A large array of memory that is fresh; takes over the reference to `r`, unless it fails.  It has no store as long
  * as nobody asks for it. */
 static PyObject *
-large(PyObject *r)
+large_handle(PyObject *r)
 {
     PyObject *shape = shape_of(r), *x = shape == NULL ? NULL : new_large(NULL, shape, Py_None, Py_False, r, Py_None);
     Py_XDECREF(shape);
@@ -98,11 +98,11 @@ large(PyObject *r)
 /* As that, of what NumPy has just made and nobody else has, with `refs` references known: it need not be known by its
  * memory, on one process or where NumPy works at once.  NULL, without having taken the reference, if it is not so. */
 static PyObject *
-large_at_once(PyObject *r, Py_ssize_t refs)
+large_if_fresh(PyObject *r, Py_ssize_t refs)
 {
     PyObject *x = NULL;
-    if (Py_REFCNT(r) == refs && fresh(r) && ((Viewing && !simulated()) || in_eager_period() || eager_site_here() != NULL) &&
-        (x = large(r)) != NULL)
+    if (Py_REFCNT(r) == refs && is_fresh(r) && ((MayView && !simulated()) || in_eager_period() || eager_site_here() != NULL) &&
+        (x = large_handle(r)) != NULL)
         note_site(x);
     return x;
 }
@@ -115,7 +115,7 @@ store_of(PyObject *x)
     PyObject *made;
     if (AT(x, Store) != NULL)
         return AT(x, Store);
-    if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != Plain) {
+    if (!is_large(x) || AT(x, View) == NULL || Py_TYPE(AT(x, View)) != PlainClass) {
         PyErr_SetString(PyExc_AttributeError, "'ndarray' object has no attribute '_store'");
         return NULL;
     }
@@ -145,16 +145,16 @@ never_small(PyObject *array)
 
 /* A tuple of new arrays, ours, or NULL without an exception. */
 static PyObject *
-ours_together(PyObject *r)
+wrap_tuple(PyObject *r)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(r);
     PyObject *made = PyTuple_New(n);
     for (Py_ssize_t k = 0; made != NULL && k < n; k++) {
         PyObject *one = PyTuple_GET_ITEM(r, k), *x = NULL;
-        if (Py_TYPE(one) == Plain && base_of(one) == NULL && !never_small(one)) {
+        if (Py_TYPE(one) == PlainClass && base_of(one) == NULL && !never_small(one)) {
             Py_INCREF(one);
-            x = elements_of(one) < Limit ? handle(one) : large_at_once(one, 2);
-            if (x == NULL && elements_of(one) >= Limit)
+            x = elements_of(one) < SmallLimit ? small_handle(one) : large_if_fresh(one, 2);
+            if (x == NULL && elements_of(one) >= SmallLimit)
                 Py_DECREF(one);
         }
         if (x == NULL)
@@ -166,31 +166,31 @@ ours_together(PyObject *r)
     return made;
 }
 
-static PyObject *adopted(PyObject *array);
+static PyObject *adopt_array(PyObject *array);
 
 /* NumPy's result, with `refs` references known, as ours; takes over one. */
 static PyObject *
-ours_held(PyObject *r, Py_ssize_t refs)
+wrap_held_result(PyObject *r, Py_ssize_t refs)
 {
     PyObject *other;
     if (r == NULL)
         return NULL;
-    if (Py_TYPE(r) == Plain) {
+    if (Py_TYPE(r) == PlainClass) {
         if (never_small(r)) {
-            other = adopted(r);
+            other = adopt_array(r);
             if (other == NULL)
                 other = PyObject_CallOneArg(Wrap, r);
             Py_DECREF(r);
             return other;
         }
-        if (elements_of(r) < Limit)
-            return handle(r);
-        if ((other = large_at_once(r, refs)) != NULL)
+        if (elements_of(r) < SmallLimit)
+            return small_handle(r);
+        if ((other = large_if_fresh(r, refs)) != NULL)
             return other;
     }
     else if (!PyTuple_CheckExact(r))
         return r;
-    else if ((other = ours_together(r)) != NULL) {
+    else if ((other = wrap_tuple(r)) != NULL) {
         Py_DECREF(r);
         return other;
     }
@@ -201,7 +201,7 @@ ours_held(PyObject *r, Py_ssize_t refs)
 
 /* As that, of the only reference. */
 static PyObject *
-ours(PyObject *r)
+wrap_result(PyObject *r)
 {
-    return ours_held(r, 1);
+    return wrap_held_result(r, 1);
 }

@@ -33,24 +33,24 @@ static PyGetSetDef filled[] = {{"_store", get_store, set_slot, NULL, &Store},
 
 /* Let handles live as in handles.h, and look for their attributes so: -1 with an exception. */
 static int
-exchange_life(void)
+install_lifecycle(void)
 {
     Py_ssize_t slots = 0;
-    for (PyTypeObject *type = Ours; type != NULL; type = type->tp_base)
+    for (PyTypeObject *type = Wrapped; type != NULL; type = type->tp_base)
         if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
             slots += Py_SIZE(type);
-    if (slots != 8 || Ours->tp_weaklistoffset <= 0 || Ours->tp_dictoffset || Ours->tp_finalize || Ours->tp_del) {
+    if (slots != 8 || Wrapped->tp_weaklistoffset <= 0 || Wrapped->tp_dictoffset || Wrapped->tp_finalize || Wrapped->tp_del) {
         PyErr_SetString(PyExc_TypeError, "handles have other slots than are known here");
         return -1;
     }
     for (PyGetSetDef *one = filled; one->name != NULL; one++) {
-        PyObject *made = PyDescr_NewGetSet(Ours, one);
-        int done = made == NULL ? -1 : PyObject_SetAttrString((PyObject *)Ours, one->name, made);
+        PyObject *made = PyDescr_NewGetSet(Wrapped, one);
+        int done = made == NULL ? -1 : PyObject_SetAttrString((PyObject *)Wrapped, one->name, made);
         Py_XDECREF(made);
         if (done < 0)
             return -1;
     }
-    Ours->tp_getattro = PyObject_GenericGetAttr;
-    Ours->tp_dealloc = drop_handle;
+    Wrapped->tp_getattro = PyObject_GenericGetAttr;
+    Wrapped->tp_dealloc = drop_handle;
     return 0;
 }

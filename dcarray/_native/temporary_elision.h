@@ -7,13 +7,13 @@
 
 /* The memory of a large temporary that NumPy made at once, or NULL; borrowed. */
 static PyObject *
-dying(PyObject *x)
+reusable_memory(PyObject *x)
 {
     PyObject *view;
-    if (!is_large(x) || Py_REFCNT(x) != 1 || AT(x, Store) != NULL || AT(x, Ours->tp_weaklistoffset) != NULL)
+    if (!is_large(x) || Py_REFCNT(x) != 1 || AT(x, Store) != NULL || AT(x, Wrapped->tp_weaklistoffset) != NULL)
         return NULL;
     view = AT(x, View);
-    if (view == NULL || Py_TYPE(view) != Plain || Py_REFCNT(view) != 1 || !fresh(view) ||
+    if (view == NULL || Py_TYPE(view) != PlainClass || Py_REFCNT(view) != 1 || !is_fresh(view) ||
         !(((Array *)view)->flags & WRITEABLE))
         return NULL;
     return elements_of(view) * Known[((Array *)view)->dtype->type & 127].width >= LEAST && in_eager_period() ? view : NULL;
@@ -21,10 +21,10 @@ dying(PyObject *x)
 
 /* Has the result of an array like `a` and `q` the shape and the dtype of `a`? */
 static int
-keeps(Array *a, PyObject *q)
+keeps_type(Array *a, PyObject *q)
 {
     Array *b = (Array *)q;
-    if (Py_TYPE(q) != Plain)
+    if (Py_TYPE(q) != PlainClass)
         return PyFloat_CheckExact(q) ? strchr("fc", a->dtype->kind) != NULL
                                      : PyLong_CheckExact(q) || Py_TYPE(q) == a->dtype->scalar;
     return a->dtype == b->dtype && a->ndim == b->ndim &&
@@ -34,7 +34,7 @@ keeps(Array *a, PyObject *q)
 /* The ufunc of two operands, written over one of them that is dying, or else what the operator gives.  The third
  * argument says which may be: 1, 2, or both. */
 static PyObject *
-elided(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kinds, binaryfunc op)
+ufunc_in_place(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kinds, binaryfunc op)
 {
     long may = nargs == 3 ? PyLong_AsLong(args[2]) : 0;
     if (may <= 0) {
@@ -43,8 +43,8 @@ elided(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kin
         return NULL;
     }
     for (int k = 0; k < 2 && ufunc != NULL; k++) {
-        PyObject *a = may & (1 << k) ? dying(args[k]) : NULL, *q = a == NULL ? NULL : at_hand(args[1 - k]), *all[3], *r;
-        if (q == NULL || strchr(kinds, ((Array *)a)->dtype->kind) == NULL || !keeps((Array *)a, q))
+        PyObject *a = may & (1 << k) ? reusable_memory(args[k]) : NULL, *q = a == NULL ? NULL : numpy_operand(args[1 - k]), *all[3], *r;
+        if (q == NULL || strchr(kinds, ((Array *)a)->dtype->kind) == NULL || !keeps_type((Array *)a, q))
             continue;
         all[k] = all[2] = a;
         all[1 - k] = q;
@@ -61,7 +61,7 @@ elided(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kin
 #define ELIDED(name, op, kinds)                                                                      \
     static PyObject *elided_##name(PyObject *module, PyObject *const *args, Py_ssize_t nargs)        \
     {                                                                                                \
-        return elided(args, nargs, np_##name, kinds, op);                                            \
+        return ufunc_in_place(args, nargs, np_##name, kinds, op);                                            \
     }
 ELIDED(add, PyNumber_Add, "iufc")
 ELIDED(subtract, PyNumber_Subtract, "iufc")

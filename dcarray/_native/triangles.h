@@ -12,7 +12,7 @@ typedef struct {
 static PyObject *
 triangle(Array *a, Py_ssize_t k, int lower)
 {
-    PyObject *made = NewArray(Plain, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
+    PyObject *made = NewArray(PlainClass, Py_NewRef((PyObject *)a->dtype), a->ndim, a->shape, NULL, NULL, 0, NULL);
     Py_ssize_t width = Known[a->dtype->type & 127].width, columns = a->shape[a->ndim - 1], rows = a->shape[a->ndim - 2];
     Py_ssize_t all = elements_of((PyObject *)a), lines = columns ? all / columns : 0;
     char *from = a->data, *to;
@@ -39,7 +39,7 @@ call_triangle(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *na
 {
     Triangle *t = (Triangle *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), k = 0;
-    Array *a = n > 0 && Py_TYPE(args[0]) == Plain ? (Array *)args[0] : NULL;
+    Array *a = n > 0 && Py_TYPE(args[0]) == PlainClass ? (Array *)args[0] : NULL;
     if (a == NULL || NewArray == NULL || n > 2 || names != NULL || a->ndim < 2 || !(a->flags & IN_C_ORDER) ||
         !is_known(a->dtype) || (n == 2 && !PyLong_CheckExact(args[1])))
         return PyObject_Vectorcall(t->numpy, args, nargsf, names);
@@ -68,7 +68,7 @@ static PyTypeObject TriangleType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dc
                                     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
                                                 Py_TPFLAGS_DISALLOW_INSTANTIATION};
 
-/* triangles(function, lower) */
+/* make_triangles(function, lower) */
 static PyObject *
 make_triangles(PyObject *module, PyObject *args)
 {

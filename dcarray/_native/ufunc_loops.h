@@ -85,7 +85,7 @@ is_loop(Loop *loop, PyObject *ufunc, char first, char second)
 
 /* A loop that is not in the table: of three that fall together the one that was found first is pushed out. */
 Py_NO_INLINE static int
-put_loop(Loop *loop, PyObject *ufunc, char first, char second)
+add_loop(Loop *loop, PyObject *ufunc, char first, char second)
 {
     Loop found = {0}, old = loop[1];
     if (!find_loop(&found, ufunc, first, second))
@@ -104,7 +104,7 @@ loop_of(PyObject *ufunc, char first, char second)
     if (!is_loop(loop, ufunc, first, second)) {
         if (is_loop(loop + 1, ufunc, first, second))
             loop++;
-        else if (!put_loop(loop, ufunc, first, second))
+        else if (!add_loop(loop, ufunc, first, second))
             return NULL;
     }
     if (loop->rest > 0) {
@@ -116,14 +116,14 @@ loop_of(PyObject *ufunc, char first, char second)
 
 /* Can a loop go through this array by one stride? */
 static inline int
-runs(Array *a)
+has_one_stride(Array *a)
 {
     return (a->flags & ALIGNED) && ((a->flags & IN_C_ORDER) || a->ndim == 1) && is_known(a->dtype);
 }
 
 /* A number as NumPy would have it beside an array of this dtype; 0 if that is not so simple. */
 static int
-placed(PyObject *x, Descr *dtype, char *place)
+store_number(PyObject *x, Descr *dtype, char *place)
 {
     int whole = PyLong_CheckExact(x), overflow;
     double value;
@@ -180,12 +180,12 @@ placed(PyObject *x, Descr *dtype, char *place)
 /* What the loop makes of p and q; NULL, without an exception, where the ufunc is to be called after all.  While it goes
  * over a large array, other threads may run, as they may while the ufunc does. */
 static inline PyObject *
-looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides, PyObject *p, PyObject *q)
+call_loop(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strides, PyObject *p, PyObject *q)
 {
     PyThreadState *state;
     Inner *code = loop->code; /* other threads may put another loop in its place */
     void *data = loop->data;
-    PyObject *r = NewArray(Plain, Py_NewRef(loop->result), like->ndim, like->shape, NULL, NULL, 0, NULL);
+    PyObject *r = NewArray(PlainClass, Py_NewRef(loop->result), like->ndim, like->shape, NULL, NULL, 0, NULL);
     int last = loop->second ? 2 : 1, raised;
     if (r == NULL) {
         PyErr_Clear();
@@ -220,7 +220,7 @@ looped(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *strid
 /* The ufunc of a plain array, or of two operands of which one is, small or not; NULL, without an exception, if it is to
  * be called. */
 static inline PyObject *
-through_loop(PyObject *ufunc, PyObject *p, PyObject *q, int small)
+ufunc_by_loop(PyObject *ufunc, PyObject *p, PyObject *q, int small)
 {
     Array *a = (Array *)p, *b = (Array *)q, *like = a;
     char *pointers[3], number[16];
@@ -228,54 +228,54 @@ through_loop(PyObject *ufunc, PyObject *p, PyObject *q, int small)
     Loop *loop;
     if (NewArray == NULL || ufunc == NULL)
         return NULL;
-    if (Py_TYPE(p) != Plain) {
-        if (q == NULL || Py_TYPE(q) != Plain)
+    if (Py_TYPE(p) != PlainClass) {
+        if (q == NULL || Py_TYPE(q) != PlainClass)
             return NULL;
         like = b;
     }
-    if (!runs(like) || (n = elements_of((PyObject *)like)) == 0 || like->ndim == 0 ||
+    if (!has_one_stride(like) || (n = elements_of((PyObject *)like)) == 0 || like->ndim == 0 ||
         (small ? n > MOST : n <= MOST || n > LARGEST))
         return NULL;
     if (q == NULL)
         loop = loop_of(ufunc, a->dtype->type, 0);
     else if (like == b)
         loop = loop_of(ufunc, b->dtype->type, b->dtype->type);
-    else if (Py_TYPE(q) != Plain)
+    else if (Py_TYPE(q) != PlainClass)
         loop = loop_of(ufunc, a->dtype->type, a->dtype->type);
     else {
-        if (!runs(b) || a->ndim != b->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof(Py_ssize_t)) != 0)
+        if (!has_one_stride(b) || a->ndim != b->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof(Py_ssize_t)) != 0)
             return NULL;
         loop = loop_of(ufunc, a->dtype->type, b->dtype->type);
     }
     if (loop == NULL)
         return NULL;
     pointers[0] = pointers[1] = number;
-    if (Py_TYPE(p) == Plain) {
+    if (Py_TYPE(p) == PlainClass) {
         pointers[0] = a->data;
         strides[0] = a->ndim == 1 ? a->strides[0] : Known[a->dtype->type & 127].width;
     }
-    else if (!placed(p, like->dtype, number))
+    else if (!store_number(p, like->dtype, number))
         return NULL;
-    if (q != NULL && Py_TYPE(q) == Plain) {
+    if (q != NULL && Py_TYPE(q) == PlainClass) {
         pointers[1] = b->data;
         strides[1] = b->ndim == 1 ? b->strides[0] : Known[b->dtype->type & 127].width;
     }
-    else if (q != NULL && !placed(q, like->dtype, number))
+    else if (q != NULL && !store_number(q, like->dtype, number))
         return NULL;
-    return looped(loop, like, n, pointers, strides, p, q);
+    return call_loop(loop, like, n, pointers, strides, p, q);
 }
 
 static PyObject *
-by_loop(PyObject *ufunc, PyObject *p, PyObject *q)
+by_small_loop(PyObject *ufunc, PyObject *p, PyObject *q)
 {
-    return through_loop(ufunc, p, q, 1);
+    return ufunc_by_loop(ufunc, p, q, 1);
 }
 
 /* As that, of a large array. */
 Py_NO_INLINE static PyObject *
-by_long_loop(PyObject *ufunc, PyObject *p, PyObject *q)
+by_large_loop(PyObject *ufunc, PyObject *p, PyObject *q)
 {
-    return through_loop(ufunc, p, q, 0);
+    return ufunc_by_loop(ufunc, p, q, 0);
 }
 
 #include "out_arguments.h"
@@ -306,7 +306,7 @@ call_loops(PyObject *module, PyObject *args)
         return NULL;
     add = PyDict_GetItemString(ufuncs, "add");
     t = (Tables *)add;
-    if (Ours == NULL || NewArray != NULL || add == NULL || numpy == NULL || ((unsigned (*)(void))api[API_VERSION])() != API_NUMPY_2 ||
+    if (Wrapped == NULL || NewArray != NULL || add == NULL || numpy == NULL || ((unsigned (*)(void))api[API_VERSION])() != API_NUMPY_2 ||
         t->nin != 2 || t->nout != 1 || t->nargs != 3 || strcmp(t->name, "add") != 0)
         Py_RETURN_FALSE;
     Loopable = Py_NewRef(ufuncs);
@@ -315,8 +315,8 @@ call_loops(PyObject *module, PyObject *args)
     NewArray = (Maker *)api[API_NEW_FROM_DESCR];
     SetBase = (Based *)api[API_SET_BASE];
     np_matmul = Py_XNewRef(PyDict_GetItemString(PyModule_GetDict(numpy), "matmul"));
-    know_products(np_matmul);
+    find_product_loops(np_matmul);
     AsResult = (Returned *)api[API_RETURN];
-    know_memory(api);
+    find_memory_functions(api);
     Py_RETURN_TRUE;
 }

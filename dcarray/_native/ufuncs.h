@@ -17,7 +17,7 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
             if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != 1)
                 return NULL;
             out = PyTuple_GET_ITEM(value, 0);
-            value = Py_TYPE(out) == Plain ? given_plain(out) : quiet(out);
+            value = Py_TYPE(out) == PlainClass ? eager_plain(out) : eager_array(out);
             if (value == NULL)
                 return NULL;
         }
@@ -27,7 +27,7 @@ into_out(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *const *values, PyO
     }
     if (out == NULL)
         return NULL;
-    if (more == 1 && into_by_loop(ufunc, p, q, given[inputs])) {
+    if (more == 1 && by_loop_into(ufunc, p, q, given[inputs])) {
         note_site(out);
         return Py_NewRef(out);
     }
@@ -45,13 +45,13 @@ is_text(PyObject *x, PyObject *text)
     return x == text || (PyUnicode_Check(x) && PyUnicode_Compare(x, text) == 0);
 }
 
-static int numbers_alone(PyObject *list);
+static int holds_numbers(PyObject *list);
 
 /* Indices as NumPy can take them at once, or NULL. */
 static inline PyObject *
 indices_at_hand(PyObject *x)
 {
-    return PyList_CheckExact(x) && numbers_alone(x) ? x : at_hand(x);
+    return PyList_CheckExact(x) && holds_numbers(x) ? x : numpy_operand(x);
 }
 
 /* A reduction, scan or outer product of what is at hand, if it is not for the recorder and the keywords hold no
@@ -65,22 +65,22 @@ method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
     if (nargs - 2 + more > FEW)
         return NULL;
     for (Py_ssize_t k = 2; k < nargs; k++)
-        if ((given[k - 2] = k > 2 && between ? indices_at_hand(args[k]) : quiet(args[k])) == NULL)
+        if ((given[k - 2] = k > 2 && between ? indices_at_hand(args[k]) : eager_array(args[k])) == NULL)
             return NULL;
     for (Py_ssize_t k = 0; k < more; k++) {
         PyObject *value = given[nargs - 2 + k] = args[nargs + k];
-        if (mentions_ours(value) || PyList_Check(value))
+        if (mentions_wrapped(value) || PyList_Check(value))
             return NULL;
     }
     /* Else the result is no longer than one of them; and what it is of small ones nobody records. */
-    if (nargs == 4 && !between && (plain(args[2]) == NULL || plain(args[3]) == NULL)) {
+    if (nargs == 4 && !between && (small_array(args[2]) == NULL || small_array(args[3]) == NULL)) {
         Py_ssize_t n = elements_of(given[0]) * elements_of(given[1]);
-        if (n >= Limit && eager_here(n) <= 0)
+        if (n >= SmallLimit && eager_here(n) <= 0)
             return NULL;
     }
     all[0] = args[0];
     r = PyObject_VectorcallMethod(args[1], all, nargs - 1, names);
-    return ours(r);
+    return wrap_result(r);
 }
 
 /* __array_ufunc__(ufunc, method, *inputs, **kwargs) */
@@ -90,17 +90,17 @@ array_ufunc(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *n
     PyObject *few[FEW], **all, *r;
     Py_ssize_t total;
     if ((nargs == 3 || nargs == 4) && is_text(args[1], Call)) {
-        PyObject *p = at_hand(args[2]), *q = p == NULL || nargs == 3 ? NULL : at_hand(args[3]);
-        if (p != NULL && (nargs == 3 || (q != NULL && !grows(p, q, args[0] == np_matmul)))) {
+        PyObject *p = numpy_operand(args[2]), *q = p == NULL || nargs == 3 ? NULL : numpy_operand(args[3]);
+        if (p != NULL && (nargs == 3 || (q != NULL && !is_worth_recording(p, q, args[0] == np_matmul)))) {
             PyObject *operands[2] = {p, q};
             if (names == NULL || PyTuple_GET_SIZE(names) == 0) {
-                r = by_loop(args[0], p, q);
-                if (r == NULL && q != NULL && args[0] == np_matmul && (r = multiplied(p, q)) != NULL)
-                    return ours(r);
+                r = by_small_loop(args[0], p, q);
+                if (r == NULL && q != NULL && args[0] == np_matmul && (r = matmul_by_loop(p, q)) != NULL)
+                    return wrap_result(r);
                 if (r != NULL)
-                    return handle(r);
-                r = by_long_loop(args[0], p, q);
-                return ours(r != NULL ? r : PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
+                    return small_handle(r);
+                r = by_large_loop(args[0], p, q);
+                return wrap_result(r != NULL ? r : PyObject_Vectorcall(args[0], operands, nargs - 2, NULL));
             }
             r = into_out(args[0], p, q, args + nargs, names);
             if (r != NULL || PyErr_Occurred())

@@ -12,7 +12,7 @@ mix(uint64_t *key, uint64_t with)
 
 /* A number as one of few: its leading three bits, and how many there are. */
 static uint64_t
-roughly(uint64_t n)
+size_class(uint64_t n)
 {
     int more = 0;
     while (n > 7) {
@@ -31,13 +31,13 @@ owner_of(PyObject *x)
         PyErr_Clear();
     while (name != NULL) {
         PyObject *base;
-        if (PyObject_TypeCheck(x, Plain))
+        if (PyObject_TypeCheck(x, PlainClass))
             base = base_of(x);
         else if (PyMemoryView_Check(x))
             base = PyMemoryView_GET_BUFFER(x)->obj;
 #if PY_VERSION_HEX < 0x030C0000
-        else if (Py_IS_TYPE(x, &LentType))
-            base = ((Lent *)x)->array;
+        else if (Py_IS_TYPE(x, &ExportType))
+            base = ((Export *)x)->array;
 #endif
         else if (Py_TYPE(x)->tp_dictoffset != 0 || Py_TYPE(x)->tp_getattro != PyObject_GenericGetAttr ||
                  _PyType_Lookup(Py_TYPE(x), name) != NULL)
@@ -53,7 +53,7 @@ owner_of(PyObject *x)
 
 /* Is nothing pending on the memory of a plain array, which arrays of ours may share? */
 static int
-at_rest(PyObject *array)
+is_idle_memory(PyObject *array)
 {
     PyObject *own = base_of(array) == NULL ? array : owner_of(array), *key, *seen, *store, *head;
     if (own == NULL || Families == NULL || (key = PyLong_FromVoidPtr(own)) == NULL)
@@ -68,7 +68,7 @@ at_rest(PyObject *array)
     if (Py_TYPE(store) != (PyTypeObject *)Stores)
         return 0;
     head = family_of(store);
-    return idle(AT(head, Used)) && idle(AT(head, Dirty)) && (AT(head, Shard) == NULL || AT(head, Shard) == Py_None);
+    return has_run(AT(head, Used)) && has_run(AT(head, Dirty)) && (AT(head, Shard) == NULL || AT(head, Shard) == Py_None);
 }
 
 /* Add what an argument is to the key of a call: 0 if it is nothing that the function as it is written is known to serve
@@ -78,20 +78,20 @@ add_argument(uint64_t *key, PyObject *x, int deep)
 {
     PyTypeObject *kind = Py_TYPE(x);
     mix(key, (uint64_t)(uintptr_t)kind);
-    if (kind == Plain) {
+    if (kind == PlainClass) {
         Array *a = (Array *)x;
         Descr *d = a->dtype;
-        if (strchr("biufcMmSU", d->kind) == NULL || (a->flags & WARNS) || !at_rest(x))
+        if (strchr("biufcMmSU", d->kind) == NULL || (a->flags & WARNS) || !is_idle_memory(x))
             return 0;
         mix(key, (uint64_t)(unsigned char)d->type << 16 | (uint64_t)a->ndim << 8 | (a->flags & IN_C_ORDER));
         for (int k = 0; k < a->ndim; k++)
-            mix(key, roughly(a->shape[k]));
+            mix(key, size_class(a->shape[k]));
         return 1;
     }
     if (kind == &PyLong_Type) {
         int over;
         long long n = PyLong_AsLongLongAndOverflow(x, &over);
-        mix(key, over ? (uint64_t)over : roughly(n < 0 ? -(uint64_t)n : (uint64_t)n) << 1 | (n < 0));
+        mix(key, over ? (uint64_t)over : size_class(n < 0 ? -(uint64_t)n : (uint64_t)n) << 1 | (n < 0));
         return 1;
     }
     if (kind == &PyBool_Type || x == Py_None) {
@@ -113,7 +113,7 @@ add_argument(uint64_t *key, PyObject *x, int deep)
         mix(key, PyTuple_GET_SIZE(x));
         return 1;
     }
-    return scalar(x);
+    return is_numpy_scalar(x);
 }
 
 /* call_signature(args, kwargs): a number that tells calls of an accelerated function apart by their arguments' types,
@@ -129,7 +129,7 @@ call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "call_signature() wants arguments: a tuple and a dictionary");
         return NULL;
     }
-    below = Ours == NULL || Suspended || !Viewing ? 0 : eager_below();
+    below = Wrapped == NULL || Suspended || !MayView ? 0 : eager_below();
     if (below <= 0 || Strict || simulated())
         found = 0;
     mix(&key, (uint64_t)below);
@@ -148,25 +148,25 @@ call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
 
 /* Is nothing of ours in what a function has given? */
 static int
-nothing_of_ours(PyObject *x, int deep)
+has_no_wrapped(PyObject *x, int deep)
 {
     PyTypeObject *kind = Py_TYPE(x);
-    if (kind == Plain)
+    if (kind == PlainClass)
         return ((Array *)x)->dtype->kind != 'O';
     if (kind == &PyTuple_Type && deep < DEEP) {
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(x); k++)
-            if (!nothing_of_ours(PyTuple_GET_ITEM(x, k), deep + 1))
+            if (!has_no_wrapped(PyTuple_GET_ITEM(x, k), deep + 1))
                 return 0;
         return 1;
     }
     if (x == Py_None || kind == &PyUnicode_Type)
         return 1;
-    return scalar(x);
+    return is_numpy_scalar(x);
 }
 
 /* holds_no_wrapped(value): is nothing of ours in it, as far as that is soon found out? */
 static PyObject *
 holds_no_wrapped(PyObject *module, PyObject *value)
 {
-    return PyBool_FromLong(Ours != NULL && nothing_of_ours(value, 0));
+    return PyBool_FromLong(Wrapped != NULL && has_no_wrapped(value, 0));
 }

@@ -5,7 +5,7 @@
 
 /* (offset, stride, axis), which becomes that of a part that begins `start` further. */
 static PyObject *
-moved(PyObject *part, Py_ssize_t start)
+shift_part(PyObject *part, Py_ssize_t start)
 {
     PyObject *triple;
     Py_ssize_t offset, stride;
@@ -72,7 +72,7 @@ select_part(PyObject *shape, PyObject *index, PyObject **slices, Py_ssize_t give
         PyObject *part = index == Py_None ? Py_BuildValue("nin", starts[k], 1, k) : NULL;
         if (index != Py_None) {
             PyObject *old = PyTuple_GET_ITEM(index, k), *axis = PyTuple_GET_ITEM(old, 2);
-            part = moved(old, axis == Py_None ? 0 : starts[PyLong_AsSsize_t(axis)]);
+            part = shift_part(old, axis == Py_None ? 0 : starts[PyLong_AsSsize_t(axis)]);
         }
         if (part == NULL)
             goto failed;
@@ -89,7 +89,7 @@ failed:
 
 /* As `sliced` of window.py. */
 static PyObject *
-sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+slice_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     PyObject *shape, *index, *found;
     Py_ssize_t elements;
@@ -108,10 +108,10 @@ sliced(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return found;
 }
 
-/* composed(shape, index, key): as `getitem` of window.py for a key of integers, slices and None within bounds;
+/* index_window(shape, index, key): as `getitem` of window.py for a key of integers, slices and None within bounds;
  * None for any other. */
 static PyObject *
-composed(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+index_window(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     enum { MOST = 32 };
     Py_ssize_t starts[MOST], steps[MOST], news[MOST], extents[2 * MOST], n, given, axis = 0, made = 0;

@@ -7,7 +7,7 @@ static PyObject *Adopt;    /* a function of a plain array: ours, whatever it is 
 
 /* Is memory known by its owner?  -1 if that is not to be found out here. */
 static int
-family_known(PyObject *own)
+is_family_known(PyObject *own)
 {
     PyObject *key, *seen;
     if (Families == NULL || simulated())
@@ -30,7 +30,7 @@ family_known(PyObject *own)
 
 /* Make it known. */
 static int
-make_known(PyObject *own, PyObject *store)
+register_family(PyObject *own, PyObject *store)
 {
     PyObject *key = PyLong_FromVoidPtr(own), *seen = key == NULL ? NULL : PyWeakref_NewRef(store, NULL);
     int done = seen == NULL ? -1 : PyDict_SetItem(Families, key, seen);
@@ -42,7 +42,7 @@ make_known(PyObject *own, PyObject *store)
 /* A plain array that owns its memory as ours, as `adopt` of handle.py; NULL, without an exception, if it is not of the
  * usual kind. */
 static PyObject *
-adopted(PyObject *array)
+adopt_array(PyObject *array)
 {
     Array *a = (Array *)array;
     Py_ssize_t below = eager_below();
@@ -51,16 +51,16 @@ adopted(PyObject *array)
     if (below < 0 || a->base != NULL || !(known || foreign))
         x = NULL;
     else if (known && elements_of(array) < below)
-        return handle(Py_NewRef(array));
+        return small_handle(Py_NewRef(array));
     else if ((a->flags & (IN_C_ORDER | ALIGNED | WRITEABLE | WARNS)) == (IN_C_ORDER | ALIGNED | WRITEABLE) &&
-             family_known(array) == 0 && (shape = shape_of(array)) != NULL) {
+             is_family_known(array) == 0 && (shape = shape_of(array)) != NULL) {
         store = store_with(array, shape);
         if (store != NULL && foreign) /* which kernels do not know */
             Py_XSETREF(AT(store, Char), PyUnicode_New(0, 0));
-        if (store != NULL && make_known(array, store) == 0 && (x = large(Py_NewRef(array))) != NULL)
+        if (store != NULL && register_family(array, store) == 0 && (x = large_handle(Py_NewRef(array))) != NULL)
             AT(x, Store) = Py_NewRef(store);
         else if (store != NULL && !PyErr_Occurred())
-            Py_DECREF(array); /* `large` has not taken it */
+            Py_DECREF(array); /* `large_handle` has not taken it */
         Py_XDECREF(store);
         Py_DECREF(shape);
     }
@@ -70,23 +70,23 @@ adopted(PyObject *array)
 
 /* wrap(value) */
 static PyObject *
-wrapped(PyObject *module, PyObject *value)
+wrap_value(PyObject *module, PyObject *value)
 {
     PyObject *x;
-    if (Py_TYPE(value) != Plain)
+    if (Py_TYPE(value) != PlainClass)
         return Py_NewRef(value);
-    x = adopted(value);
+    x = adopt_array(value);
     return x != NULL ? x : PyObject_CallOneArg(Adopt, value);
 }
 
-/* passing(families, forget, adopt): how arrays are passed; False if nothing is installed. */
+/* set_families(families, forget, adopt): how arrays are passed; False if nothing is installed. */
 static PyObject *
-learn_passing(PyObject *module, PyObject *args)
+set_families(PyObject *module, PyObject *args)
 {
     PyObject *families, *forget, *adopt;
     if (!PyArg_ParseTuple(args, "O!OO", &PyDict_Type, &families, &forget, &adopt))
         return NULL;
-    if (Ours == NULL || Families != NULL)
+    if (Wrapped == NULL || Families != NULL)
         Py_RETURN_FALSE;
     Families = Py_NewRef(families);
     Forget = Py_NewRef(forget);

@@ -406,7 +406,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
 
 
 if BUILT:  # else the methods above serve every call
-    from dcarray._native.extension import call_loops, install, passing, shortened
+    from dcarray._native.extension import call_loops, install, make_evaluate_route, set_families
     from dcarray._native.extension import wrap as _wrap
 
     rewrapped = partial(protocols.rewrap, ndarray)
@@ -414,7 +414,7 @@ if BUILT:  # else the methods above serve every call
     parts += AXES, vars(config), locate, indexing.gather
     _SCALARS = (*_PLAIN, np.datetime64, np.timedelta64)  # dates make arrays that are not compiled
     if install(ndarray, _ndarray, rewrapped, _LIMIT, _SCALARS, fast_path.binary, fast_path.assign, *parts):
-        evaluate = shortened(evaluate)
-        if passing(FAMILIES.families, FAMILIES.forget, wrap):
+        evaluate = make_evaluate_route(evaluate)
+        if set_families(FAMILIES.families, FAMILIES.forget, wrap):
             wrap = _wrap
         call_loops(np._core._multiarray_umath._ARRAY_API, UFUNCS)  # type: ignore[attr-defined]

@@ -49,7 +49,7 @@ def get(x: Handle, key: Any) -> Any:
     slices = (key,) if type(key) is slice else key
     if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
         try:
-            found = window.sliced(x._shape, x._index, slices)
+            found = window.slice_window(x._shape, x._index, slices)
         except TypeError:  # NumPy checks the other indices first
             np.broadcast_to(np.int8(0), x._shape)[key]
             raise

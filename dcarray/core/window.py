@@ -38,7 +38,7 @@ def identity(ndim: int) -> Index:
 _IDENTITIES: list[Index] = [tuple((0, 1, k) for k in range(n)) for n in range(9)]
 
 
-def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) -> Any:
+def slice_window(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) -> Any:
     """`getitem` for a key of slices with step 1; None for any other key."""
     out = []
     maps: list[tuple[int, int, int | None]] = []
@@ -56,12 +56,12 @@ def sliced(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) ->
     return tuple(out), tuple(maps) if index is None else apply(index, maps)
 
 
-composed: Any = None  # `getitem` for the most common keys, in C
+index_window: Any = None  # `getitem` for the most common keys, in C
 if BUILT:  # the same in C
-    from dcarray._native.extension import sliced  # noqa: F401
+    from dcarray._native.extension import slice_window  # noqa: F401
 
     with suppress(ImportError):  # what was built before has none
-        from dcarray._native.extension import composed
+        from dcarray._native.extension import index_window
 
 
 def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, ...], Index]:
@@ -72,7 +72,7 @@ def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, 
     IndexError
         As NumPy's, for too many indices or an integer out of bounds.
     """
-    short = None if composed is None else composed(shape, index, key)
+    short = None if index_window is None else index_window(shape, index, key)
     if short is not None:
         return short[0], short[1]
     if type(key) is not tuple:

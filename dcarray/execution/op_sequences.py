@@ -220,8 +220,7 @@ def _make_recorder(rec: Recording, found: list[Operation], positions: Sequence[i
 if BUILT:  # else there are none
     from dcarray._native import extension
     from dcarray._native.extension import expire_sequences as expire
-    from dcarray._native.extension import folds as _folds
-    from dcarray._native.extension import learn_sequence
+    from dcarray._native.extension import learn_sequence, set_folds
 
     def note_plan_run(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
         code, instruction = rec.sites[-1][:2]
@@ -245,7 +244,7 @@ if BUILT:  # else there are none
             _kinds[_function] = _kinds[_function.__name__] = _kind
     if not isinstance(np.count_nonzero(np.empty(0)), np.generic):  # but a number of Python's
         del _kinds[np.count_nonzero]
-    _folds(_kinds)
+    set_folds(_kinds)
     _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
 
     def learn_block_sequences(

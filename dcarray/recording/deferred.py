@@ -9,18 +9,18 @@ from typing import Any
 
 from dcarray.core.native import BUILT
 
-__all__ = ["flush_deferred", "records"]
+__all__ = ["flush_deferred", "note_recorder"]
 
 
 def flush_deferred() -> None:
     """Have everything run that this thread has deferred."""
 
 
-def records(lock: Any) -> None:
+def note_recorder(lock: Any) -> None:
     """This thread is about to record, or to run what is recorded, and will hold this lock: where another one
     does, no operator is deferred, which would be pending on memory that is being looked at."""
 
 
 if BUILT:
-    from dcarray._native.extension import records
-    from dcarray._native.extension import settle_deferred as flush_deferred
+    from dcarray._native.extension import note_recorder
+    from dcarray._native.extension import run_pending as flush_deferred

@@ -25,7 +25,7 @@ from dcarray.lowering.runtime.buffer_pool import MAPPED
 from dcarray.tiering import eager_period
 
 from . import iterations
-from .deferred import flush_deferred, records
+from .deferred import flush_deferred, note_recorder
 from .log import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
 from .rematerialise import leave_out
 
@@ -53,7 +53,7 @@ class Session:
         self.iteration_ends: dict[int, Any] = {}
         self._rank = simulated()
         self.rec = Recording(self)
-        records(LOCK)
+        note_recorder(LOCK)
 
     # ---- recording ---------------------------------------------------------------------------------
     def take_arena(self) -> tuple[int, dict[str, Any]]:
@@ -154,7 +154,7 @@ class Session:
         """
         if rec is None:
             flush_deferred()
-        records(LOCK)  # a thread that needs another one's results may have no session
+        note_recorder(LOCK)  # a thread that needs another one's results may have no session
         with LOCK:
             current = self.rec
             if (rec is not None and rec is not current) or not current.log:

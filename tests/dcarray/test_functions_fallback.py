@@ -157,7 +157,7 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
         assert (
             not eager_period.is_active()
             and get_handler_name() == "default_allocator"
-            and extension.kept() == 0
+            and extension.kept_memory() == 0
         )
         assert eager_period.begin(60.0)  # as in a loop: then it is not ended here
         run(parts, (dc.asarray(a),), {})

@@ -206,14 +206,14 @@ def test_windows_of_slices() -> None:
             slice(number(-7, 8), number(-7, 8), steps[int(rng.integers(6))])
             for _ in range(int(rng.integers(1, ndim + 1)))
         )
-        found = window.sliced(shape, index, key)
+        found = window.slice_window(shape, index, key)
         if found is not None:
             served += 1
             assert found == window.getitem(shape, index or window.identity(ndim), key)
     assert served > 500
-    assert window.sliced((3, 4), None, (0, slice(1, None))) is None
+    assert window.slice_window((3, 4), None, (0, slice(1, None))) is None
     with pytest.raises(TypeError):
-        window.sliced((3,), None, (slice("a", None),))
+        window.slice_window((3,), None, (slice("a", None),))
 
 
 def test_windows_of_any_basic_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +245,7 @@ def test_windows_of_any_basic_key(monkeypatch: pytest.MonkeyPatch) -> None:
         elif rng.random() < 0.1:
             key = (..., *key)
         cases.append((shape, index, key, found(shape, index, key)))
-    monkeypatch.setattr(window, "composed", None)
+    monkeypatch.setattr(window, "index_window", None)
     for shape, index, key, was in cases:
         assert was == found(shape, index, key)
 

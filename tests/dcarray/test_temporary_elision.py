@@ -58,12 +58,12 @@ def test_what_is_dropped_is_used_again_and_given_back() -> None:
     z = x + y
     where = address(z)
     del z
-    assert extension.kept() == BYTES
+    assert extension.kept_memory() == BYTES
     z = x * y
-    assert address(z) == where and extension.kept() == 0
+    assert address(z) == where and extension.kept_memory() == 0
     del z
     eager_period.end()
-    assert extension.kept() == 0 and get_handler_name() == "default_allocator"
+    assert extension.kept_memory() == 0 and get_handler_name() == "default_allocator"
     np.testing.assert_array_equal(np.asarray(x * y), arrays()[0] * arrays()[1])
 
 
@@ -72,11 +72,11 @@ def test_nothing_is_kept_when_the_time_is_over() -> None:
     assert eager_period.begin(60.0)
     z, late = x + y, x - y
     del z
-    assert extension.kept() == BYTES
+    assert extension.kept_memory() == BYTES
     eager_period.end()
     assert eager_period.begin(1e-9)
     del late
-    assert extension.kept() == 0
+    assert extension.kept_memory() == 0
     assert not eager_period.is_active() and get_handler_name() == "default_allocator"
 
 
@@ -94,9 +94,9 @@ def test_there_is_never_more_than_was_in_use_at_once(steps: list[tuple[bool, int
         elif held:
             used -= held.pop(k % len(held)).nbytes
         most = max(most, used)
-        assert extension.kept() + used <= most
+        assert extension.kept_memory() + used <= most
     eager_period.end()
-    assert extension.kept() == 0
+    assert extension.kept_memory() == 0
 
 
 def test_it_is_numpys_memory_anywhere() -> None:
@@ -109,7 +109,7 @@ def test_it_is_numpys_memory_anywhere() -> None:
     eager_period.end()
     assert a[:30000].sum() == 29999 * 15000 and a[30000:].sum() == 40000 and not b.any()
     del a, b
-    assert extension.kept() == 0
+    assert extension.kept_memory() == 0
 
 
 class _Handler(ctypes.Structure):

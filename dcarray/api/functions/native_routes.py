@@ -87,7 +87,7 @@ def made_by_generator(function: Any, slow: Any) -> Any:
 
 if BUILT:  # else `fallback.quick` and the methods themselves do
     from dcarray._native import extension
-    from dcarray._native.extension import serve, short, short_call, short_maker
+    from dcarray._native.extension import make_creation_route, make_route, route_instances, set_routes
 
     # plain arrays need no dispatch
     _behind = {function: function._implementation for function in functions()}
@@ -95,19 +95,19 @@ if BUILT:  # else `fallback.quick` and the methods themselves do
     _behind |= {np.tril: TRIL, np.triu: TRIU}
     _questions = frozenset(getattr(np, name) for name in _SHAPES.split())
     _answered = tuple(getattr(np, name) for name in extension.ANSWERED)
-    serve(_behind, tuple(_METHODS.split()), _questions, viewing(), _answered)
+    set_routes(_behind, tuple(_METHODS.split()), _questions, viewing(), _answered)
     _makers: dict[Any, int] = {
         np.zeros: extension.SHAPED, np.ones: extension.SHAPED, np.full: extension.FILLED,
         np.arange: extension.RANGED, np.eye: extension.SQUARE, np.identity: extension.SQUARE,
         np.array: extension.LISTED, np.empty: extension.UNWRITTEN, np.asarray: extension.ITSELF,
         np.asanyarray: extension.ITSELF, np.ascontiguousarray: extension.ROWWISE,
     }  # fmt: skip
-    shortened = short
-    shorten_calls = short_call
+    shortened = make_route
+    shorten_calls = route_instances
 
     def made_small(function: Any, slow: Any) -> Any:
         kind = _makers.get(function) if callable(function) else None
-        return slow if kind is None else short_maker(function, slow, kind)
+        return slow if kind is None else make_creation_route(function, slow, kind)
 
     def made_by_generator(function: Any, slow: Any) -> Any:
-        return short_maker(function, slow, extension.DRAWN)
+        return make_creation_route(function, slow, extension.DRAWN)

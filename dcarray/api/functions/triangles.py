@@ -15,6 +15,6 @@ TRIU: Callable[..., Any] = getattr(np.triu, "_implementation", np.triu)
 """`numpy.triu` of a plain array."""
 
 if BUILT:  # else NumPy makes a mask of all elements, and selects by it
-    from dcarray._native.extension import triangles
+    from dcarray._native.extension import make_triangles
 
-    TRIL, TRIU = triangles(TRIL, True), triangles(TRIU, False)
+    TRIL, TRIU = make_triangles(TRIL, True), make_triangles(TRIU, False)
