@@ -86,7 +86,7 @@ def _imports(module: str, nodes: Iterator[ast.AST]) -> set[str]:
 # The packages of each layer, and modules beside them: each imports only those that stand before it.
 PACKAGES = {
     "dcarray": (
-        "_native", "core", "tiering", "recording", "plans", "execution", "api", "array_api", "jit",
+        "_native", "core", "tiering", "recording", "plans", "execution", "api", "offload", "array_api", "jit",
         "distributed", "inspect", "demo",
     ),
     "dcarray.jit.loops": ("syntax", "entry", "operations", "tracing", "sites"),

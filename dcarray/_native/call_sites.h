@@ -163,7 +163,19 @@ eager_site_here(void)
     return site != NULL && site->limit ? site : NULL;
 }
 
-static int Strict; /* the option `strict`, as it was when `eager_below` was last asked for */
+static int Strict;   /* the option `strict`, as it was when `eager_below` was last asked for */
+static int OnDevice; /* likewise: does the option `device` put new arrays on another one than the CPU? */
+
+/* Is the option `device` the CPU? */
+static int
+is_cpu(PyObject *options)
+{
+    PyObject *device = PyObject_GetAttr(options, DeviceName);
+    int cpu = device != NULL && PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0;
+    Py_XDECREF(device);
+    PyErr_Clear();
+    return cpu;
+}
 
 /* The option `eager_below` in force, as `config.current` has it; -1 with an exception. */
 static Py_ssize_t
@@ -185,10 +197,20 @@ eager_below(void)
         return below;
     }
     below = number_in(options, Below);
+    OnDevice = below >= 0 && !is_cpu(options);
     Strict = below >= 0 && number_in(options, StrictName) != 0;
     Py_XSETREF(known, below < 0 ? NULL : Py_NewRef(options));
     Py_DECREF(options);
     return below;
+}
+
+/* Are new arrays put on another device than the CPU? */
+static inline int
+made_on_device(void)
+{
+    if (eager_below() < 0)
+        PyErr_Clear();
+    return OnDevice;
 }
 
 /* Is this thread a simulated rank, as `simulated` of ranks.py?  No exception is left. */

@@ -26,7 +26,7 @@
 #define STORE_SLOTS(X)                                                                                             \
     X("_head", Head) X("used", Used) X("dirty", Dirty) X("char", Char) X("mem", Mem) X("address", Address)         \
     X("dtype", Dtype) X("shape", Geometry) X("size", Size) X("permuted", Permuted) X("eager_site", EagerSite)               \
-    X("exports", Exports) X("shard", Shard) X("strides", Strides) X("rec", Recorded)
+    X("exports", Exports) X("remote", Remote) X("strides", Strides) X("rec", Recorded)
 #define RECORDING_SLOTS(X) X("done", Done)
 
 /* The states of call sites and op sequences, and after how many demotions and refused promotions these change: `Tier`,

@@ -83,7 +83,7 @@ take_array(Deferred *s, PyObject *x, char letter)
     mem = (Array *)AT(store, Mem);
     ndim = (int)PyTuple_GET_SIZE(shape);
     if (AT(x, Index) != Py_None || AT(store, Head) != Py_None || AT(store, Exports) != Py_None ||
-        AT(store, Shard) != Py_None || (!c->blocks && AT(store, EagerSite) != Py_None) || Py_TYPE((PyObject *)mem) != PlainClass)
+        AT(store, Remote) != Py_None || (!c->blocks && AT(store, EagerSite) != Py_None) || Py_TYPE((PyObject *)mem) != PlainClass)
         return NULL;
     if (mem->ndim != ndim || (mem->flags & (IN_C_ORDER | ALIGNED)) != (IN_C_ORDER | ALIGNED) || !is_known(mem->dtype) ||
         mem->dtype->type != letter || PyUnicode_GET_LENGTH(AT(store, Char)) != 1)
@@ -158,7 +158,7 @@ take_rows(Deferred *s, PyObject *x, char letter, int which)
         (s->shape != NULL && PyObject_RichCompareBool(s->shape, shape, Py_EQ) != 1))
         return NULL;
     head = AT(x, Store) != NULL ? AT(x, Store) : viewed_store(x);
-    if (head == NULL || AT(head, Head) != Py_None || AT(head, Exports) != Py_None || AT(head, Shard) != Py_None)
+    if (head == NULL || AT(head, Head) != Py_None || AT(head, Exports) != Py_None || AT(head, Remote) != Py_None)
         return NULL;
     /* this deferred sequence may read the same memory already */
     if (!(AT(head, Used) == (PyObject *)s->read && has_run(AT(head, Dirty))) && !make_idle(x))

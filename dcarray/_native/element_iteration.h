@@ -14,7 +14,7 @@ static getiterfunc slow_iter;
 static int
 in_blocks(PyObject *head)
 {
-    return head != NULL && AT(head, Shard) != NULL && AT(head, Shard) != Py_None;
+    return head != NULL && AT(head, Remote) != NULL && AT(head, Remote) != Py_None;
 }
 
 static PyObject *

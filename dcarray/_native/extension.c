@@ -35,7 +35,7 @@ static PyObject *Axes;      /* what stands for a key where all axes are turned *
 static PyObject *Locate;    /* a function: find the window of such a view; see handle.py */
 /* Texts that are looked for, each made once. */
 #define NAMES(X)                                                                                      \
-    X(Call, "__call__") X(Out, "out") X(Below, "eager_below") X(IndexName, "_index") X(StrictName, "strict") \
+    X(Call, "__call__") X(Out, "out") X(Below, "eager_below") X(IndexName, "_index") X(StrictName, "strict") X(DeviceName, "device") \
     X(ItemSize, "itemsize") X(CharName, "char") X(DtypeName, "dtype") X(Reduce, "reduce")             \
     X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
     X(Simulation, "dcarray.comm.transport.threads") X(PlainName, "_plain") X(CurrentName, "current")

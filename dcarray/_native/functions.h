@@ -265,7 +265,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
     while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
         done++;
     /* in accelerated code what is made of others' is ours, too */
-    if (done == n && (found.ours || (!like && names == NULL && arrays == 0)) &&
+    if (done == n && (found.ours || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
         !(looks == GROWN ? makes_large(plains, n, arrays) : n == 2 && names == NULL && product_is_large(function, plains))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)

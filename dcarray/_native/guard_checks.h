@@ -22,7 +22,7 @@ wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
         return NULL;
     }
     args = given[0];
-    if (Wrapped == NULL || Adopt == NULL)
+    if (Wrapped == NULL || Adopt == NULL || made_on_device())
         Py_RETURN_NONE;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); k++) {
         PyObject *x = PyTuple_GET_ITEM(args, k);

@@ -91,7 +91,7 @@ is_uninitialised(PyObject *x)
 {
     PyObject *store = is_large(x) ? AT(x, Store) : NULL;
     return store != NULL && AT(store, Head) == Py_None && AT(store, Mem) == Py_None && AT(store, Recorded) == Py_None &&
-           AT(store, Dirty) == Py_None && AT(store, Shard) == Py_None;
+           AT(store, Dirty) == Py_None && AT(store, Remote) == Py_None;
 }
 
 /* An array like a large one in C's order, of nothing yet; NULL, without an exception, if it is not so simple. */

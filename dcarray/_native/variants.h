@@ -68,7 +68,7 @@ is_idle_memory(PyObject *array)
     if (Py_TYPE(store) != (PyTypeObject *)Stores)
         return 0;
     head = family_of(store);
-    return has_run(AT(head, Used)) && has_run(AT(head, Dirty)) && (AT(head, Shard) == NULL || AT(head, Shard) == Py_None);
+    return has_run(AT(head, Used)) && has_run(AT(head, Dirty)) && (AT(head, Remote) == NULL || AT(head, Remote) == Py_None);
 }
 
 /* Add what an argument is to the key of a call: 0 if it is nothing that the function as it is written is known to serve
@@ -130,7 +130,7 @@ call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
         return NULL;
     }
     below = Wrapped == NULL || Suspended || !MayView ? 0 : eager_below();
-    if (below <= 0 || Strict || simulated())
+    if (below <= 0 || Strict || OnDevice || simulated())
         found = 0;
     mix(&key, (uint64_t)below);
     for (Py_ssize_t k = 0; found && k < PyTuple_GET_SIZE(given[0]); k++)

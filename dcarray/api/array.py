@@ -20,7 +20,7 @@ from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path, recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.operands import DTYPES, promote_call_site
-from dcarray.recording.session import session
+from dcarray.recording.session import flush_all
 from dcarray.tiering import policy
 
 from . import buffers, indexing, protocols
@@ -399,7 +399,7 @@ def evaluate(x: Any = _ALL, /, *more: Any) -> Any:
     elif isinstance(x, dict):
         evaluate(list(x.values()))
     elif x is _ALL:
-        session().flush()
+        flush_all()
         gather_exported()
         return ()
     return x

@@ -12,6 +12,7 @@ import numpy as np
 
 from dcarray.core import config, strided_views, window
 from dcarray.core.backend import backend
+from dcarray.core.devices import name_of
 from dcarray.core.handle import Handle, NDArray, adopt, derive, export, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
@@ -32,10 +33,10 @@ _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 def _unwritten(head: Store, last: Any) -> bool:
     """Whether memory is unchanged since ``last`` had used it."""
-    if head.shard is None:
+    if head.remote is None:
         return head.dirty is None or head.dirty.done
     # what has run since then may have written the block
-    return head.dirty is head.shard and head.used is last and (last is None or last.done)
+    return head.dirty is head.remote and head.used is last and (last is None or last.done)
 
 
 def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
@@ -136,7 +137,7 @@ class Attributes(Handle):
 
     @property
     def device(self) -> str:
-        return "cpu"
+        return name_of(self._device)
 
     @property
     def data(self) -> memoryview:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dcarray.core import config, shard, strided_views, window
 from dcarray.core.backend import NOT_DISTRIBUTED, try_call
+from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, NDArray, derive, large, part, wrap_new
 from dcarray.core.processes import communicator
 from dcarray.core.store import memory
@@ -44,8 +45,15 @@ def evaluated_key(key: Any) -> Any:
     return operands.plain_of(key)
 
 
+def _refuse_foreign(x: Handle, key: Any) -> None:
+    """Raise the error for a key with arrays on another device."""
+    if isinstance(key, (Handle, tuple)):
+        common_device(None, x, key)
+
+
 def get(x: Handle, key: Any) -> Any:
     """``x[key]`` of a large handle."""
+    _refuse_foreign(x, key)
     slices = (key,) if type(key) is slice else key
     if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
         try:
@@ -115,12 +123,14 @@ def element(x: Handle, index: window.Index) -> Any:
     place = tuple([offset for offset, _, _ in index])
     if rec is not None:
         rec.run(head)
-    if head.shard is not None:
+    if head.remote is not None and head.remote.device is not None:
+        head.remote.materialise(head)
+    elif head.remote is not None:
         if store is head:
             return shard.element(head, place)
         if store.origin is not None:
             return strided_views.element(store, place)
-        head.shard.materialise(head)
+        head.remote.materialise(head)
     return memory(store)[place]
 
 
@@ -156,6 +166,10 @@ def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
 
 def put(x: Handle, key: Any, value: Any) -> None:
     """``x[key] = value``."""
+    if isinstance(value, Handle) and value._device is not x._device:
+        common_device(None, x, value)
+        value = value._evaluated()
+    _refuse_foreign(x, key)
     if x._small is not None:
         x._small[plain_key(key)] = operands.plain_of(value)
         return

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from dcarray.core import counters, strided_views, window
+from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
@@ -74,7 +75,7 @@ def _settling(name: str) -> Callable[..., Any]:
     return method
 
 
-_HERE = np.empty(0)  # on the device of all arrays
+_HERE = np.empty(0)
 
 
 class Methods(Attributes):
@@ -290,9 +291,24 @@ class Methods(Attributes):
             let_write(self, bool(write))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Return the array itself; the only device is ``"cpu"``."""
-        _HERE.to_device(device, stream=stream)
-        return self
+        """The array on another device, a copy; or the array itself, if it is there.
+
+        Parameters
+        ----------
+        device : str
+            One of `dcarray.devices`, such as ``"cpu"`` or ``"opencl:0"``.
+        stream : None
+            Devices do their work in order.
+
+        Raises
+        ------
+        ValueError
+            If there is no such device; the message names those there are.
+        """
+        if stream is not None or not isinstance(device, str) or device == self.device == "cpu":
+            _HERE.to_device(device, stream=stream)  # NumPy's errors
+            return self
+        return device_backend().moved(self, device)
 
     def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
         if self._small is None and communicator() is not None and axis is not None and not self._readonly:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.config import current
+from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, export
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED
@@ -103,6 +104,9 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
         fast = _fast_power(x, other, out=x)
         if fast is not None:
             return fast
+    if isinstance(other, Handle) and other._device is not x._device:
+        common_device(None, x, other)
+        other = other._evaluated()
     if fast_path.elementwise(name, (x, other), x) is not None:
         return x
     if not _known(other) and not hasattr(type(other), "__array_ufunc__") and _defers(other):

@@ -18,24 +18,7 @@ import numpy as np
 from dcarray.api.array import evaluate, ndarray
 from dcarray.api.functions.fallback import SEQUENCES
 from dcarray.api.lazy_selection import Selected
-from dcarray.core.handle import Handle, small
-
-_new = object.__new__
-_composed: Any = Handle.__dict__["_index"]  # the slot itself: the attribute would fill it
-
-
-def _as(cls: type[ndarray], x: Any) -> Any:
-    """A handle of another class on the array ``x``."""
-    y = _new(cls)
-    y._small = x._small
-    if x._small is None:
-        y._store, y._shape, y._readonly = x._store, x._shape, x._readonly
-        y._ndarray, y._small_view = x._ndarray, x._small_view
-        try:
-            y._index = _composed.__get__(x)
-        except AttributeError:  # a view whose window is not composed yet
-            y._origin = x._origin
-    return y
+from dcarray.core.handle import as_class, small
 
 
 class _Call:
@@ -49,8 +32,8 @@ class _Call:
     def into(self, value: Any) -> Any:
         """``value`` with ordinary wrapped arrays of the same memory for standard ones."""
         kind = type(value)
-        if kind is StandardArray:
-            ordinary = _as(ndarray, value)
+        if isinstance(value, StandardArray):
+            ordinary = as_class(value._ordinary, value)
             self.given[id(ordinary)] = (ordinary, value)
             return ordinary
         if kind is dict:
@@ -66,9 +49,9 @@ class _Call:
         if type(value) is Selected:
             evaluate(value)
         kind = type(value)
-        if kind is ndarray:
+        if kind is ndarray or (isinstance(value, ndarray) and value._device is not None):
             known = self.given.get(id(value))
-            return _as(StandardArray, value) if known is None else known[1]
+            return as_class(_standard_class(kind), value) if known is None else known[1]
         if isinstance(value, np.generic):
             return small(StandardArray, np.asarray(value))
         if kind is tuple or kind is list:
@@ -104,6 +87,7 @@ class StandardArray(ndarray):
 
     __slots__ = ()
     __hash__ = None
+    _ordinary: type[ndarray] = ndarray  # the class of the same arrays with scalars
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return call(getattr(ufunc, method), inputs, kwargs)
@@ -115,6 +99,20 @@ class StandardArray(ndarray):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[k] for k in range(len(self)))
+
+
+def _standard_class(ordinary: type[ndarray]) -> type[StandardArray]:
+    """The class of standard arrays on the device of a class of wrapped arrays."""
+    if ordinary is ndarray:
+        return StandardArray
+    found = _classes.get(ordinary)
+    if found is None:
+        names = {"__slots__": (), "_device": ordinary._device, "_ordinary": ordinary}
+        found = _classes.setdefault(ordinary, type("StandardArray", (StandardArray,), names))
+    return found
+
+
+_classes: dict[type[ndarray], type[StandardArray]] = {}
 
 
 def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:

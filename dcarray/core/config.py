@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from dcarray.core.device_names import resolve
 
-__all__ = ["DEVICES", "Options", "current", "options", "refresh"]
+__all__ = ["Options", "current", "options", "refresh"]
 
-DEVICES: Final = ("cpu",)
 JIT_MODES: Final = ("background", "eager", "off")
 _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off", "")

@@ -62,7 +62,7 @@ def modes(state: Any) -> dict[str, str] | None:
 
 def may_raise(state: Any) -> bool:
     """Whether a floating-point exception under an error state may raise a Python exception."""
-    if _raises(state):
+    if raises_or_calls(state):
         return True
     for action, _, category, _, _ in warnings.filters:
         if action == "error" and issubclass(RuntimeWarning, category):
@@ -71,7 +71,8 @@ def may_raise(state: Any) -> bool:
 
 
 @lru_cache(32)
-def _raises(state: Any) -> bool:
+def raises_or_calls(state: Any) -> bool:
+    """Whether an error state has a mode other than to ignore or warn."""
     does = modes(state)
     return does is None or "raise" in does.values()
 

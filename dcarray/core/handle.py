@@ -26,7 +26,13 @@ AXES: Any = object()  # stands for a key where a view is the transpose
 
 
 class Handle:
-    """A window on a store, or a small plain ndarray."""
+    """A window on a store, or a small plain ndarray.
+
+    Attributes
+    ----------
+    _device : Device or None
+        (Of the class.)  The device that its arrays are on; None for the CPU.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -40,6 +46,7 @@ class Handle:
         "_store",
     )  # fmt: skip
 
+    _device: Any = None
     _small: NDArray | None
     _store: Store
     _shape: tuple[int, ...]
@@ -110,7 +117,7 @@ class Handle:
         rec = head.dirty
         if rec is not None and not rec.done:
             rec.run(head)
-        if head.shard is None or head.is_exposed():
+        if head.remote is None or head.is_exposed():
             self._evaluated()
 
     def _plain_view(self) -> NDArray:
@@ -161,7 +168,7 @@ class Handle:
         if self._small is not None:
             return False
         head = self._store.family
-        pending = [p for p in (head.used, head.dirty) if p is not None and p is not head.shard]
+        pending = [p for p in (head.used, head.dirty) if p is not None and p is not head.remote]
         return any(not p.done for p in pending)
 
     def _window(self) -> window.Index:
@@ -199,6 +206,23 @@ def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window
     x._readonly = False
     x._ndarray = x._small_view = None
     return x
+
+
+_composed: Any = Handle.__dict__["_index"]  # the slot itself: the attribute would fill it
+
+
+def as_class(cls: type[Handle], x: Any) -> Any:
+    """A handle of another class on the array ``x``."""
+    y = object.__new__(cls)
+    y._small = x._small
+    if x._small is None:
+        y._store, y._shape, y._readonly = x._store, x._shape, x._readonly
+        y._ndarray, y._small_view = x._ndarray, x._small_view
+        try:
+            y._index = _composed.__get__(x)
+        except AttributeError:  # a view whose window is not composed yet
+            y._origin = x._origin
+    return y
 
 
 def part(whole: Handle, key: Any, view: NDArray) -> Any:

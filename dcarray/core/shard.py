@@ -1,7 +1,7 @@
 """Shards: a rank's block of a distributed store.
 
 The elements of a storage family lie either whole in memory of this process, or in blocks, one on each rank
-(`Store.shard` of the family's head).  A shard counts as work pending on the memory: any access to the whole
+(`Store.remote` of the family's head).  A shard counts as work pending on the memory: any access to the whole
 memory first gathers it, on all ranks.
 """
 
@@ -49,9 +49,12 @@ class Shard:
         Whether the elements are elsewhere by now.
     exposed : bool
         Whether the block may be written to without notice.
+    device : None
+        Its elements are in the memory of a process.
     """
 
     __slots__ = ("__weakref__", "block", "comm", "done", "exposed", "filled", "layout")
+    device = None
 
     def __init__(
         self, layout: Layout, block: NDArray, comm: Communicator, filled: ValidHalos | None = None
@@ -111,7 +114,7 @@ def set_shard(head: Store, held: Shard) -> None:
     if mem is not None and _is_unshared(mem):
         head.mem = None
         head.strides, head.permuted = None, False
-    head.shard = head.dirty = held
+    head.remote = head.dirty = held
     if head.is_exposed():
         _exposed_stores()[id(head)] = head
 
@@ -151,7 +154,7 @@ def gather_store(head: Store) -> None:
     from dcarray.comm.exchange.redistribute import redistribute
     from dcarray.comm.layout.layouts import Layout
 
-    held = head.shard
+    held = head.remote
     if held is None:
         return
     mem, address = head.mem, head.address
@@ -168,8 +171,8 @@ def gather_store(head: Store) -> None:
 
 def discard_shard(head: Store) -> None:
     """Remove the shard of a family, whose elements are elsewhere."""
-    held = head.shard
-    held.done, head.shard = True, None
+    held = head.remote
+    held.done, head.remote = True, None
     _exposed_stores().pop(id(head), None)
     if head.dirty is held:
         head.dirty = None
@@ -185,7 +188,7 @@ def empty_sharded(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, 
 
 def element(head: Store, index: tuple[int, ...]) -> Any:
     """One element of a distributed family, sent to all ranks."""
-    held = head.shard
+    held = head.remote
     layout, comm = held.layout, held.comm
     owner = layout.owner(index)
     found: NDArray = np.empty((), head.dtype)

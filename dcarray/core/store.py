@@ -21,7 +21,7 @@ from .window import Index, view
 
 
 class Pending(Protocol):
-    """Work pending on a store's memory: a recording, a shard or a deferred op sequence."""
+    """Work pending on a store's memory: a recording, a shard, a device's buffer or a deferred op sequence."""
 
     done: bool
 
@@ -63,8 +63,9 @@ class Store:
         run.
     exports
         (Family head.)  Weak references to plain ndarrays of this memory that were handed out.
-    shard
-        (Family head.)  This rank's block while the elements are distributed; see `dcarray.core.shard`.
+    remote
+        (Family head.)  Where the elements are besides the memory, or instead of it: this rank's block
+        (`dcarray.core.shard`) or a device's buffer (`dcarray.offload.buffer`).
     origin
         The elements of a view that no window describes and that has no memory yet.
     views
@@ -87,8 +88,8 @@ class Store:
         "origin",
         "permuted",
         "rec",
+        "remote",
         "shape",
-        "shard",
         "size",
         "slot",
         "strides",
@@ -103,7 +104,7 @@ class Store:
     dirty: Pending | None
     exports: list[Callable[[], Any]] | None
     eager_site: tuple[Any, int] | None
-    shard: Any
+    remote: Any
     origin: Origin | None
     views: Any
 
@@ -119,7 +120,7 @@ class Store:
         self.strides: tuple[int, ...] | None = None
         self.permuted = False
         self.mem = None
-        self.rec = self.used = self.dirty = self.exports = self.eager_site = self.shard = None
+        self.rec = self.used = self.dirty = self.exports = self.eager_site = self.remote = None
         self.origin = self.views = None
         # None for itself: a cycle would keep temporaries alive, and so unfused, until the collector comes
         self._head = family
@@ -153,7 +154,7 @@ class Store:
 
     def is_unused(self) -> bool:
         """(Family head.)  Whether the memory was never used, so that there is none yet."""
-        return self.mem is None and self.rec is None and self.dirty is None and self.shard is None
+        return self.mem is None and self.rec is None and self.dirty is None and self.remote is None
 
     def is_exported(self) -> bool:
         """Whether a plain ndarray of this memory that was handed out is still alive."""

@@ -144,7 +144,7 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         if reshaped:
             found = found.reshaped(head.shape)
     if found is piece and target is x:
-        head.shard.filled = None
+        head.remote.filled = None
     else:
         into = large(ndarray, head, head.shape, None) if reshaped else x
         into[...] = ndarray_of(found)
@@ -182,7 +182,7 @@ def dist_array_of(x: Any) -> DistArray | None:
     if type(x) is ndarray:
         head, window = blocks_of(x)
         if head is not None:
-            held = DistArray(comm, head.shard.layout, head.shard.block)
+            held = DistArray(comm, head.remote.layout, head.remote.block)
             if window is None:
                 return held
             return held.reshaped(x.shape) if _reshapes(x, head) else None

@@ -74,7 +74,7 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
         write_back_views(copies, rec.urgent)
         return exception_reporter(rec, notes)
     distributed = {
-        store.family for store in rec.slots if type(store) is Store and store.family.shard is not None
+        store.family for store in rec.slots if type(store) is Store and store.family.remote is not None
     }
     if distributed:
         where = run_plan.line_of(rec.sites[0])
@@ -108,7 +108,7 @@ def _job_options(options: Options) -> Options:
 
 def _shards(rec: Recording) -> dict[int, Shard]:
     """The shards of distributed arrays, by slot."""
-    return {k: s.shard for k, s in enumerate(rec.slots) if type(s) is Store and s.shard is not None}
+    return {k: s.remote for k, s in enumerate(rec.slots) if type(s) is Store and s.remote is not None}
 
 
 def _is_large(shape: tuple[int, ...], options: Options) -> bool:
@@ -383,7 +383,7 @@ def _bind_outputs(
         if store is None:
             continue
         block = after[name]
-        before = store.shard
+        before = store.remote
         if layout is None:
             if before is not None:
                 discard_shard(store)

@@ -87,7 +87,7 @@ def distribute(
         raise TypeError(f"elements of dtype {source.dtype} are not distributed")
     head, window = blocks_of(source) if isinstance(source, Handle) else (None, None)
     if head is not None and window is None:
-        held = head.shard
+        held = head.remote
         block = empty(layout.local_shape(comm.rank), source.dtype)
         with communicating():
             redistribute(held.layout, layout, comm.rank).run(comm, held.block, block)
@@ -127,7 +127,7 @@ def blocks_of(x: Handle) -> tuple[Store | None, Any]:
     for rec in (head.dirty, head.used):
         if rec is not None and not rec.done:
             rec.run(head)
-    if head.shard is None:
+    if head.remote is None:
         return None, None
     return head, None if x._store is head and x._index is None else x._window()
 
@@ -136,7 +136,7 @@ def layout_of(x: Handle) -> Layout:
     """The layout of an array, of a view that of its base."""
     head, _ = blocks_of(x)
     if head is not None:
-        found: Layout = head.shard.layout
+        found: Layout = head.remote.layout
         return found
     shape = x.shape if x._small is not None else x._store.family.shape
     return Layout.copies(shape, ProcessGrid((world().size,)))
@@ -188,7 +188,7 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
     head, _ = blocks_of(x)
     if head is None:
         return x._writable()
-    held = head.shard
+    held = head.remote
     held.exposed = True
     block = held.block if halo else held.block[held.layout.owned(held.comm.rank)]
     found: Any = block.view(LocalView)
@@ -201,7 +201,7 @@ def elements_of(x: Handle) -> NDArray:
     """The elements of an array as a plain one that may share its memory."""
     x._run()
     head = x._store.family
-    if head.shard is not None and x.size < head.size:
+    if head.remote is not None and x.size < head.size:
         x = x.copy()
     return x._evaluated()
 
@@ -215,7 +215,7 @@ def gather(x: Handle, root: int | None = None) -> NDArray | None:
     if head is None or window is not None or root is None or not x.shape:
         whole = elements_of(x).copy()
         return whole if root in (None, comm.rank) else None
-    held = head.shard
+    held = head.remote
     target = Layout.on_one(x.shape, comm.size, root)
     found: NDArray = np.empty(target.local_shape(comm.rank), x.dtype)
     with communicating():

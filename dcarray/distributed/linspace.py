@@ -55,7 +55,7 @@ def _counted(size: int, kind: np.dtype[Any]) -> Any:
     if size <= current().distribute_above:
         return None
     found = fresh((size,), kind)
-    held = found._store.shard
+    held = found._store.remote
     (runs,) = held.layout.runs(held.comm.rank)
     for run in runs:
         held.block[...] = np.arange(run.start, run.start + run.length, dtype=kind)

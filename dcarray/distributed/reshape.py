@@ -88,7 +88,7 @@ def split_at_reshape(rec: Recording, large: int) -> tuple[Replay, Callable[[], N
     if not cut:  # one statement cannot be split
         return None
     heads = {entry[-1] for slot, entry in enumerate(declared) if entry[-1] != slot}
-    if not any(type(s := rec.slots[k]) is Store and (s.shard is not None or s.size > large) for k in heads):
+    if not any(type(s := rec.slots[k]) is Store and (s.remote is not None or s.size > large) for k in heads):
         return None
     before = rec.log, rec.slots, rec.news, rec.sites
     rest = Replay(rec, dict(enumerate(statements[cut:], cut)))
@@ -143,7 +143,7 @@ def copy_views(
     places = [k for k, entry in enumerate(rec.log) if entry[0] in ("old", "new")]
     for first in heads:
         head, writer = rec.slots[first], uses.writer.get(first)
-        layout = None if head.shard is not None or writer in (None, first) else layout_for(head.shape)
+        layout = None if head.remote is not None or writer in (None, first) else layout_for(head.shape)
         if layout is not None:
             with communicating():
                 block = local_block(memory(head), layout, comm)
@@ -154,11 +154,11 @@ def copy_views(
             if slot == first:
                 continue
             view = rec.slots[slot]
-            if head.shard is None and (exclusive or slot == writer):
+            if head.remote is None and (exclusive or slot == writer):
                 continue  # its memory is whole on this rank, and no other slot uses it
             copy = rec.slots[slot] = Store(view.shape, view.dtype)
             copy.rec, copy.slot = rec, slot
-            if head.shard is None:
+            if head.remote is None:
                 copy.bind(memory(view).copy())
                 continue
             if slot in uses.used:
@@ -178,8 +178,8 @@ def write_back_views(pairs: Pairs, urgent: bool) -> None:
     from dcarray.comm.exchange.dist_array import DistArray
 
     for view, copy in pairs:
-        head, new = view.family, copy.shard
-        held = head.shard
+        head, new = view.family, copy.remote
+        held = head.remote
         assert held is not None and new is not None
         with communicating():
             piece = _whole_of(view, DistArray(held.comm, new.layout, new.block))
@@ -216,7 +216,7 @@ def _piece(store: Store, comm: Communicator) -> DistArray:
     from dcarray.comm.exchange.dist_array import DistArray
 
     if store.origin is None:
-        held = store.shard
+        held = store.remote
         return DistArray(comm, held.layout, held.block)
     parent, shape, index = store.origin
     return read_view(_piece(parent, comm), shape, index, store.dtype, store.shape)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dcarray.core import config, fp_state
 from dcarray.core.backend import backend
 from dcarray.core.counters import counters, note, user_line
+from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
 from dcarray.ir.ops import SCANS
 from dcarray.plans import templates
@@ -71,6 +72,8 @@ class Executor:
 
     def run(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording; returns a function that warns, once everything is in its place."""
+        if rec.device is not None:
+            return device_backend().run(self, rec, options)
         comm = communicator()
         if comm is None:
             return self.run_undistributed(rec, options)
@@ -124,7 +127,7 @@ class Executor:
             return []
         plan = plan_entry.plan
         if plan is None and (not rec.one_off or options.jit == "eager"):
-            plan = self._plan(plan_entry, options)
+            plan = self.plan_for(plan_entry, options)
         if plan is None:
             tally.unplanned += 1
             notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
@@ -155,7 +158,7 @@ class Executor:
         if passed and not begun:
             self.background.add_unplanned_work(GLANCE)
 
-    def _plan(
+    def plan_for(
         self, plan_entry: templates.PlanEntry, options: config.Options, waited: bool = False
     ) -> templates.ExecutablePlan | None:
         """The plan of a log that has none yet; None while the interpreter serves."""
@@ -187,7 +190,7 @@ class Executor:
             _attempt(job, options.debug)
         elif not waited:
             self.background.wait()  # it may have been asked for before
-        return None if waited else self._plan(plan_entry, options, True)
+        return None if waited else self.plan_for(plan_entry, options, True)
 
     def request_of(
         self, plan_entry: templates.PlanEntry, options: config.Options

@@ -22,6 +22,7 @@ from dcarray.api.array import ndarray, wrap
 from dcarray.api.lazy_selection import Selected
 from dcarray.core import config
 from dcarray.core.counters import counters
+from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import adopt
 from dcarray.core.native import BUILT
 from dcarray.core.store import compiles, owner
@@ -142,12 +143,15 @@ class _Conversion:
                 return found
             matches = self.vector_lengths and getattr(owner(value), "size", 0) in self.vector_lengths
             wrapped = adopt(ndarray, value, 1) if matches and compiles(value.dtype) else wrap(value)
+            name = config.current().device
+            if name != "cpu":
+                wrapped = device_backend().place(name, wrapped)
             self.pairs[id(wrapped)] = wrapped, value
             self.by_plain[id(value)] = wrapped
             return wrapped
         if kind is tuple:
             return tuple([self.to_wrapped(v) for v in value])
-        if kind is ndarray or kind is Selected:
+        if kind is ndarray or kind is Selected or _is_on_device(value):
             self.had_wrapped = True
         elif kind.__name__ in GENERATORS and (wrapped := wrap_generator(value)) is not value:
             self.generators[id(wrapped)] = wrapped, value
@@ -157,7 +161,7 @@ class _Conversion:
     def to_plain(self, value: Any) -> Any:
         """A result with evaluated plain arrays for wrapped ones; lists and dictionaries change in place."""
         kind = type(value)
-        if kind is ndarray or kind is Selected:
+        if kind is ndarray or kind is Selected or _is_on_device(value):
             known = self.pairs.get(id(value))
             if known is None:  # an array that occurs twice stays one
                 plain = value._small if kind is ndarray else None  # as `unwrap_result` has it
@@ -180,6 +184,11 @@ class _Conversion:
         return value
 
 
+def _is_on_device(value: Any) -> bool:
+    """Whether a value is an array on a device."""
+    return isinstance(value, ndarray) and value._device is not None
+
+
 def _copy_attributes(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> None:
     """Give a plain argument the shape and the writeable flag that the function has left its wrapped array."""
     if now.shape != given.shape and now.size == given.size and np.may_share_memory(now, given):
@@ -190,11 +199,11 @@ def _copy_attributes(given: np.ndarray[Any, Any], now: np.ndarray[Any, Any]) -> 
 
 def _evaluate(value: Any) -> None:
     """Run what is pending on an array, or on the arrays in a tuple."""
-    if type(value) is ndarray:
+    if type(value) is ndarray or _is_on_device(value):
         value._evaluated()
     elif type(value) is tuple:
         for one in value:
-            if type(one) is ndarray:
+            if type(one) is ndarray or _is_on_device(one):
                 one._evaluated()
 
 

@@ -35,6 +35,10 @@ class Keeper(Protocol):
         """Drop a recording whose results are all dead, if it still has this length."""
 
     @property
+    def device(self) -> Any:
+        """The device that its recordings run on; None for the CPU."""
+
+    @property
     def rec(self) -> Recording:
         """The current recording."""
 
@@ -51,6 +55,8 @@ class Recording:
 
     Attributes
     ----------
+    device : Device or None
+        The device that it runs on; None for the CPU.
     log : list of tuple
         The entries, as in `dcarray.ir.build`.
     slots : list
@@ -100,14 +106,15 @@ class Recording:
     """
 
     __slots__ = (
-        "__weakref__", "arena", "composed", "done", "due", "eager_sites", "entry_limit", "failure", "guard",
-        "held_elements", "history", "iteration_ends", "kinds", "latest_mask", "leftover", "log", "news",
-        "one_off", "program", "selections", "session", "sites", "slots", "state", "unstored", "urgent",
-        "views", "watched", "writes",
+        "__weakref__", "arena", "composed", "device", "done", "due", "eager_sites", "entry_limit", "failure",
+        "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask", "leftover", "log",
+        "news", "one_off", "program", "selections", "session", "sites", "slots", "state", "unstored",
+        "urgent", "views", "watched", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Keeper) -> None:
         self.session = session
+        self.device = session.device
         self.done = False
         self.log: list[tuple[Any, ...]] = []
         self.slots: list[Any] = []
@@ -153,8 +160,8 @@ class Recording:
     def materialise(self, head: Store, writing: bool = False) -> None:
         """As `run`, so that the memory of ``head`` may be read (or written)."""
         self.run(head, writing)
-        if head.shard is not None:
-            head.shard.materialise(head)
+        if head.remote is not None:
+            head.remote.materialise(head, writing)
 
     def run(self, head: Store, writing: bool = False) -> None:
         """Run the recording, if it has not run, so that the elements of ``head`` may be read (or written).
@@ -192,8 +199,8 @@ class Recording:
             store.eager_site = None
         if store.mem is not None:
             self.log.append(("old", store.char, store.shape, store.strides, first))
-        elif store.family.shard is not None:
-            if communicator() is None:
+        elif (remote := store.family.remote) is not None:
+            if remote.device is None and communicator() is None:
                 raise foreign_thread_error()
             self.log.append(("old", store.char, store.shape, None, first))
         elif head is None or head.mem is None:

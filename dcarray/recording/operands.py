@@ -202,7 +202,9 @@ def enter(rec: Recording, store: Store) -> int:
     if head.exports is not None and store.is_exported():
         rec.urgent = True
     for other in (head.dirty, head.used):
-        if other is not None and other is not rec and not other.done and other is not head.shard:
+        if other is None or other is rec or other.done:
+            continue
+        if other is not head.remote or other.device is not rec.device:
             other.materialise(head, writing=True)
     return store.slot if store.rec is rec else rec.declare(store)
 

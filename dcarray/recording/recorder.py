@@ -12,6 +12,7 @@ import numpy as np
 
 from dcarray.core import config, window
 from dcarray.core.backend import backend
+from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, adopt, large
 from dcarray.core.processes import communicator
 from dcarray.core.shard import empty_sharded
@@ -157,7 +158,10 @@ def class_of(*operands: Any) -> type[Handle]:
     for x in operands:
         if isinstance(x, Handle):
             shape_of(x)  # gathers selections, which ends the recording, before the next one is used
-            found = found or type(x)
+            if found is None:
+                found = type(x)
+            elif type(x) is not found and x._device is not found._device:
+                common_device(None, operands)
     if found is None:
         raise TypeError("no array of ours among the operands")
     return found

@@ -89,7 +89,7 @@ class Replay:
             head = store.family
             if store.rec is rec:
                 slots[k] = store.slot
-            elif store is head and store.mem is None and store.shard is None:
+            elif store is head and store.mem is None and store.remote is None:
                 slots[k] = rec.declare_new(store)
             else:
                 slots[k] = rec.declare(store)
@@ -98,7 +98,7 @@ class Replay:
             for k in writes(entry):
                 head = self._stores[k].family
                 head.dirty = rec
-                rec.writes = rec.writes or head.mem is not None or head.shard is not None
+                rec.writes = rec.writes or head.mem is not None or head.remote is not None
             outs = [slots[k] for k in writes(entry)]
             args = [scalars[a] if type(a) is int else (slots[a[0]], *a[1:]) for a in reads(entry)]
             rec.log.append(replace_operands(entry, outs, args))

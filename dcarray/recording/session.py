@@ -18,6 +18,7 @@ import numpy as np
 
 from dcarray.core import config
 from dcarray.core.backend import backend
+from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread_error, simulated
 from dcarray.core.store import Store
@@ -42,9 +43,10 @@ MAX_ENTRIES = 1024  # entries at which a recording ends anywhere
 
 
 class Session:
-    """The recordings of one thread."""
+    """The recordings of one thread for one device, or for the CPU (None)."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: Any = None) -> None:
+        self.device = device
         self._arenas: list[tuple[int, dict[str, Any]]] = []
         # an array whose buffer could not be exported, and the error, for the next attempt in another way
         self.buffer_error: tuple[Any, Exception] | None = None
@@ -185,7 +187,7 @@ class Session:
                 self.flush(rec)
             finally:
                 rec.unstored = -1
-                left = store.rec is rec and store.mem is None and store.shard is None
+                left = store.rec is rec and store.mem is None and store.remote is None
                 if left_out is not None and rec.done and left:
                     left_out.record(self.rec)
 
@@ -212,6 +214,8 @@ class Session:
             self.rec.one_off, self.rec.iteration_ends = False, self.iteration_ends
 
     def _end(self, rec: Recording) -> None:
+        if self.device is not None:
+            device_backend().settle(rec)
         self.rec = Recording(self)
         if self._unaligned:  # it ends where recordings used to, so that the next is like them
             code, instruction = self._cut or (None, 0)
@@ -224,7 +228,7 @@ class Session:
 
     def _run(self, rec: Recording) -> Callable[[], None]:
         if simulated() is not self._rank and any(
-            type(s) is Store and s.family.shard is not None for s in rec.slots
+            type(s) is Store and s.family.remote is not None for s in rec.slots
         ):
             raise foreign_thread_error()
         options = config.current()
@@ -284,6 +288,42 @@ def session() -> Session:
     except AttributeError:
         _local.session = Session()
         return _local.session  # type: ignore[no-any-return]
+
+
+class recording_for:
+    """A context in which this thread records for a device (None: the CPU)."""
+
+    __slots__ = ("_before", "_device")
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    def __enter__(self) -> None:
+        self._before = here = session()
+        if here.device is not self._device:
+            _local.session = _session_for(self._device)
+
+    def __exit__(self, *exc: object) -> None:
+        _local.session = self._before
+
+
+def _session_for(device: Any) -> Session:
+    """The session of this thread for a device, whose recordings are pending beside those for others."""
+    try:
+        known: dict[Any, Session] = _local.known
+    except AttributeError:
+        known = _local.known = {_local.session.device: _local.session}
+    found = known.get(device)
+    if found is None:
+        found = known[device] = Session(device)
+    return found
+
+
+def flush_all() -> None:
+    """Run all that this thread has pending, on all devices."""
+    session().flush()
+    for other in list(getattr(_local, "known", {}).values()):
+        other.flush()
 
 
 class DelayedInterrupt:

@@ -74,8 +74,9 @@ def test_namespace_of_an_array() -> None:
 
 def test_inspection() -> None:
     info = dc.__array_namespace_info__()
-    assert info.default_device() in info.devices() == ("cpu",)
-    assert info.devices() + [None] == ["cpu", None] and info.devices() + (None,) == ("cpu", None)
+    assert info.default_device() == "cpu" in info.devices() == dc.devices()
+    every = dc.devices()
+    assert info.devices() + [None] == [*every, None] and info.devices() + (None,) == (*every, None)
     assert info.dtypes(kind="bool") == {"bool": np.dtype(bool)}
     assert info.default_dtypes()["real floating"] == np.float64
     assert info.capabilities()["boolean indexing"]

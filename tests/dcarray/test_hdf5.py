@@ -61,7 +61,7 @@ def test_parts_are_read(ranks: int, ends: Any, steps: Any, axes: int, tmp_path_f
     def program() -> None:
         with dc.options(distribute_above=0):
             x = dc.hdf5.load(folder / "a.h5", "x", window)
-            assert x.size == 0 or ranks == 1 or x._store.shard is not None
+            assert x.size == 0 or ranks == 1 or x._store.remote is not None
         assert np.array_equal(x, TABLE[window])
         assert x.shape == TABLE[window].shape
 
@@ -102,7 +102,7 @@ a = np.random.default_rng(0).random((40, 7))
 x = dc.distribute(a)
 dc.hdf5.save(sys.argv[1], "x", x * 2, "w", chunks=(3, 7))
 y = dc.hdf5.load(sys.argv[1], "x", slice(1, None, 2))
-assert y._store.shard is not None and x._store.mem is None
+assert y._store.remote is not None and x._store.mem is None
 assert np.array_equal(y, a[1::2] * 2)
 print("ended")
 """

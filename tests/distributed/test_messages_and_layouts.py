@@ -401,7 +401,7 @@ def test_printing_a_view_gathers_only_that() -> None:
         assert str(x[3:5, ::9]) == str(a[3:5, ::9]) and x[300, :4].tolist() == a[300, :4].tolist()
         assert repr(x[::-1, 2][:3]) == repr(a[::-1, 2][:3]) and f"{x.T[0, 7]:.3f}" == f"{a[7, 0]:.3f}"
         assert world().counts.bytes_received - before < a.nbytes / 10
-        assert x._store.family.shard is not None
+        assert x._store.family.remote is not None
         x[3:5] += 1
         np.testing.assert_array_equal(x[2:5, :2].gather(), a[2:5, :2] + [[0], [1], [1]])
         assert str(x) == str(np.concatenate([a[:3], a[3:5] + 1, a[5:]]))

@@ -263,7 +263,7 @@ def test_one_element_is_not_gathered_for() -> None:
     def program() -> None:
         x = distribute(np.arange(12.0))
         assert (x[7], x[-1], x[3] + x[4]) == (7, 11, 7)
-        assert x._store.shard is not None and x._store.mem is None
+        assert x._store.remote is not None and x._store.mem is None
 
     run(3, program)
 
@@ -363,7 +363,7 @@ def test_compiled_loops_gather_their_arrays(jit: str) -> None:
         assert told and "test_recordings.py" in told[0].where
         with dc.options(distribute_above=0, strict=True):
             a, b, total = loop(distribute(first), distribute(second), 12)  # as written: nothing is gathered
-            assert a._store.shard is not None and np.allclose(a.gather(), want[0])
+            assert a._store.remote is not None and np.allclose(a.gather(), want[0])
 
     run(2, program)
 
@@ -384,7 +384,7 @@ def test_loops_with_large_statements_run_distributed() -> None:
         with dc.options(distribute_above=16, jit="eager"):
             a = distribute(first)
             loop(a, distribute(first), 5)
-            assert a._store.family.shard is not None and a.layout is not None
+            assert a._store.family.remote is not None and a.layout is not None
             np.testing.assert_array_equal(a.gather(), want)
         assert "statements work on arrays in blocks" in str(dc.report())
         assert "(gathered)" not in str(dc.report())

@@ -10,9 +10,14 @@ import numpy as np
 
 from dcarray.api.array import evaluate, ndarray, unwrap, wrap
 from dcarray.core.backend import is_distributed
-from dcarray.core.config import DEVICES
+from dcarray.core.config import current
+from dcarray.core.device_backend import device_backend
+from dcarray.core.device_names import resolve
+from dcarray.core.devices import name_of
+from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator
 from dcarray.lowering.runtime import buffer_pool
+from dcarray.recording.session import session
 from dcarray.tiering import policy
 
 from . import fallback
@@ -26,12 +31,6 @@ _UNTOUCHED = 1 << 28
 # Elements of arrays that are made eagerly: pending recordings run first, since they need memory before.
 _MUCH = 1 << 20
 _ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes with which NumPy converts sequences of wrapped arrays like plain ones
-
-
-def check_device(device: Any) -> None:
-    """Raise NumPy's error for a device that does not exist."""
-    if device is not None and device not in DEVICES:
-        raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
 
 
 def _numpy(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,8 +75,10 @@ def _scalar(value: Any, kind: np.dtype[Any]) -> Any:
     return one[()]
 
 
-def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a creation function; ``like=`` an array of another library calls that library's."""
+def _creates(body: Callable[..., Any], converts: bool = False) -> Callable[..., Any]:
+    """Register a creation function.  With ``like=`` an array of another library that library's is called; its
+    result is on the device of ``device=``, else, if it ``converts`` an array, on that one's, else on the
+    device of the option."""
     original = getattr(np, body.__name__)
 
     @wraps(body)
@@ -85,10 +86,23 @@ def _creates(body: Callable[..., Any]) -> Callable[..., Any]:
         like = kwargs.pop("like", None)
         if like is not None and type(like) is not ndarray and type(like) is not np.ndarray:
             return original(*args, like=like, **kwargs)
+        device = kwargs.pop("device", None)
+        name = current().device if device is None else resolve(device)
+        there = args[0]._device if converts and args and isinstance(args[0], Handle) else None
+        if device is None and there is not None:
+            name = name_of(there)
+        if (name != "cpu" or there is not None) and session().device is None:
+            make = device_backend().converted if converts else device_backend().created
+            return make(name, body, args, kwargs)
         return body(*args, **kwargs)
 
     IMPLEMENTATIONS[original] = create
     return create
+
+
+def _converts(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a function that makes an array of its first argument."""
+    return _creates(body, converts=True)
 
 
 def _new_array(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
@@ -104,14 +118,12 @@ def _new_array(function: Any, value: Any, shape: Any, dtype: Any, order: Any) ->
 @_creates
 def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of uninitialised memory; see `numpy.empty`."""
-    check_device(device)
     return _new_array(np.empty, None, shape, dtype, order)
 
 
 @_creates
 def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of zeros; see `numpy.zeros`."""
-    check_device(device)
     if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and communicator() is None:
         return _numpy(np.zeros, shape, dtype, order)
     return _new_array(np.zeros, 0, shape, dtype, order)
@@ -120,7 +132,6 @@ def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None
 @_creates
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
     """An array of ones; see `numpy.ones`."""
-    check_device(device)
     return _new_array(np.ones, 1, shape, dtype, order)
 
 
@@ -129,7 +140,6 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """An array of one value; see `numpy.full`."""
-    check_device(device)
     try:
         if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
             raise Unserved
@@ -144,7 +154,6 @@ def eye(
     device: Any = None, like: Any = None,
 ) -> Any:  # fmt: skip
     """An array of zeros with ones on a diagonal; see `numpy.eye`."""
-    check_device(device)
     shape = (N, N if M is None else M)
     if _size(shape) >= _MUCH and communicator() is None and type(k) is int and order == "C":
         kind = np.dtype(dtype)
@@ -158,7 +167,9 @@ def eye(
 
 
 def _like(a: Any, dtype: Any, order: Any, shape: Any, device: Any, value: Any) -> Any:
-    check_device(device)
+    name = "cpu" if device is None else resolve(device)
+    if name != "cpu":
+        return device_backend().moved(_like(a, dtype, order, shape, None, value), name)
     if type(a) is not ndarray or order not in ("C", "F", "A", "K"):
         raise Unserved
     kind = a.dtype if dtype is None else np.dtype(dtype)
@@ -252,7 +263,7 @@ def _same(a: Any, dtype: Any) -> bool:
     return bool(a.dtype == dtype) and a.dtype.char in _ALIKE
 
 
-@_creates
+@_converts
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
@@ -265,7 +276,8 @@ def asarray(
     dtype, order, copy
         As of `numpy.asarray`; with their defaults nothing is copied.
     device : str, optional
-        The option ``device``, if it is given.
+        One of `dcarray.devices`; by default that of ``a``, or that of the option ``device``.  On another
+        device than the CPU the elements of a plain array are a copy.
     like : object, optional
         An array of another library, whose function is called instead.
 
@@ -292,7 +304,11 @@ def asarray(
     >>> np.shares_memory(np.asarray(x), a)
     True
     """
-    check_device(device)
+    return _wrapped(a, dtype, order, copy)
+
+
+def _wrapped(a: Any, dtype: Any, order: Any, copy: Any) -> Any:
+    """As `asarray`, on the CPU."""
     if order in (None, "K"):
         if type(a) is np.ndarray and dtype is None and copy is None:
             return wrap(a)
@@ -303,18 +319,17 @@ def asarray(
     return _converted(np.asarray, a, dtype=dtype, order=order, copy=copy)
 
 
-@_creates
+@_converts
 def asanyarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
     """As `asarray`; a subclass of NumPy's array passes through as it is."""
     if isinstance(a, np.ndarray) and type(a) is not np.ndarray:
-        check_device(device)
         return np.asanyarray(a, dtype, order, copy=copy)
-    return asarray(a, dtype, order, device=device, copy=copy)
+    return _wrapped(a, dtype, order, copy)
 
 
-@_creates
+@_converts
 def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False,
     ndmin: int = 0, like: Any = None, **more: Any,
@@ -323,11 +338,11 @@ def array(
     if order in (None, "K") and not more and type(object) is ndarray:
         if ndmin > object.ndim:
             object = object[(None,) * (ndmin - object.ndim)]
-        return asarray(object, dtype, copy=copy)
+        return _wrapped(object, dtype, None, copy)
     return _converted(np.array, object, dtype=dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **more)
 
 
-@_creates
+@_converts
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """``a`` in C order, with one axis at least."""
     if _same(a, dtype) and a.ndim and a.flags.c_contiguous:
@@ -335,7 +350,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     return _converted(np.ascontiguousarray, a, dtype=dtype)
 
 
-@_creates
+@_converts
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """``a`` in Fortran order."""
     if _same(a, dtype) and a.flags.f_contiguous:

@@ -13,6 +13,7 @@ from dcarray.api.buffers import text_of
 from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
+from dcarray.core.device_backend import device_backend
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED, owner
@@ -94,7 +95,7 @@ class _Boundary:
                 if x._small is not None and owner(plain) is own:
                     return x._derive(value)  # small, like all handles on its memory
             self.bytes += value.nbytes
-            return wrap(value)
+            return wrap(value) if self.given else _new_array(value)
         if kind is tuple or kind is list:
             inner = [self.back(v) for v in value]
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
@@ -103,6 +104,12 @@ class _Boundary:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(self.back(v) for v in value))
         return value
+
+
+def _new_array(a: Any) -> Any:
+    """A plain array that was made of no wrapped one, on the device of the option."""
+    x, name = wrap(a), current().device
+    return x if name == "cpu" or session().device is not None else device_backend().place(name, x)
 
 
 _new = object.__new__
@@ -302,7 +309,7 @@ def wrapped(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | Non
     if kind is ndarray or kind in _LEAVES or isinstance(value, np.generic):
         return value
     if kind is np.ndarray and value.base is None and not kwargs and not any(value is a for a in args):
-        return wrap(value)
+        return _new_array(value)
     way = _Boundary()
     way.look(args)
     if kwargs:

@@ -20,7 +20,11 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.backend import NOT_DISTRIBUTED, backend
+from dcarray.core.config import current
+from dcarray.core.device_backend import device_backend
+from dcarray.core.device_names import resolve
 from dcarray.core.processes import communicator
+from dcarray.recording.session import session
 
 from . import creation, fallback
 from .common import NOTHING
@@ -163,6 +167,9 @@ class _Indexer:
             found = backend().index_trick(self._original, key)
             if found is not NOT_DISTRIBUTED:
                 return found
+        name = current().device
+        if name != "cpu" and session().device is None:
+            return device_backend().place(name, fallback.direct(self._get, (key,), {}))
         result = fallback.quick(self._get, (key,), {})
         if result is fallback.NOT_SMALL:
             return fallback.direct(self._get, (key,), {})
@@ -203,9 +210,10 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if "device" in kwargs:
-            creation.check_device(kwargs["device"])
-            kwargs["device"] = None
+        device = kwargs.pop("device", None)
+        name = current().device if device is None else resolve(device)
+        if name != "cpu" and session().device is None:
+            return device_backend().place(name, fallback.direct(function, args, kwargs))
         if "like" in kwargs and (kwargs["like"] is None or type(kwargs["like"]) is ndarray):
             del kwargs["like"]
         if function is np.load and communicator() is not None:

@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from . import creation, fallback
+from dcarray.core.config import current
+from dcarray.core.device_backend import device_backend
+from dcarray.core.device_names import devices, resolve
+
+from . import fallback
 from .common import NOTHING, is_array
 
 VERSION = "2025.12"
@@ -29,7 +33,11 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
 
     def devices(self) -> tuple[str, ...]:
         """The devices that ``device=`` takes."""
-        return Devices(("cpu",))
+        return Devices(devices())
+
+    def default_device(self) -> str:
+        """The device of arrays that do not say ``device=``."""
+        return current().device
 
 
 def sort(
@@ -108,12 +116,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
     def frequencies(n: Any, d: Any = 1.0, device: Any = None, dtype: Any = None) -> Any:
-        creation.check_device(device)
+        name = current().device if device is None else resolve(device)
         kind = None if dtype is None else np.dtype(dtype)
         if kind is not None and kind.kind != "f":
             raise ValueError(f"frequencies are real floating-point numbers, not {kind}")
         result = function(n, d)
-        return fallback.wrapped(result if kind is None else result.astype(kind, copy=False))
+        wrapped = fallback.wrapped(result if kind is None else result.astype(kind, copy=False))
+        return wrapped if name == "cpu" else device_backend().place(name, wrapped)
 
     frequencies.__name__ = frequencies.__qualname__ = function.__name__
     frequencies.__module__ = "dcarray.fft"

@@ -61,7 +61,7 @@ def test_nothing_is_gathered(name: str) -> None:
             total = x[1:] + x[:-1]  # the halo is filled
             dc.evaluate(total)
             WRITES[name](x)
-            assert x._store.shard is not None and x._store.mem is None
+            assert x._store.remote is not None and x._store.mem is None
             found = (x[1:] + x[:-1]).gather()
             assert np.array_equal(x.gather(), wanted)
         assert np.array_equal(found, wanted[1:] + wanted[:-1])  # with the neighbours' new elements

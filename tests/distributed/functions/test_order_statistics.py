@@ -32,7 +32,7 @@ def test_nothing_is_gathered(name: str) -> None:
         with dc.options(distribute_above=0, strict=True):
             arrays = [dc.distribute(a) for a in (TABLE, LINE, COUNTS)]
             call(*arrays)  # strict: what is gathered raises
-            assert all(a._store.shard is not None and a._store.mem is None for a in arrays)
+            assert all(a._store.remote is not None and a._store.mem is None for a in arrays)
 
     dc.comm.run(3, program)
 
@@ -41,7 +41,7 @@ def test_a_line_sorts_in_place() -> None:
     def program() -> None:
         x = dc.distribute(LINE)
         x.sort()
-        assert x._store.shard is not None
+        assert x._store.remote is not None
         assert np.array_equal(x, np.sort(LINE))
 
     dc.comm.run(3, program)

@@ -99,7 +99,7 @@ def test_small_cumulative_sums_have_numpys_bits() -> None:
     def program() -> list[Any]:
         b, y = dc.distribute(a, axes=[dc.comm.Block(0), dc.comm.Whole()]), dc.distribute(x)
         both = [np.cumprod(b, 0), np.cumsum(b, axis=0), np.cumsum(y), y[:-1:2] @ y[1::2].gather(), y @ y]
-        assert all(c._store.family.shard is not None for c in both[:3])
+        assert all(c._store.family.remote is not None for c in both[:3])
         return both[:3] + [np.asarray(c) for c in both[3:]]
 
     want = [np.cumprod(a, 0), np.cumsum(a, axis=0), np.cumsum(x)]

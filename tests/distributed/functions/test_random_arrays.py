@@ -45,7 +45,7 @@ LEGACY: dict[str, Callable[[Any], Any]] = {
 
 
 def _whole(x: Any) -> bool:
-    return not isinstance(x, dc.ndarray) or x._store.shard is None
+    return not isinstance(x, dc.ndarray) or x._store.remote is None
 
 
 def _check(make: Callable[[Any], Any], plain: Any, ours: Any, blocks: bool) -> None:
@@ -130,7 +130,7 @@ np.random.seed(4)
 want = [np.random.rand(9, 5), np.random.standard_normal(31), np.random.randint(0, 7, 33), np.random.random()]
 np.random.seed(4)
 got = [dc.random.rand(9, 5), dc.random.standard_normal(31), dc.random.randint(0, 7, 33), dc.random.random()]
-assert all(x._store.shard is not None for x in got[:3])
+assert all(x._store.remote is not None for x in got[:3])
 assert all(np.array_equal(a, b) for a, b in zip(want, got))
 print("ended")
 """

@@ -280,7 +280,7 @@ def _evaluated(x: Handle, writing: bool) -> NDArray:
     if x._small is None and communicator() is not None:
         x._run()
         head = x._store.family
-        if head.shard is not None:
+        if head.remote is not None:
             note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
     return x._writable() if writing else x._evaluated()
 

@@ -1,0 +1,45 @@
+"""The interface through which lower packages call `dcarray.offload`.
+
+Only who has met an array on a device, or was asked for one, calls it: a program without devices never loads
+that package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from .config import Options
+
+__all__ = ["DeviceBackend", "device_backend"]
+
+
+class DeviceBackend(Protocol):
+    """The functions of `dcarray.offload.backend`."""
+
+    def run(self, executor: Any, rec: Any, options: Options) -> Callable[[], None]:
+        """Run a recording on its device."""
+
+    def settle(self, rec: Any) -> None:
+        """At the end of a recording: the buffers of what it used are pending from now on."""
+
+    def created(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results of a function that makes arrays, on a device."""
+
+    def converted(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The first argument as an array on a device."""
+
+    def place(self, name: str, value: Any) -> Any:
+        """A value, its ordinary arrays on a device."""
+
+    def moved(self, x: Any, name: str) -> Any:
+        """An array on a device: itself, or a copy."""
+
+
+@cache
+def device_backend() -> DeviceBackend:
+    """The backend of devices."""
+    return cast("DeviceBackend", import_module("dcarray.offload.backend"))

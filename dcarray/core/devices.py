@@ -1,0 +1,58 @@
+"""Operands on different devices: found at the call, before anything is recorded.
+
+The device of an array is in its class (`dcarray.core.handle.Handle._device`).  Plain arrays, scalars and
+arrays without axes go along with any device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .handle import Handle
+
+__all__ = ["common_device", "different_devices", "name_of"]
+
+
+def name_of(device: Any) -> str:
+    """The name of a device, ``"cpu"`` for None."""
+    return "cpu" if device is None else str(device.name)
+
+
+def different_devices(one: Any, two: Any) -> ValueError:
+    """The error for operands on two devices."""
+    first, second = name_of(one), name_of(two)
+    return ValueError(
+        f"operands on different devices, {first} and {second}: "
+        f"x.to_device({first!r}) copies an array from one to the other"
+    )
+
+
+def _arrays(values: Iterable[Any], inside: int) -> Iterable[Handle]:
+    for value in values:
+        if isinstance(value, Handle):
+            yield value
+        elif inside and isinstance(value, (tuple, list)):
+            yield from _arrays(value, inside - 1)
+        elif inside and isinstance(value, dict):
+            yield from _arrays(value.values(), inside - 1)
+
+
+def common_device(default: Any, *values: Any) -> Any:
+    """The device of the arrays with axes among values, also in sequences; ``default`` if there are none.
+
+    Raises
+    ------
+    ValueError
+        If there are several; the message names two.
+    """
+    found: list[Any] = []
+    for x in _arrays(values, 4):
+        device = x._device
+        if found and found[0] is device:
+            continue
+        if x._shape if x._small is None else x._small.shape:
+            if found:
+                raise different_devices(found[0], device)
+            found.append(device)
+    return found[0] if found else default

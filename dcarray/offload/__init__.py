@@ -1,0 +1,1 @@
+"""Arrays on devices: their classes, their elements in buffers, and the executor of recordings on them."""

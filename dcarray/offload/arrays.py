@@ -1,0 +1,237 @@
+"""The classes of arrays on devices, one for each device, made when it is first asked for.
+
+An array on a device is a wrapped array whose recordings run there.  Its methods record in the session of the
+device.  NumPy's functions get arrays of the ordinary class on the same stores, so that the implementations of
+functions need not know of devices; their results are given the device's class.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from inspect import getattr_static
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import evaluate, ndarray, wrap
+from dcarray.api.dispatch import DISPATCH
+from dcarray.api.functions.fallback import SEQUENCES
+from dcarray.api.lazy_selection import Selected
+from dcarray.core.devices import common_device, name_of
+from dcarray.core.handle import Handle, as_class, export, small
+from dcarray.core.strides import strides_of
+from dcarray.recording import fast_path
+from dcarray.recording.session import recording_for
+
+__all__ = ["DeviceArray", "array_class", "call", "of_class"]
+
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
+_lock = threading.Lock()
+_classes: dict[Any, type[ndarray]] = {None: ndarray}
+
+
+def array_class(device: Any) -> type[ndarray]:
+    """The class of arrays on a device."""
+    with _lock:
+        found = _classes.get(device)
+        if found is None:
+            found = _classes[device] = type("ndarray", (DeviceArray,), {"__slots__": (), "_device": device})
+            found.__module__, found.__qualname__ = ndarray.__module__, ndarray.__qualname__
+    return found
+
+
+class _Call:
+    """The conversion of arguments to ordinary wrapped arrays, and of results to arrays on a device, for one
+    call."""
+
+    __slots__ = ("cls", "given", "plain")
+
+    def __init__(self, cls: type[ndarray], plain: bool) -> None:
+        self.cls = cls
+        self.plain = plain  # whether the function calls others, which get plain arrays
+        self.given: dict[int, tuple[Any, Any]] = {}
+
+    def into(self, value: Any) -> Any:
+        """``value`` with ordinary arrays of the same memory for those on the device."""
+        if isinstance(value, Handle):
+            device = value._device
+            if device is None:
+                return value
+            if self.plain:
+                ordinary = value._writable()
+            elif device is self.cls._device:
+                ordinary = as_class(ndarray, value)
+            else:  # it has no axes
+                ordinary = small(ndarray, value._evaluated())
+            self.given[id(ordinary)] = (ordinary, value)
+            return ordinary
+        kind = type(value)
+        if kind is dict:
+            return {k: self.into(v) for k, v in value.items()}
+        if isinstance(value, SEQUENCES):
+            inner = [self.into(v) for v in value]
+            if all(a is b for a, b in zip(inner, value, strict=True)):
+                return value
+            return tuple(inner) if isinstance(value, tuple) else inner
+        return value
+
+    def back(self, value: Any) -> Any:
+        """``value`` with arrays on the device for ordinary ones; an array that was given comes back as
+        itself."""
+        if type(value) is Selected:
+            evaluate(value)
+        kind = type(value)
+        if kind is ndarray or (self.plain and kind is np.ndarray):
+            known = self.given.get(id(value))
+            if known is not None:
+                return known[1]
+            return of_class(self.cls, value)
+        if kind is tuple or kind is list:
+            inner = [self.back(v) for v in value]
+            return value if all(a is b for a, b in zip(inner, value, strict=True)) else kind(inner)
+        if kind is dict:
+            return {k: self.back(v) for k, v in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return kind(*(self.back(v) for v in value))
+        return value
+
+
+def of_class(cls: type[ndarray], value: Any) -> Any:
+    """An ordinary or plain array as one of a class, on the same memory."""
+    if type(value) is np.ndarray:
+        value = wrap(value)
+    return value if cls is ndarray else as_class(cls, value)
+
+
+def call(cls: type[ndarray], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of NumPy, or of this package, on arrays on a device.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the results, if no array among the arguments has axes.
+    function : callable
+    args, kwargs
+        Its arguments; arrays may be in sequences and dictionaries, at any depth.
+
+    Returns
+    -------
+    object
+        The result, its arrays on the device.
+
+    Raises
+    ------
+    ValueError
+        If arrays are on different devices.
+    """
+    device = common_device(cls._device, args, kwargs)
+    cls = array_class(device)
+    way = _Call(cls, any(isinstance(v, _FUNCTIONS) for v in (*args, *kwargs.values())))
+    with recording_for(device):
+        ordinary = [way.into(a) for a in args]
+        named = {k: way.into(v) for k, v in kwargs.items()} if kwargs else kwargs
+        return way.back(function(*ordinary, **named))
+
+
+class DeviceArray(ndarray):
+    """A wrapped array whose elements are on a device, with whatever works on them."""
+
+    __slots__ = ()
+    __hash__ = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            found = _recorded(ufunc.__name__, self, inputs)
+            if found is not None:
+                return found
+        return call(type(self), getattr(ufunc, method), inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        device = kwargs.pop("device", None)
+        result = call(type(self), lambda *given, **named: DISPATCH(func, given, named), args, kwargs)
+        if device is None or not isinstance(result, Handle):
+            return result
+        return result.to_device(device)
+
+    def __reduce__(self) -> Any:
+        return _restored, (name_of(self._device), export(self))
+
+
+def _recorded(name: str, x: Any, inputs: tuple[Any, ...]) -> Any:
+    """An operation of the most usual kind, recorded at once; None for any other."""
+    with recording_for(x._device):
+        if len(inputs) == 2:
+            one, two = inputs
+            if isinstance(one, Handle) and one._small is not None:
+                return None
+            if isinstance(two, Handle) and two._small is not None:
+                return None
+            return fast_path.binary(name, one, two)
+        if len(inputs) == 1 and x._small is None:
+            return fast_path.unary(name, x)
+    return None
+
+
+def _restored(device: str, a: np.ndarray[Any, Any]) -> Any:
+    """The array of a pickle, on the device of that name."""
+    from .placing import placed
+
+    return placed(device, a)
+
+
+def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that records for the device."""
+
+    @wraps(function)
+    def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
+        device = common_device(self._device, self, args, kwargs)
+        if device is not self._device:  # this array has no axes
+            return call(type(self), function, (self, *args), kwargs)
+        with recording_for(device):
+            result = function(self, *args, **kwargs)
+            return result if type(result) is type(self) else _Call(type(self), False).back(result)
+
+    return method
+
+
+def _property(name: str) -> property:
+    known: Any = getattr_static(ndarray, name)  # a property, or its C counterpart
+    store = None if name in _UNSET else _forwarded(lambda self, value: known.__set__(self, value))
+    return property(_forwarded(lambda self: known.__get__(self)), store, doc=known.__doc__)
+
+
+_UNSET = frozenset({"T", "mT", "base"})  # attributes that cannot be set
+_HERE = frozenset({"to_device"})  # methods that record nothing, or see to the device themselves
+_OPERATORS = [
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",
+    "rshift",
+]  # fmt: skip
+_SPECIAL = [
+    "divmod", "rdivmod", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "getitem",
+    "setitem", "copy", "deepcopy", "contains",
+]  # fmt: skip
+
+
+def _strides(self: DeviceArray) -> tuple[int, ...]:
+    """The strides of the host's memory, which need not exist."""
+    if self._small is not None or not self._store.char:
+        return ndarray.strides.__get__(self)  # type: ignore[no-any-return]
+    return tuple([n * self.itemsize for n in strides_of(self)])
+
+
+def _made() -> dict[str, Any]:
+    """The methods and properties that may record, or give an array, by name."""
+    names = [f"__{kind}{name}__" for name in _OPERATORS for kind in ("", "r", "i")]
+    names += [f"__{name}__" for name in _SPECIAL]
+    names += [name for name in dir(ndarray) if not name.startswith("_") and callable(getattr(ndarray, name))]
+    found: dict[str, Any] = {name: _forwarded(getattr(ndarray, name)) for name in names if name not in _HERE}
+    found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base", "flat", "shape")}
+    found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
+    return found
+
+
+for _name, _value in _made().items():
+    setattr(DeviceArray, _name, _value)

@@ -1,0 +1,177 @@
+"""Buffers of devices that hold the elements of stores.
+
+A buffer counts as work pending on the memory of its storage family: who reads that memory has newer elements
+copied into it first, and who writes to it has the buffer dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core.store import Store, memory
+from dcarray.lowering.runtime.buffer_pool import allocate
+
+if TYPE_CHECKING:
+    from dcarray.lowering.gpu.device import Device
+
+__all__ = ["DeviceBuffer", "DeviceError", "resident", "settle", "settle_new", "uploaded"]
+
+
+class DeviceError(RuntimeError):
+    """The error of reading elements that a device has lost."""
+
+
+class DeviceBuffer:
+    """The elements of a storage family in a device's memory, in C order of the head's geometry.
+
+    Attributes
+    ----------
+    device : Device
+        The device.
+    buffer : object
+        Its buffer.
+    ahead : bool
+        Whether the host's memory is out of date.
+    done : bool
+        Whether the buffer was dropped.
+    failure : Exception or None
+        The error by which a run on the device has left the elements in an unknown state.
+    """
+
+    __slots__ = ("__weakref__", "ahead", "buffer", "device", "done", "failure")
+
+    def __init__(self, device: Device, buffer: Any, ahead: bool) -> None:
+        self.device, self.buffer, self.ahead = device, buffer, ahead
+        self.done = False
+        self.failure: Exception | None = None
+
+    def run(self, head: Store, writing: bool = False) -> None:
+        """Nothing has to run: what fills the buffer is in the device's queue."""
+
+    def materialise(self, head: Store, writing: bool = False) -> None:
+        """Bring the host's memory up to date; before it is written, drop the buffer.
+
+        Raises
+        ------
+        DeviceError
+            If the elements cannot be had.
+        """
+        if self.done:
+            return
+        if self.ahead:
+            self._download(head)
+        if writing:
+            self.drop(head)
+
+    def check(self) -> None:
+        """Raise the error of elements that were lost.
+
+        Raises
+        ------
+        DeviceError
+        """
+        if self.failure is not None:
+            raise self._lost(self.failure)
+
+    def drop(self, head: Store) -> None:
+        """Forget the buffer: the host's memory has the elements."""
+        self.done = True
+        self.buffer = None
+        if head.remote is self:
+            head.remote = None
+        if head.dirty is self:
+            head.dirty = None
+        if head.used is self:
+            head.used = None
+
+    def _download(self, head: Store) -> None:
+        self.check()
+        mem, address = head.mem, head.address
+        if mem is None:
+            mem, address = allocate(head.shape, head.dtype, head.size)
+        into = mem if mem.flags.c_contiguous else np.empty(head.shape, head.dtype)
+        try:
+            self.device.download(self.buffer, into)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._lost(error) from error
+        if into is not mem:
+            mem[...] = into
+        if head.mem is None:
+            head.bind_new(mem, address)
+        self.ahead = False
+        if head.dirty is self:
+            head.dirty = None
+
+    def _lost(self, error: Exception) -> DeviceError:
+        return DeviceError(f"the elements of an array on {self.device.name} are lost: {error}")
+
+
+def uploaded(device: Device, a: np.ndarray[Any, Any]) -> DeviceBuffer:
+    """Return a buffer with a copy of an array's elements in C order.
+
+    Raises
+    ------
+    MemoryError
+        If the device has no memory left.
+    """
+    buffer = device.allocate(max(a.nbytes, 1))
+    if a.size:
+        device.upload(np.ascontiguousarray(a), buffer)
+    return DeviceBuffer(device, buffer, False)
+
+
+def settle_new(store: Store, held: DeviceBuffer) -> None:
+    """Give a store without memory its elements in a buffer."""
+    held.ahead = True
+    store.remote = store.used = store.dirty = held
+
+
+def resident(device: Device, store: Store) -> DeviceBuffer | None:
+    """Return the buffer of a store's family on a device, uploaded if there is none; None if the store's
+    geometry does not have all elements of the head in C order.
+
+    Raises
+    ------
+    MemoryError
+        If the device has no memory left.
+    """
+    head = store.family
+    if store is not head and not _whole(store, head):
+        return None
+    held = head.remote
+    if held is None:
+        held = head.remote = uploaded(device, memory(head))
+    held.check()
+    return held  # type: ignore[no-any-return]
+
+
+def _whole(store: Store, head: Store) -> bool:
+    """Whether a store has all elements of its head, which is contiguous, in the same order."""
+    if store.size * store.dtype.itemsize != head.size * head.dtype.itemsize:
+        return False
+    if store.strides is not None or head.strides is not None:
+        return False
+    return store.mem is None or head.mem is None or store.address == head.address
+
+
+def settle(rec: Any) -> None:
+    """At the end of a recording: from now on the buffers of the families that it used are what is pending on
+    them."""
+    for slot in rec.slots:
+        store = slot if type(slot) is Store else slot()
+        if store is None:
+            continue
+        head = store.family
+        held = head.remote
+        if held is None or held.device is None:
+            continue
+        if head.used is rec or head.used is None:
+            head.used = held
+        if held.ahead:
+            head.dirty = held
+        elif head.dirty is rec:
+            head.dirty = None

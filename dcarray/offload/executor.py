@@ -1,0 +1,161 @@
+"""The executor of recordings on a device.
+
+The plan of a recording runs on buffers of the device.  What the device cannot run, the host does op by op, on
+elements that are brought to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dcarray.core import config, fp_state
+from dcarray.core.counters import counters, note
+from dcarray.core.store import Store
+from dcarray.execution import run_plan
+from dcarray.execution.executor import exception_reporter, report_failure
+from dcarray.execution.interpreter import OpByOp
+from dcarray.recording.log_format import writes
+
+from .buffer import DeviceBuffer, resident
+
+if TYPE_CHECKING:
+    from dcarray.execution.executor import Executor
+    from dcarray.lowering.gpu.device import Device
+    from dcarray.recording.log import Recording
+
+__all__ = ["run"]
+
+
+def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
+    """Run a recording on its device; returns a function that warns, once everything is in its place."""
+    device = rec.device
+    written = {rec.declarations()[slot][-1] for entry in rec.statements() for slot in writes(entry)}
+    counters.flushes += 1
+    counters.statements += len(rec.log) - len(rec.slots)
+    notes: list[Any] = []
+    if not _try_on_device(executor, rec, options, device, written):
+        notes = _run_on_host(rec, written)
+    _keep_known_memory(rec, written)
+    return exception_reporter(rec, notes)
+
+
+def _try_on_device(
+    executor: Executor, rec: Recording, options: config.Options, device: Device, written: set[int]
+) -> bool:
+    """Whether a recording has run on its device; if not, nothing that the host can read has changed."""
+    if not device.target or options.jit == "off":
+        return False
+    if any(fp_state.raises_or_calls(state) for state in {site[2] for site in rec.sites}):
+        return False  # devices do not know of floating-point exceptions
+    try:
+        return _run_plan(executor, rec, options, device, written)
+    except Exception as error:
+        if options.debug and not isinstance(error, MemoryError):
+            raise
+        where = run_plan.line_of(rec.sites[0]) if rec.sites else ("<recording>", 0)
+        if isinstance(error, MemoryError):
+            note(f"interpreter ({device.name} has no memory left)", where=where)
+        else:
+            report_failure(f"a region is run on the host instead of {device.name}", error, where)
+        error.__traceback__ = None  # its frames hold memory
+        return False
+
+
+def _run_plan(
+    executor: Executor, rec: Recording, options: config.Options, device: Device, written: set[int]
+) -> bool:
+    """Run a recording by its plan; False if there is none, or an array has no place in a buffer."""
+    rec.watched = 0
+    rec.log = [(*entry[:3], None, entry[4]) if entry[0] == "old" else entry for entry in rec.log]
+    there = replace(options, target=device.target, jit="eager")
+    plan_entry = executor.prepare(rec, there)
+    if not plan_entry.useful:
+        return True
+    plan = plan_entry.plan or executor.plan_for(plan_entry, there)
+    if plan is None:
+        return False
+    heads: dict[int, DeviceBuffer] = {}
+    fresh: list[tuple[Store, DeviceBuffer]] = []
+    changed: list[tuple[Store, DeviceBuffer]] = []
+    declared = rec.declarations()
+    given: list[Any] = []
+    for k in plan_entry.template.memory:
+        store, head = rec.store_at(k) or rec.substitute(k), declared[k][-1]
+        if head not in heads and declared[head][0] == "new":
+            buffer = device.allocate(max(store.size * store.dtype.itemsize, 1))
+            heads[head] = DeviceBuffer(device, buffer, True)
+            fresh.append((store, heads[head]))
+        elif declared[k][0] == "old":
+            held = resident(device, store)
+            if held is None:
+                return False
+            heads[head] = held
+            if head in written:
+                changed.append((store.family, held))
+        given.append(heads[head].buffer)
+    given += rec.scalar_arrays().values()
+    try:
+        plan.run((), given, plan_entry.symbols, device, 0)
+    except MemoryError:
+        raise
+    except Exception as error:
+        for store, held in changed:
+            if held.ahead:
+                held.failure = error
+            else:
+                held.drop(store)
+        raise
+    counters.kernels += plan.kernels
+    counters.interpreted += plan.interpreted
+    counters.bytes += plan_entry.bytes
+    for _, held in changed:
+        held.ahead = True
+    for store, held in fresh:
+        if store.mem is None:
+            store.remote = held
+    return True
+
+
+class _OnHost(OpByOp):
+    """An op-by-op run on the host, in which arrays whose elements the device has lost cannot be used."""
+
+    lost: Mapping[int, Exception] = {}
+
+    def _array(self, slot: int) -> Any:
+        error = self.lost.get(slot)
+        if error is not None:
+            raise error
+        return super()._array(slot)
+
+
+def _run_on_host(rec: Recording, written: set[int]) -> list[Any]:
+    """Run a recording op by op on the host; gives the notes of floating-point exceptions."""
+    lost: dict[int, Exception] = {}
+    for k, entry in enumerate(rec.declarations()):
+        store = rec.store_at(k)
+        head = None if store is None else store.family
+        if head is not None and head.remote is not None:
+            try:
+                head.remote.materialise(head, entry[-1] in written)
+            except Exception as error:
+                lost[k] = error.with_traceback(None)
+    witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
+    host = _OnHost(rec, run_plan.steps_of(rec, None), witness)
+    host.lost = lost
+    counters.interpreted += host.run()
+    if host.left:
+        rec.leftover = (host.replay(), host.error)
+    return witness.notes
+
+
+def _keep_known_memory(rec: Recording, written: set[int]) -> None:
+    """Bring memory that others look at up to date and drop its buffers: they may write to it at any time."""
+    for k, entry in enumerate(rec.declarations()):
+        store = rec.store_at(k)
+        head = None if store is None else store.family
+        if head is None or not isinstance(head.remote, DeviceBuffer):
+            continue
+        if head.is_exported() or (rec.urgent and entry[-1] in written and head.is_exposed()):
+            head.remote.materialise(head, writing=True)

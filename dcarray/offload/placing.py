@@ -1,0 +1,122 @@
+"""Arrays put on a device: new ones, copies of plain ones, and copies of those on another device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core.config import current
+from dcarray.core.counters import note, user_line
+from dcarray.core.handle import Handle, adopt, as_class, large
+from dcarray.core.processes import communicator
+from dcarray.core.store import Store, compiles
+from dcarray.lowering.gpu import device as devices
+
+from .arrays import array_class, call
+from .buffer import settle_new, uploaded
+
+__all__ = ["converted", "created", "moved", "place", "placed"]
+
+
+def _device(name: str) -> Any:
+    """The device of a name; None for the CPU.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name, or several ranks run the program.
+    """
+    if name == "cpu":
+        return None
+    found = devices.get(name)
+    if communicator() is not None:
+        raise ValueError(f"arrays on {name} are of one process: several ranks compute on their CPUs only")
+    return found
+
+
+def created(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The results of a function that makes arrays, on a device."""
+    device = _device(name)
+    return call(array_class(device), function, args, kwargs)
+
+
+def place(name: str, value: Any) -> Any:
+    """A value, its ordinary arrays as arrays on a device with the same memory."""
+    device = _device(name)
+    return value if device is None else _of_class(array_class(device), value)
+
+
+def _of_class(cls: type[ndarray], value: Any) -> Any:
+    kind = type(value)
+    if kind is ndarray:
+        return as_class(cls, value)
+    if kind is tuple or kind is list:
+        return kind([_of_class(cls, v) for v in value])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return kind(*(_of_class(cls, v) for v in value))
+    return value
+
+
+def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
+    """A copy of a plain array on a device; of one that nobody else has (``owned``) the host's memory may be
+    kept."""
+    device = _device(name)
+    cls = array_class(device)
+    below = current().eager_below
+    if device is None or a.size < below or not compiles(a.dtype) or not a.size:
+        return adopt(cls, a if owned else a.copy(order="K"), below)
+    columns = a.ndim > 1 and a.flags.f_contiguous and not a.flags.c_contiguous
+    rows = a.T if columns else a
+    store = Store(rows.shape, a.dtype, None, a.size)
+    try:
+        settle_new(store, uploaded(device, rows))
+    except MemoryError:
+        note(f"interpreter ({device.name} has no memory left)", a.nbytes, where=user_line())
+        return adopt(cls, a if owned else a.copy(order="K"), below)
+    store.permuted = columns
+    n = a.ndim
+    return large(cls, store, a.shape, tuple((0, 1, n - 1 - k) for k in range(n)) if columns else None)
+
+
+def converted(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The first argument as an array on a device, by a function that converts it on the CPU.
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed, with ``copy=False``.
+    """
+    device = _device(name)
+    a = args[0] if args else None
+    if isinstance(a, Handle) and a._device is device:
+        return call(array_class(device), function, args, kwargs)
+    if kwargs.get("copy") is False:
+        raise ValueError(
+            f"Unable to avoid copy while creating an array as requested: {name} has memory of its own."
+        )
+    plain = tuple(map(_plain, args))
+    found = function(*plain, **kwargs)
+    if not isinstance(found, Handle):
+        return found
+    host = found._evaluated()
+    return placed(name, host, owned=host.base is None and not any(host is v for v in plain))
+
+
+def _plain(a: Any) -> Any:
+    """Evaluated plain arrays for wrapped ones, in sequences, too."""
+    if isinstance(a, Handle):
+        return a._evaluated()
+    if type(a) is list or type(a) is tuple:
+        inner = [_plain(v) for v in a]
+        return a if all(p is v for p, v in zip(inner, a, strict=True)) else inner
+    return a
+
+
+def moved(x: Any, name: str) -> Any:
+    """An array on a device: itself, or a copy."""
+    device = _device(name)
+    if x._device is device:
+        return x
+    return placed(name, x._evaluated())
