@@ -173,7 +173,7 @@ class _Builder:
         self.body.append(Compute(target, body, op, const(start, dtype), loc=position, scan=axis))
 
     def _place(self, position: int, op: str, domain: Any, axes: Any, body: Expr) -> Expr:
-        """The coordinate of the extremum over ``axes``; at other points the identity of a minimum."""
+        """Return the coordinate of the extremum over ``axes``; at other points the identity of a minimum."""
         dtype, fold = body.dtype, PLACES[op]
         kept = tuple(axis for axis in range(len(domain)) if axis not in axes)
         best = Array(f"t{len(self.temps)}", dtype, tuple(domain[axis] for axis in kept))
@@ -198,7 +198,7 @@ class _Builder:
 
 
 def _start(op: str, dtype: np.dtype[Any]) -> Any:
-    """The initial value of a reduction over the dtype."""
+    """Return the initial value of a reduction over the dtype."""
     identity = OPS[op].identity
     return extreme(op, dtype) if identity is None else np.asarray(identity).astype(dtype)
 
@@ -223,7 +223,7 @@ def cast(x: Expr, char: str) -> Expr:
 
 
 def applied(op: str, kinds: str, result: str, reads: Sequence[Expr]) -> Expr:
-    """The operation in its loop for the dtypes ``kinds``, to which the arguments are converted."""
+    """Return the operation in its loop for the dtypes ``kinds``, to which the arguments are converted."""
     args = tuple(cast(x, char) for x, char in zip(reads, kinds, strict=True))
     if op == "cast":
         return cast(args[0], result)

@@ -13,7 +13,7 @@ _OTHER = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equ
 
 
 def implied(cond: Expr, holds: bool = True) -> list[Dim]:
-    """Dimensions that are at least 0 where the condition holds (or where it does not)."""
+    """Return dimensions that are at least 0 where the condition holds (or where it does not)."""
     if not isinstance(cond, Apply):
         return []
     if cond.op == "logical_not":
@@ -33,7 +33,7 @@ def implied(cond: Expr, holds: bool = True) -> list[Dim]:
 
 
 def _dim(expr: Expr) -> Dim | None:
-    """The dimension that an integer expression in 64 bits is, if no operation wraps."""
+    """Return the dimension that an integer expression in 64 bits is, if no operation wraps."""
     if expr.dtype != np.int64:
         return None
     if isinstance(expr, Size):

@@ -30,14 +30,14 @@ def _expand(dim: Any) -> Dim:
 
 
 def symbol(name: str, minimum: int | None = 0) -> Dim:
-    """The integer symbol ``name``, at least ``minimum`` (None: any integer, as loop variables are)."""
+    """Return the integer symbol ``name``, at least ``minimum`` (None: any integer, as loop variables are)."""
     from ._symbols import SizeSymbol
 
     return SizeSymbol(name, minimum)
 
 
 def free_symbols(dim: Dim) -> frozenset[str]:
-    """The names of the symbols in ``dim``."""
+    """Return the names of the symbols in ``dim``."""
     if type(dim) is int:
         return frozenset()
     return frozenset(s.name for s in dim.free_symbols)
@@ -64,7 +64,7 @@ def slope(dim: Dim, var: str) -> Dim | None:
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
-    """The value of ``dim``.
+    """Return the value of ``dim``.
 
     Raises
     ------

@@ -156,7 +156,7 @@ class _Machine:
         self._env[name] = given
 
     def _array(self, name: str) -> NDArray:
-        """The memory of an array, allocated at its first use."""
+        """Return the memory of an array, allocated at its first use."""
         found = self._env.get(name)
         if found is None:
             array = self._prepared.arrays[name]
@@ -174,7 +174,7 @@ class _Machine:
         return found
 
     def _view(self, window: Window, full: bool = False, keep: bool = True) -> NDArray:
-        """The elements of a window with one axis per domain axis.  An axis that the index does not use
+        """Return the elements of a window with one axis per domain axis.  An axis that the index does not use
         has one element, or, if ``full``, repeats it.  ``keep`` says that the region has the window."""
         how = self._prepared.geometries.get(id(window))
         array = self._array(window.array)
@@ -303,7 +303,7 @@ class _Machine:
 
     # ---- expressions --------------------------------------------------------------------------------
     def _value(self, root: Expr, shape: tuple[int, ...], out: NDArray | None = None) -> tuple[Any, bool]:
-        """The value of ``root``, broadcastable to ``shape``, and whether it is fresh memory; it is
+        """Return the value of ``root``, broadcastable to ``shape``, and whether it is fresh memory; it is
         stored in ``out`` if that is given, which may overlap with what is read."""
         steps = self._prepared.programs.get(root)
         if steps is None:

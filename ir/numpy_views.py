@@ -27,7 +27,7 @@ class Geometry(NamedTuple):
 def geometry(
     size: tuple[int, ...], shape: tuple[int, ...], index: list[tuple[int, int, int | None]]
 ) -> Geometry:
-    """The geometry of a window with the domain ``shape`` and ``index`` on an array of ``size``.
+    """Return the geometry of a window with the domain ``shape`` and ``index`` on an array of ``size``.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def geometry(
 
 
 def view(array: NDArray, how: Geometry) -> NDArray:
-    """The view of ``array``."""
+    """Return the view of ``array``."""
     if how.empty:
         return np.empty(how.shape, array.dtype)
     made: NDArray = array[how.key]
@@ -80,7 +80,7 @@ def view(array: NDArray, how: Geometry) -> NDArray:
 
 
 def _diagonal(sliced: NDArray, axes: tuple[int, ...], rank: int) -> NDArray:
-    """The view of a sliced array in which several axes move with one axis of the domain."""
+    """Return the view of a sliced array in which several axes move with one axis of the domain."""
     shape, strides = [1] * rank, [0] * rank
     for axis, size, stride in zip(axes, sliced.shape, sliced.strides, strict=True):
         shape[axis] = size

@@ -61,7 +61,7 @@ def _complex(real: Any, imag: Any) -> Any:
 
 
 def _checked(fits: Any, value: Any) -> Any:
-    """The value, and the flag of an invalid operation where it does not fit."""
+    """Return the value, and the flag of an invalid operation where it does not fit."""
     np.sqrt(np.where(fits, 1.0, -1.0))
     return np.where(True, value, value)
 
@@ -86,7 +86,7 @@ _SHORT = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
 def power(x: Any, y: Any) -> Any:
-    """Powers as NumPy's loop makes them with one exponent for all its elements, also of several."""
+    """Return powers as NumPy's loop makes them with one exponent for all its elements, also of several."""
     x, y = np.broadcast_arrays(x, y)
     if x.size and not any(y.strides):
         return np.power(x, y[(0,) * y.ndim])
@@ -100,7 +100,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _array_power(x: Any, y: Any) -> Any:
-    """Powers as NumPy's loop computes them with an exponent for each of its elements."""
+    """Return powers as NumPy's loop computes them with an exponent for each of its elements."""
     x, y = np.broadcast_arrays(x, y)
     if x.size != 1:
         return np.power(x, np.array(y, order="C"))
@@ -108,7 +108,7 @@ def _array_power(x: Any, y: Any) -> Any:
 
 
 def _by_python(function: Callable[..., float]) -> Callable[..., Any]:
-    """The result of Python's function for each element; NaN where it raises an error."""
+    """Return the result of Python's function for each element; NaN where it raises an error."""
 
     def one(*args: float) -> float:
         try:
@@ -177,7 +177,7 @@ SCANS = {f"accumulate.{name}": name for name, op in OPS.items() if op.combine}
 
 @lru_cache(maxsize=4096)
 def loop_dtype(op: str, args: tuple[np.dtype[Any], ...]) -> np.dtype[Any] | None:
-    """The result's dtype of the loop for exactly these argument dtypes, None if there is no such loop.
+    """Return the result's dtype of the loop for exactly these argument dtypes, None if there is no such loop.
     ("cast" has none: its result is what the node says.)"""
     if op == "where":
         return args[1] if len(args) == 3 and args[0] == np.bool_ and args[1] == args[2] else None
@@ -252,7 +252,7 @@ CALLS: dict[str, CallOp] = {
 
 
 def const(value: Any, dtype: Any) -> Const:
-    """The constant ``value`` as ``dtype``.
+    """Return the constant ``value`` as ``dtype``.
 
     Raises
     ------
@@ -266,5 +266,5 @@ def const(value: Any, dtype: Any) -> Const:
 
 
 def const_value(node: Const) -> Any:
-    """The NumPy scalar of a constant."""
+    """Return the NumPy scalar of a constant."""
     return np.frombuffer(node.bits, dtype=node.dtype)[0]

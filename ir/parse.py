@@ -231,7 +231,7 @@ class _Parser(Scanner):
         return value, init
 
     def find(self, *words: str) -> int | None:
-        """The position of the first of ``words`` in the rest of this line, outside of brackets."""
+        """Return the position of the first of ``words`` in the rest of this line, outside of brackets."""
         depth = 0
         for at in range(self.at, len(self.tokens)):
             kind, text, _ = self.tokens[at]

@@ -63,7 +63,7 @@ def dump(region: Region) -> str:
 
 
 def show_stmt(stmt: Stmt, region: Region) -> str:
-    """One statement of ``region`` as text."""
+    """Return one statement of ``region`` as text."""
     printer = _Printer(region)
     printer.stmt(stmt, "")
     return "\n".join(printer.lines)
@@ -86,13 +86,13 @@ def axis_names(region: Region, count: int) -> list[str]:
 
 
 def show_expr(expr: Expr, axes: list[str]) -> str:
-    """An expression as text, with the given names of the domain's axes."""
+    """Return an expression as text, with the given names of the domain's axes."""
     (body,), lets = _show(axes, expr)
     return body + _lets(lets)
 
 
 def show_window(window: Window, axes: list[str]) -> str:
-    """A window as text, with the given names of the domain's axes."""
+    """Return a window as text, with the given names of the domain's axes."""
     return f"{window.array}[{','.join(_index(ix, axes) for ix in window.index)}]"
 
 
@@ -215,7 +215,7 @@ def _lets(lets: list[str]) -> str:
 
 
 def _show(axes: list[str], *roots: Expr) -> tuple[list[str], list[str]]:
-    """The texts of the roots, and those of the ``$0``, ``$1``... that they use."""
+    """Return the texts of the roots, and those of the ``$0``, ``$1``... that they use."""
     nodes = walk(*roots)
     uses = dict.fromkeys(nodes, 0)
     for node in nodes:
@@ -274,13 +274,13 @@ def _const(node: Const) -> str:
 
 
 def _float(value: Any) -> str:
-    """The shortest text that reads back as ``value`` and is no integer."""
+    """Return the shortest text that reads back as ``value`` and is no integer."""
     text = str(value)
     return text if any(c in text for c in ".ena") else text + ".0"
 
 
 def _literal(value: Any) -> str:
-    """The text of an attribute's value: Python literals, and dimensions."""
+    """Return the text of an attribute's value: Python literals, and dimensions."""
     if isinstance(value, tuple):
         return f"({', '.join(_literal(v) for v in value)}{',' if len(value) == 1 else ''})"
     if value is None or isinstance(value, bool | int | float | str):

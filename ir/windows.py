@@ -19,7 +19,7 @@ from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Win
 
 # ---- geometry ---------------------------------------------------------------------------------------
 def identity(array: Array) -> Window:
-    """The window that is the whole array, axis by axis."""
+    """Return the window that is the whole array, axis by axis."""
     return Window(array.name, array.shape, tuple(Index(0, 1, k) for k in range(len(array.shape))))
 
 
@@ -125,7 +125,7 @@ def _is_box(window: Window) -> bool:
 
 
 def _ends(run: _Run) -> tuple[Dim, Dim] | None:
-    """The smallest and largest element of a non-empty run, None if the direction is not known."""
+    """Return the smallest and largest element of a non-empty run, None if the direction is not known."""
     offset, stride, count = run
     last = simplify(offset + stride * (count - 1))
     forward = prove_le(0, stride)
@@ -303,14 +303,14 @@ def _within(outer: _Run, inner: _Run) -> bool | None:
 
 # ---- expressions ------------------------------------------------------------------------------------
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expressions that ``expr`` is made from."""
+    """Return the expressions that ``expr`` is made from."""
     if isinstance(expr, Apply):
         return expr.args
     return expr.index if isinstance(expr, Gather) else ()
 
 
 def walk(*roots: Expr) -> list[Expr]:
-    """Every node once, children before parents, in a fixed order."""
+    """Return every node once, children before parents, in a fixed order."""
     order: dict[Expr, None] = {}
     stack = [(root, False) for root in reversed(roots)]
     while stack:
@@ -346,7 +346,7 @@ def map_loads(expr: Expr, fn: Callable[[Load | Gather], Expr]) -> Expr:
 
 
 def loads(expr: Expr) -> tuple[Load | Gather, ...]:
-    """Every ``Load`` and ``Gather`` of ``expr`` once, in a fixed order."""
+    """Return every ``Load`` and ``Gather`` of ``expr`` once, in a fixed order."""
     return tuple(node for node in walk(expr) if isinstance(node, Load | Gather))
 
 
@@ -366,7 +366,7 @@ def remap(expr: Expr, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Expr:
 
 
 def coordinate(ix: Index, dtype: np.dtype[np.generic]) -> Expr:
-    """An affine coordinate as a value."""
+    """Return an affine coordinate as a value."""
     if ix.axis is None:
         return Size(ix.offset, dtype)
     plain = type(ix.offset) is int and ix.offset == 0

@@ -41,7 +41,7 @@ class Reason:
 
 # ---- one statement ----------------------------------------------------------------------------------
 def anywhere(array: str) -> Window:
-    """A window without an index: unknown elements of ``array``."""
+    """Return a window without an index: unknown elements of ``array``."""
     return Window(array, (), ())
 
 
@@ -161,7 +161,7 @@ def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) ->
 
 
 def _between(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
-    """The box around a window in all iterations of a loop."""
+    """Return the box around a window in all iterations of a loop."""
     ends = {var: loop_range(*bounds)}
     shape: list[Dim] = []
     index: list[Index] = []
@@ -223,8 +223,8 @@ def clash(a: Window, b: Window, region: Region) -> bool | None:
 
 # ---- nests and rows ---------------------------------------------------------------------------------
 def nest_conflict(body: tuple[Compute, ...], region: Region) -> Reason | None:
-    """Why the statements cannot run point by point, each point in order; None if that gives the results of
-    running them one after the other."""
+    """Return why the statements cannot run point by point, each point in order; None if that gives the
+    results of running them one after the other."""
     for k, later in enumerate(body):
         for earlier in body[:k]:
             pairs = [(earlier.target, w) for w in (*reads(later), later.target)]
@@ -260,8 +260,8 @@ def folds_rows(compute: Compute, axes: int) -> bool:
 
 
 def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason | None:
-    """Why the statements cannot run row by row, a row being a point of the first ``axes`` axes of their
-    domains; None if that gives the results of running them one after the other."""
+    """Return why the statements cannot run row by row, a row being a point of the first ``axes`` axes of
+    their domains; None if that gives the results of running them one after the other."""
     for number, later in enumerate(body):
         for target in row_targets(later, axes):
             if not disjoint_rows(target, target, axes):
@@ -279,7 +279,7 @@ def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason |
 
 # ---- the order of statements ------------------------------------------------------------------------
 def depends(a: Stmt, b: Stmt, region: Region) -> Reason | None:
-    """Why ``b``, which follows ``a``, must stay there; None if the two may be exchanged."""
+    """Return why ``b``, which follows ``a``, must stay there; None if the two may be exchanged."""
     return conflict((reads(a), writes(a)), (reads(b), writes(b)), region)
 
 
@@ -288,8 +288,8 @@ def conflict(
     later: tuple[tuple[Window, ...], tuple[Window, ...]],
     region: Region,
 ) -> Reason | None:
-    """Why two pieces of work, given the windows that each reads and writes, have to stay in order; None if
-    they may be exchanged."""
+    """Return why two pieces of work, given the windows that each reads and writes, have to stay in order;
+    None if they may be exchanged."""
     root = families(region)
     kinds = (
         ("reads what the earlier statement writes", earlier[1], later[0]),

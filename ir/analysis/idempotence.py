@@ -21,7 +21,7 @@ INFALLIBLE = frozenset({"blas.matmul"})
 
 
 def idempotent(region: Region) -> frozenset[str]:
-    """The existing arrays that are written, and in which the region is idempotent.
+    """Return the existing arrays that are written, and in which the region is idempotent.
 
     None where there are library calls that may fail: what comes after them might be written already.
     """

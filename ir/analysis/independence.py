@@ -42,7 +42,7 @@ def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
 
 
 def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset[str], int]:
-    """The arrays that statements outside of ``body`` touch, and how often ``body`` occurs."""
+    """Return the arrays that statements outside of ``body`` touch, and how often ``body`` occurs."""
     found: set[str] = set()
     times = 0
     for stmt in stmts:
@@ -92,7 +92,7 @@ def _add(made: list[Window], window: Window) -> None:
 
 
 def _head(stmt: Stmt) -> Stmt:
-    """The statement without its bodies: its condition alone."""
+    """Return the statement without its bodies: its condition alone."""
     if isinstance(stmt, While):
         return While(stmt.cond, ())
     return Branch(stmt.cond, ()) if isinstance(stmt, Branch) else stmt

@@ -69,7 +69,7 @@ def as_terms(call: Call, dtype: np.dtype[Any], depth: int) -> Compute:
 
 
 def _axes(stack: tuple[Dim, ...], batch: tuple[Dim, ...], at: Callable[[int], Index]) -> tuple[Index, ...]:
-    """The indices of a stack of matrices in the batch that they are broadcast to."""
+    """Return the indices of a stack of matrices in the batch that they are broadcast to."""
     skipped = len(batch) - len(stack)
     return tuple(
         at(skipped + k) if dims.prove_eq(extent, batch[skipped + k]) is True else Index(0)

@@ -87,7 +87,8 @@ class SkewAnalysis:
         return None
 
     def _used(self, part: Part, first: Dim) -> tuple[_Use, ...] | Reason:
-        """The accesses of a statement to memory that the chain writes, or why its rows do not correspond."""
+        """Return the accesses of a statement to memory that the chain writes, or why its rows do not
+        correspond."""
         computes = (part,) if isinstance(part, Compute) else part.body
         folds = next((c.target for c in computes if c.combine is not None), None)
         if folds is not None:
@@ -113,7 +114,7 @@ class SkewAnalysis:
         return number
 
     def _span(self, earlier: tuple[_Use, ...], later: tuple[_Use, ...]) -> tuple[int, int] | Reason | None:
-        """The smallest and largest dependence distance of two statements, in rows; None if they are
+        """Return the smallest and largest dependence distance of two statements, in rows; None if they are
         independent."""
         distances = []
         for one, v_row, v_written in earlier:
@@ -140,7 +141,8 @@ def skews(body: Sequence[Part], region: Region) -> tuple[Skew, ...] | Reason:
 
 
 def time_tile_conflict(stmt: TimeTiles, region: Region) -> Reason | None:
-    """Why ``stmt`` would not give the results of its statements one after the other; None if it does."""
+    """Return why ``stmt`` would not give the results of its statements one after the other; None if it
+    does."""
     found = skews(stmt.body, region)
     if isinstance(found, Reason):
         return found

@@ -61,7 +61,7 @@ def _int(dim: Any, sizes: Sizes) -> int:
 
 
 def _elements(window: Window, sizes: Sizes) -> int:
-    """Distinct elements under a window: an axis that moves nothing counts once."""
+    """Return distinct elements under a window: an axis that moves nothing counts once."""
     return math.prod(_int(window.shape[axis], sizes) for axis in set(moving_axes(window)))
 
 
@@ -146,7 +146,8 @@ class _Tally:
 
 
 def _iteration(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
-    """The sizes in the middle iteration of a loop, which stands for all, and the number of iterations."""
+    """Return the sizes in the middle iteration of a loop, which stands for all, and the number of
+    iterations."""
     bounds = [bound if type(bound) is int else evaluate(bound, sizes) for bound in loop.bounds]
     iterations = range(bounds[0], bounds[1], bounds[2] or 1)
     middle = iterations[len(iterations) // 2] if iterations else iterations.start
@@ -154,12 +155,12 @@ def _iteration(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
 
 
 def fused_all(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) -> Traffic:
-    """The sum of ``fused`` over statements."""
+    """Return the sum of ``fused`` over statements."""
     return sum((fused(stmt, region, sizes) for stmt in body), Traffic())
 
 
 def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
-    """Bytes under windows, each array at most once as a whole."""
+    """Return bytes under windows, each array at most once as a whole."""
     tally = _Tally(region)
     tally.touch(tally.read, windows, sizes, 1)
     return tally.traffic().read
@@ -191,7 +192,7 @@ def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
 
 
 def _steps(c: Compute, sizes: Sizes) -> int:
-    """Bytes of the single operations of an expression, without the store of its result."""
+    """Return bytes of the single operations of an expression, without the store of its result."""
     domain = [_int(d, sizes) for d in c.target.shape]
     axes: dict[Expr, frozenset[int]] = {}
     total = 0

@@ -175,7 +175,7 @@ def without_copies(region: Region, undo: Sequence[UndoCopy], beside: bool = Fals
 
 
 def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
-    """The statement without the parts that make copies; None if all do."""
+    """Return the statement without the parts that make copies; None if all do."""
     if not isinstance(stmt, Nest | Rows):
         return None if _written(stmt) in copies else stmt
     rest: list[Any] = [made for part in stmt.body if (made := _left(part, copies)) is not None]
@@ -210,7 +210,8 @@ def _saves(stmt: Stmt, undo: UndoCopy) -> bool:
 
 
 def _window(array: Array, region: Region) -> Window:
-    """The window of all elements of the array that are written; the whole array if that is not one window."""
+    """Return the window of all elements of the array that are written; the whole array if that is not one
+    window."""
     written = [w for stmt in region.body for w in writes(stmt) if w.array == array.name]
     first = written[0] if written else identity(array)
     axes = [ix.axis for ix in first.index if ix.axis is not None]

@@ -79,7 +79,7 @@ class _Bound(NamedTuple):
     sure: bool = False
 
     def joined(self, other: _Bound) -> _Bound:
-        """The bounds of a value that is one or the other."""
+        """Return the bounds of a value that is one or the other."""
         most, least = max(self.most, other.most), min(self.least, other.least)
         return _Bound(most, least, self.sure and other.sure)
 
@@ -103,7 +103,7 @@ def safe_limits(region: Region) -> Limits | None:
 
 
 def _passes(body: Iterable[Stmt]) -> float:
-    """The number of times that expressions are evaluated, iterations of loops counted."""
+    """Return the number of times that expressions are evaluated, iterations of loops counted."""
     passes = 0.0
     for stmt in body:
         match stmt:
@@ -147,7 +147,7 @@ def magnitude_region(arrays: Iterable[Array], symbols: tuple[Symbol, ...] = ()) 
 
 
 def _parts(array: Array) -> Array:
-    """The real numbers of an array's memory."""
+    """Return the real numbers of an array's memory."""
     if array.dtype.kind != "c":
         return array
     size = array.dtype.itemsize // 2
@@ -251,7 +251,7 @@ class _Bounds:
         return found
 
     def _of(self, expr: Expr) -> _Bound:
-        """The bounds of an expression."""
+        """Return the bounds of an expression."""
         self.left -= 1
         if self.left < 0:
             raise _Unknown
@@ -275,7 +275,7 @@ class _Bounds:
         raise _Unknown
 
     def _complex(self, op: str, args: tuple[Expr, ...], dtype: np.dtype[Any]) -> _Bound:
-        """The bounds of the parts of a complex value, or of a real part."""
+        """Return the bounds of the parts of a complex value, or of a real part."""
         kinds = [arg.dtype.kind for arg in args]
         parts = [self._of(arg).most for arg in args]
         if op == "where" and kinds[1:] == ["c", "c"]:
@@ -328,7 +328,7 @@ class _Bounds:
         raise _Unknown
 
     def _chosen(self, args: tuple[Expr, ...], yes: _Bound, no: _Bound) -> _Bound:
-        """The bounds of a choice; the condition may bound one of the two from below."""
+        """Return the bounds of a choice; the condition may bound one of the two from below."""
         condition = args[0]
         if isinstance(condition, Apply) and condition.op in _ABOVE:
             above = _ABOVE[condition.op]
@@ -343,7 +343,7 @@ class _Bounds:
 
 
 def _any(dtype: np.dtype[Any]) -> _Bound:
-    """The bounds of all integers of a dtype."""
+    """Return the bounds of all integers of a dtype."""
     return _Bound(_largest(dtype), 0.0, dtype.kind in "ub")
 
 
@@ -354,8 +354,8 @@ def _largest(dtype: np.dtype[Any]) -> float:
 
 
 def _fits(bound: _Bound, dtype: np.dtype[Any]) -> _Bound:
-    """The bounds, if every value within them is representable in the dtype; no lower bound if the value might
-    be subnormal."""
+    """Return the bounds, if every value within them is representable in the dtype; no lower bound if the
+    value might be subnormal."""
     if dtype.kind == "b" or (dtype.kind in "iu" and bound.most <= _largest(dtype)):
         return bound
     if dtype.char not in "fdFD":

@@ -35,13 +35,13 @@ _summaries: WeakKeyDictionary[Expr, Summary] = WeakKeyDictionary()
 
 
 def dtype_of(expr: Expr) -> np.dtype[Any]:
-    """The dtype of an expression: every kind of node has one."""
+    """Return the dtype of an expression: every kind of node has one."""
     dtype: np.dtype[Any] = expr.dtype
     return dtype
 
 
 def loads_of(expr: Expr) -> tuple[Load | Gather, ...]:
-    """Every ``Load`` and ``Gather`` once, in a fixed order."""
+    """Return every ``Load`` and ``Gather`` once, in a fixed order."""
     if not isinstance(expr, Apply):
         return windows.loads(expr)  # an entry that held its own key would live for ever
     found = _loads.get(expr)
@@ -63,7 +63,7 @@ def checks(stmt: Part) -> bool:
 
 
 def size_bound(expr: Expr) -> int:
-    """An upper bound of the number of nodes; see `made_of`."""
+    """Return an upper bound of the number of nodes; see `made_of`."""
     found = _sizes.get(expr)
     if found is None:
         found = _sizes[expr] = len(windows.walk(expr))

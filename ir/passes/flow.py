@@ -88,7 +88,7 @@ class Facts:
 
 
 def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
-    """The windows that a statement reads, each with the kind of access."""
+    """Return the windows that a statement reads, each with the kind of access."""
     if isinstance(stmt, Compute):
         found: list[tuple[Window, Kind]] = []
         for node in loads_of(stmt.body):
@@ -115,7 +115,7 @@ def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
 
 
 def writes_of(stmt: Stmt) -> tuple[Window, ...]:
-    """The windows that a statement writes."""
+    """Return the windows that a statement writes."""
     if isinstance(stmt, Compute):
         return (stmt.target,)
     if isinstance(stmt, Call):
@@ -127,7 +127,7 @@ def writes_of(stmt: Stmt) -> tuple[Window, ...]:
 
 
 def names_of(stmt: Stmt) -> set[str]:
-    """The arrays that a statement touches."""
+    """Return the arrays that a statement touches."""
     return {window.array for window in (*writes_of(stmt), *(window for window, _ in reads_of(stmt)))}
 
 
@@ -176,17 +176,17 @@ class Block:
                 insort(self._touched.setdefault(root, []), pos)
 
     def body(self) -> tuple[Stmt, ...]:
-        """The statements that remain."""
+        """Return the statements that remain."""
         return tuple(stmt for stmt in self.stmts if stmt is not None)
 
     def touching(self, array: str, after: int) -> Iterator[int]:
-        """Positions after ``after`` that touch the memory of ``array``, in order."""
+        """Return positions after ``after`` that touch the memory of ``array``, in order."""
         found = self._touched.get(self.facts.roots[array], [])
         for k in range(bisect_right(found, after), len(found)):
             yield found[k]
 
     def before(self, array: str, pos: int) -> list[int]:
-        """Positions before ``pos`` that touch the memory of ``array``, in order."""
+        """Return positions before ``pos`` that touch the memory of ``array``, in order."""
         found = self._touched.get(self.facts.roots[array], [])
         return found[: bisect_left(found, pos)]
 
@@ -198,8 +198,8 @@ class Block:
 
     # ---- what becomes of a written window -------------------------------------------------------------
     def uses(self, pos: int, target: Window) -> tuple[list[Use], Reason | None]:
-        """Every read of the values that the statement at ``pos`` writes to ``target``; with a reason if there
-        may be others, so that the values must be stored."""
+        """Return every read of the values that the statement at ``pos`` writes to ``target``; with a reason
+        if there may be others, so that the values must be stored."""
         facts = self.facts
         lives = facts.roots[target.array] in facts.kept
         shadows: list[Window] = []
@@ -223,7 +223,7 @@ class Block:
         return found, self._kept(pos, target)
 
     def _unserved(self, target: Window, window: Window, kind: Kind, shadows: list[Window]) -> Reason | None:
-        """Why a read may also be of elements that were not written to ``target``."""
+        """Return why a read may also be of elements that were not written to ``target``."""
         if kind == "inside":
             return Reason(f"{target.array} is read in another body or nest", (window,))
         if window.array != target.array:
@@ -252,7 +252,7 @@ class Block:
         return not any(dims.free_symbols(part) & self.facts.variables for part in parts)
 
     def _kept(self, pos: int, target: Window) -> Reason | None:
-        """Why the values must be stored even if no later statement of the block reads them."""
+        """Return why the values must be stored even if no later statement of the block reads them."""
         root = self.facts.roots[target.array]
         if root in self.facts.kept:
             return Reason(f"{target.array} is a result that must be stored", (target,))
@@ -268,7 +268,7 @@ class Block:
 
     # ---- moving ---------------------------------------------------------------------------------------
     def writer_between(self, start: int, stop: int, window: Window) -> Window | None:
-        """A write, at a position strictly between, that may change what ``window`` reads."""
+        """Return a write, at a position strictly between, that may change what ``window`` reads."""
         for q in self.touching(window.array, start):
             if q >= stop:
                 break
@@ -278,7 +278,7 @@ class Block:
         return None
 
     def toucher_between(self, start: int, stop: int, window: Window) -> Window | None:
-        """A read or write, at a position strictly between, of what ``window`` writes."""
+        """Return a read or write, at a position strictly between, of what ``window`` writes."""
         for q in self.touching(window.array, start):
             if q >= stop:
                 break

@@ -102,7 +102,7 @@ def far_apart(a: Window, b: Window) -> bool:
 
 
 def _span(ix: Index, window: Window) -> tuple[int, int] | None:
-    """The smallest and largest position along an array axis, if they are constants."""
+    """Return the smallest and largest position along an array axis, if they are constants."""
     first = ix.offset
     if type(first) is not int:
         return None

@@ -80,7 +80,7 @@ def in_bodies(region: Region, log: Log, run: Run) -> Region:
 
 
 def _statement(stmt: Stmt, region: Region, log: Log, run: Run) -> tuple[Stmt, Region]:
-    """The statement with new bodies, and the region, with the statement as it was, with new arrays."""
+    """Return the statement with new bodies, and the region, with the statement as it was, with new arrays."""
     loop = stmt if isinstance(stmt, Loop) else None
     made: list[tuple[Stmt, ...]] = []
     with dims.ranging(loop.var, loop.bounds) if loop is not None else nullcontext():

@@ -15,7 +15,8 @@ _ABOUT = ("model name", "flags", "Features", "CPU implementer", "CPU part")  # l
 
 @cache
 def machine_fingerprint() -> str:
-    """A digest of the compiler, the processor, and the libraries whose functions compiled code calls."""
+    """Return a digest of the compiler, the processor, and the libraries whose functions compiled code
+    calls."""
     import llvmlite  # not its binding, which takes time
 
     switched = [os.environ.get(f"NPY_{word}_CPU_FEATURES", "") for word in ("DISABLE", "ENABLE")]
@@ -24,7 +25,7 @@ def machine_fingerprint() -> str:
 
 
 def _processor() -> str:
-    """The processor as the system describes it; LLVM's description where the system has none."""
+    """Return the processor as the system describes it; LLVM's description where the system has none."""
     try:
         with open("/proc/cpuinfo") as file:
             about = []

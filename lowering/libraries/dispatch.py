@@ -33,7 +33,7 @@ class Library:
 
 
 def dtypes_of(call: Call, region: Region) -> list[np.dtype[Any]]:
-    """The dtypes of what a call writes and reads."""
+    """Return the dtypes of what a call writes and reads."""
     arrays = {array.name: array.dtype for array in region.arrays}
     return [arrays[window.array] for window in (*call.writes, *call.reads)]
 
@@ -49,12 +49,12 @@ NUMPY = Library("numpy", all_alike)
 
 
 def find(call: Call, region: Region, libraries: Mapping[str, Sequence[Library]]) -> Library | None:
-    """The first library that serves a call."""
+    """Return the first library that serves a call."""
     return next((one for one in libraries.get(call.op, ()) if one.serves(call, region)), None)
 
 
 def described(call: Call, region: Region, cores: int, libraries: Mapping[str, Sequence[Library]]) -> str:
-    """How a call is served, for people."""
+    """Return how a call is served, for people."""
     library = find(call, region, libraries)
     if library is None:
         return f"{call.op}: no library serves it"
@@ -64,7 +64,7 @@ def described(call: Call, region: Region, cores: int, libraries: Mapping[str, Se
 
 
 def step(call: Call, library: Library, launch: LoadedKernel | None = None) -> CallStep:
-    """How a call in a region is run."""
+    """Return how a call in a region is run."""
     windows = (*call.writes, *call.reads)
     views = tuple([(view.shape, view.index) for view in map(view_of, windows)])
     return CallStep(call.op, library.name, call.attrs, len(call.writes), views, launch)
@@ -76,14 +76,14 @@ def is_copy(stmt: Compute) -> bool:
 
 
 def copy_step(stmt: Compute) -> CallStep:
-    """How NumPy does a statement that only moves elements."""
+    """Return how NumPy does a statement that only moves elements."""
     assert isinstance(stmt.body, Load)
     views = tuple([(view.shape, view.index) for view in map(view_of, (stmt.target, stmt.body.window))])
     return CallStep("copy", "numpy", (), 1, views)
 
 
 def view_of(window: Window) -> View:
-    """A window as a view of its array."""
+    """Return a window as a view of its array."""
     index = [(_number(ix.offset), _number(ix.stride), ix.axis) for ix in window.index]
     return View(tuple(map(_number, window.shape)), tuple(index))
 

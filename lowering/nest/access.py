@@ -37,12 +37,12 @@ def positive(a: Dim) -> bool:
 
 
 def total(factors: Iterable[Dim]) -> Dim:
-    """The product of dimensions."""
+    """Return the product of dimensions."""
     return dims.simplify(math.prod(factors))
 
 
 def strides(array: Array) -> tuple[Dim, ...]:
-    """The strides of an array in elements."""
+    """Return the strides of an array in elements."""
     if array.strides is not None:
         return array.strides
     result: list[Dim] = []
@@ -64,7 +64,7 @@ class Access:
 
 
 def linear(window: Window, array: Array, rank: int) -> Access:
-    """The linear form of a window over a domain of ``rank`` axes."""
+    """Return the linear form of a window over a domain of ``rank`` axes."""
     coefs: list[Dim] = [0] * rank
     for index, stride in zip(window.index, strides(array), strict=True):
         if index.axis is not None:
@@ -100,7 +100,7 @@ class Memory:
         self.arrays = {array.name: array for array in region.arrays}
 
     def family(self, name: str) -> str:
-        """The array at the root of an array's base chain."""
+        """Return the array at the root of an array's base chain."""
         base = self.arrays[name].base
         while base is not None:
             name, base = base, self.arrays[base].base
@@ -133,7 +133,7 @@ class Memory:
 
 
 def origin(access: Access) -> Dim:
-    """The element number where a linear form starts."""
+    """Return the element number where a linear form starts."""
     steps = zip(access.start, strides(access.array), strict=True)
     return dims.simplify(sum(offset * stride for offset, stride in steps))
 
@@ -178,12 +178,12 @@ class Arguments:
         extents: tuple[Dim, ...],
         inner: Mapping[str, Affine] | None = None,
     ) -> Arguments:
-        """The same arguments for another statement of the kernel, which has other loops."""
+        """Return the same arguments for another statement of the kernel, which has other loops."""
         return replace(self, rank=rank, loops=loops, extents=extents, inner=inner)
 
     def integer(self, dim: Dim, *what: Any) -> Affine:
-        """An integer argument with value ``dim``, shared by equal ``dim`` and ``what``.  Loop variables of
-        the kernel stay in the text, and so do small numbers added to them."""
+        """Return an integer argument with value ``dim``, shared by equal ``dim`` and ``what``.  Loop
+        variables of the kernel stay in the text, and so do small numbers added to them."""
         if self.inner is None:
             return self._argument(dim, *what)
         rest, moving = self._split_variables(dim)
@@ -197,7 +197,7 @@ class Arguments:
         return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
 
     def _split_variables(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:
-        """The part that does not depend on the kernel's loops, and the factors of their variables."""
+        """Return the part that does not depend on the kernel's loops, and the factors of their variables."""
         inner = self.inner or {}
         try:
             rest, factors = dims.linear(dim, inner)
@@ -213,43 +213,43 @@ class Arguments:
         return Affine(0, (Term(1, name),))
 
     def extent(self, loop: int) -> Affine:
-        """The extent of a loop."""
+        """Return the extent of a loop."""
         return self.integer(self.extents[loop], "extent", loop)
 
     def bounds(self, loop: int) -> tuple[Affine, ...]:
-        """The integers whose minimum is the extent of a loop."""
+        """Return the integers whose minimum is the extent of a loop."""
         if self.inner is None:
             return (self.extent(loop),)
         return tuple(self.integer(bound) for bound in dims.least_of(self.extents[loop]))
 
     def scratch(self, dtype: DType, size: Dim) -> str:
-        """A new scratch buffer."""
+        """Return a new scratch buffer."""
         self._scratch.append(Scratch(dtype, dims.simplify(size)))
         return f"t{len(self._scratch) - 1}"
 
     def scratch_per_piece(self, dtype: DType, size: Dim) -> Spot:
-        """A new scratch buffer, private to each chunk of the kernel's parallel loop."""
+        """Return a new scratch buffer, private to each chunk of the kernel's parallel loop."""
         if self.pieces is None:
             return self.scratch(dtype, size), affine()
         var, count = self.pieces
         return self.scratch(dtype, count * size), product(self.integer(size), affine(0, Term(1, None, var)))
 
     def access(self, window: Window) -> Access:
-        """The linear form of a window of the domain."""
+        """Return the linear form of a window of the domain."""
         return linear(window, self.memory.arrays[window.array], self.rank)
 
     def reach(self, load: Load | Gather) -> Access:
-        """The linear form of the array that a load reads."""
+        """Return the linear form of the array that a load reads."""
         return self.gathered(load) if isinstance(load, Gather) else self.access(load.window)
 
     def gathered(self, node: Gather) -> Access:
-        """The linear form of a gather's array: its first element, at every point."""
+        """Return the linear form of a gather's array: its first element, at every point."""
         array = self.memory.arrays[node.window.array]
         zeros = (0,) * len(array.shape)
         return Access(array, zeros, (0,) * self.rank, (None,) * len(array.shape))
 
     def stride(self, array: Array, axis: int) -> Affine:
-        """The stride of an array as a constant (0 or 1) or an integer argument."""
+        """Return the stride of an array as a constant (0 or 1) or an integer argument."""
         stride = strides(array)[axis]
         if type(stride) is int and 0 <= stride <= 1:
             return affine(stride)
@@ -274,11 +274,11 @@ class Arguments:
             group.written = True
 
     def accesses(self) -> list[Access]:
-        """One access of every pointer."""
+        """Return one access of every pointer."""
         return [group.access for group in self._groups]
 
     def steps(self, access: Access) -> tuple[Dim, ...]:
-        """The coefficients of a linear form, one for each loop."""
+        """Return the coefficients of a linear form, one for each loop."""
         return tuple(access.coefs[axes[-1]] for axes in self.loops)
 
     def _find(self, access: Access) -> _Group | None:
@@ -298,11 +298,11 @@ class Arguments:
         return self.integer(dim, "stride", loop)
 
     def slope(self, access: Access, loop: int) -> Affine:
-        """The stride of an access along a loop, in elements."""
+        """Return the stride of an access along a loop, in elements."""
         return self._stride(access.array, loop, self.steps(access)[loop])
 
     def _shift(self, access: Access, axis: int, reference: Dim) -> Affine:
-        """The offset of a window's start from the pointer along one array axis, in elements."""
+        """Return the offset of a window's start from the pointer along one array axis, in elements."""
         distance = dims.simplify(access.start[axis] - reference)
         if type(distance) is int and distance == 0:
             return affine()
@@ -337,7 +337,7 @@ class Arguments:
         return scale(distance, self.stride(access.array, axis))
 
     def address(self, access: Access, variables: Sequence[Affine]) -> tuple[str, Affine]:
-        """The buffer and offset of a window's element at given values of the loops."""
+        """Return the buffer and offset of a window's element at given values of the loops."""
         own, group = self.private.get(access.array.name), self._find(access)
         if own is None:
             assert group is not None
@@ -350,7 +350,7 @@ class Arguments:
         return own[0], affine(0, own[1], *parts)
 
     def buffers(self) -> tuple[tuple[Buffer, ...], tuple[Pointer | Scratch, ...]]:
-        """The pointer arguments and their bindings; scratch comes last."""
+        """Return the pointer arguments and their bindings; scratch comes last."""
         members: dict[str, list[_Group]] = {}
         for group in self._groups:
             members.setdefault(self.memory.family(group.access.array.name), []).append(group)
@@ -371,7 +371,7 @@ class Arguments:
         return tuple(buffers), tuple(pointers)
 
     def bytes(self) -> Dim:
-        """The bytes moved: each pointer's footprint, once for reading and once for writing."""
+        """Return the bytes moved: each pointer's footprint, once for reading and once for writing."""
         moved: Dim = 0
         for group in self._groups:
             used = (n for n, step in zip(group.extents, group.loops, strict=True) if not same(step, 0))
@@ -392,7 +392,7 @@ def unit_step(value: Affine, var: str) -> int | None:
 
 
 def product(a: Affine, b: Affine) -> Affine:
-    """The product of a constant or one integer argument with an affine sum over variables."""
+    """Return the product of a constant or one integer argument with an affine sum over variables."""
     if not a.terms:
         return scale(a.const, b)
     if len(a.terms) > 1:

@@ -21,12 +21,12 @@ DEEP = 24  # a subtree deeper than this is bound to a local, so that emitters ma
 
 
 def literal(value: Any, dtype: DType) -> Lit:
-    """A constant."""
+    """Return a constant."""
     return Lit(np.asarray(value, dtype=dtype).tobytes(), dtype)
 
 
 def all_of(conditions: Iterable[Expr]) -> Expr:
-    """The conjunction of conditions."""
+    """Return the conjunction of conditions."""
     return reduce(lambda a, b: Op("logical_and", (a, b), np.dtype(bool)), conditions)
 
 
@@ -93,7 +93,7 @@ class Scope:
         self._families |= {self.arguments.memory.family(w.array) for w in written}
 
     def take(self, level: int) -> tuple[Stmt, ...]:
-        """The statements to put at the beginning of a level's body."""
+        """Return the statements to put at the beginning of a level's body."""
         return tuple(self._pending.pop(level, ()))
 
     def absorb(self, *others: Scope) -> None:
@@ -107,11 +107,11 @@ class Scope:
         self._pending.setdefault(level, []).extend(stmts)
 
     def preamble(self) -> tuple[Let, ...]:
-        """The loop-invariant values of the whole phase."""
+        """Return the loop-invariant values of the whole phase."""
         return tuple(stmt for stmt in self.take(0) if isinstance(stmt, Let))
 
     def evaluate(self, expr: nodes.Expr) -> Expr:
-        """The value of an expression at the deepest level."""
+        """Return the value of an expression at the deepest level."""
         for node in windows.walk(expr):
             if node not in self._made:
                 self._made[node] = self._make(node)
@@ -132,7 +132,7 @@ class Scope:
             self._written.append((window, value))
 
     def name(self, value: Expr) -> Local:
-        """A new local with that value at the deepest level."""
+        """Return a new local with that value at the deepest level."""
         local = Local(self.names("v"), value.dtype)
         self.add(Let(local.name, value))
         return local
@@ -142,7 +142,7 @@ class Scope:
         self.put(self.deepest, [stmt])
 
     def address(self, window: nodes.Window) -> Spot:
-        """The buffer and offset of a window's element."""
+        """Return the buffer and offset of a window's element."""
         return self._spot(self.arguments.access(window))
 
     # ---- inside ------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class Scope:
         return {family(load.window.array) for load in windows.loads(node)}
 
     def _use(self, node: nodes.Expr, level: int) -> Expr:
-        """The value of an evaluated node inside an expression of that level."""
+        """Return the value of an evaluated node inside an expression of that level."""
         value, own, _ = self._made[node]
         if own < level and not isinstance(value, Lit | Index | Local):
             return self._name(node, value, own)
@@ -179,7 +179,7 @@ class Scope:
         return value, level, depth
 
     def _load_level(self, access: Access) -> int:
-        """The outermost level where an element may be loaded."""
+        """Return the outermost level where an element may be loaded."""
         if self.arguments.memory.family(access.array.name) in self._families:
             return self.deepest
         if not self.hoist and access.array.shape:
@@ -188,7 +188,7 @@ class Scope:
         return max((d for d, s in zip(self.depths, steps, strict=True) if not same(s, 0)), default=0)
 
     def _level(self, node: nodes.Expr) -> int:
-        """The level of an operation: the deepest of its arguments'."""
+        """Return the level of an operation: the deepest of its arguments'."""
         return max((self._made[child][1] for child in windows.children(node)), default=0)
 
     def _value(self, node: nodes.Expr) -> tuple[Expr, int]:

@@ -11,7 +11,7 @@ from .access import Memory
 
 
 def expand(call: Call, region: Region) -> Compute | None:
-    """A call as a statement; None if it has no such form or writes an array that it reads."""
+    """Return a call as a statement; None if it has no such form or writes an array that it reads."""
     if call.op != "blas.matmul" or call.attrs:
         return None
     memory = Memory(region)

@@ -38,24 +38,24 @@ class Folding:
 
 
 def starts_of(scope: Scope, nest: LoopNest, foldings: Sequence[Folding]) -> list[Expr]:
-    """The initial values of the reductions."""
+    """Return the initial values of the reductions."""
     roots = [nest.start(folding.compute) for folding in foldings]
     scope.announce(roots, [])
     return [scope.evaluate(root) for root in roots]
 
 
 def op(name: str, *args: Expr) -> Op:
-    """An operation whose result has its first argument's dtype."""
+    """Return an operation whose result has its first argument's dtype."""
     return Op(name, args, args[0].dtype)
 
 
 def converted(value: Expr, dtype: DType) -> Expr:
-    """The value, cast to a dtype if it has another."""
+    """Return the value, cast to a dtype if it has another."""
     return value if value.dtype == dtype else Op("cast", (value,), dtype)
 
 
 def real(dtype: DType) -> DType:
-    """The dtype of the real part of a dtype."""
+    """Return the dtype of the real part of a dtype."""
     return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
 
 
@@ -90,7 +90,7 @@ class Fold:
         self._sums: list[tuple[str, str]] = []
 
     def identity(self) -> Expr:
-        """The identity of the operation; -0.0 for sums, since adding 0.0 would change -0.0."""
+        """Return the identity of the operation; -0.0 for sums, since adding 0.0 would change -0.0."""
         value: Any = ops.OPS[self.name].identity
         if self.mode == "sum":
             value = complex(-0.0, -0.0) if self.dtype.kind == "c" else -0.0
@@ -180,7 +180,7 @@ class Fold:
         return tuple(made)
 
     def result(self) -> Expr:
-        """The accumulated value."""
+        """Return the accumulated value."""
         if not self._sums:
             return self._joined([Local(name, real(self.wide) if self.mode == "sum" else self.wide)
                                  for name in self._blocks])  # fmt: skip
@@ -192,14 +192,14 @@ class Fold:
         return self._joined(parts)
 
     def combined(self, start: Expr, total: Expr) -> Expr:
-        """The initial value combined with the accumulated one, as the target's dtype."""
+        """Return the initial value combined with the accumulated one, as the target's dtype."""
         if self._started:
             return total
         return converted(op(self.name, converted(start, self.wide), total), self.dtype)
 
 
 def foldings_of(nest: LoopNest) -> list[Folding]:
-    """The reducing statements of a nest."""
+    """Return the reducing statements of a nest."""
     found = []
     for number, compute in enumerate(nest.computes):
         if nest.folds[number]:

@@ -24,7 +24,7 @@ Kind = Literal["serial", "vector"]
 
 
 def variable(name: str, coef: int = 1) -> Affine:
-    """A loop variable, or a multiple of it."""
+    """Return a loop variable, or a multiple of it."""
     return affine(0, Term(coef, None, name))
 
 
@@ -125,7 +125,7 @@ class LoopNest:
         self.launches: list[tuple[Dim, Dim]] = []
 
     def _scan(self, beside: bool) -> int | None:
-        """The axis along which the statement is a scan; an error ``beside`` other statements."""
+        """Return the axis along which the statement is a scan; an error ``beside`` other statements."""
         axes = [c.scan for c in self.computes if self._scans(c)]
         if axes and (beside or len(self.computes) > 1):
             raise Unsupported("a scan beside other statements")
@@ -135,14 +135,14 @@ class LoopNest:
         return compute.scan is not None and not same(self.shape[compute.scan], 1)
 
     def _value(self, compute: Compute, fold: bool) -> Value:
-        """The value that an element-wise statement stores, or a reduction folds, at one point."""
+        """Return the value that an element-wise statement stores, or a reduction folds, at one point."""
         if fold or self._scans(compute) or compute.combine is None:
             return compute.body
         old: Any = self.start(compute)
         return Apply(compute.combine, (old, compute.body), old.dtype)
 
     def start(self, compute: Compute) -> Value:
-        """The initial value of a reduction."""
+        """Return the initial value of a reduction."""
         return compute.init or Load(compute.target, self.memory.arrays[compute.target.array].dtype)
 
     def _accesses(self) -> list[tuple[Any, bool]]:
@@ -156,7 +156,7 @@ class LoopNest:
 
     # ---- pieces of kernels -------------------------------------------------------------------------
     def scope(self, depths: Sequence[int], deepest: int, hoist: bool) -> Scope:
-        """A position in the loop nest; see ``Scope``."""
+        """Return a position in the loop nest; see ``Scope``."""
         return Scope(self.arguments, self.names, self.variables, depths, deepest, hoist)
 
     def scope_at(
@@ -168,7 +168,7 @@ class LoopNest:
         offset: int = 0,
         var: str = "",
     ) -> Scope:
-        """The scope ``level`` loops deep, counting the phase's; ``offset``: that many iterations
+        """Return the scope ``level`` loops deep, counting the phase's; ``offset``: that many iterations
         after the current one of the loop over ``var``, by default of the last loop but one."""
         levels = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
         scope = self.scope([levels.get(f"i{k}", 0) for k in range(len(self.loops.axes))], level, hoist)
@@ -178,7 +178,7 @@ class LoopNest:
         return scope
 
     def parallel_header(self, kept: Sequence[int]) -> tuple[str, Affine, Dim, Dim, list[LoopHeader]]:
-        """Variable, extent, its Dim and the points of one iteration of the first kept loop, which is
+        """Return variable, extent, its Dim and the points of one iteration of the first kept loop, which is
         parallel, and the other loops."""
         extents = self.loops.extents
         if not kept or (self.enclosing is not None and not self.row_axes):
@@ -188,23 +188,23 @@ class LoopNest:
         return f"i{kept[0]}", extent, extents[kept[0]], total(others), [*map(self.whole_loop, kept[1:])]
 
     def whole_loop(self, loop: int) -> LoopHeader:
-        """The header of a whole loop."""
+        """Return the header of a whole loop."""
         return LoopHeader(f"i{loop}", affine(), self.arguments.bounds(loop))
 
     def strip_loop(self, loop: int, var: str, step: int) -> LoopHeader:
-        """The outer loop of a strip-mined loop: ``var`` is the first iteration of each strip."""
+        """Return the outer loop of a strip-mined loop: ``var`` is the first iteration of each strip."""
         return LoopHeader(var, affine(), self.arguments.bounds(loop), step)
 
     def loop_from(self, loop: int, start: Affine, size: Affine) -> LoopHeader:
-        """The header of a loop over at most ``size`` iterations from ``start``."""
+        """Return the header of a loop over at most ``size`` iterations from ``start``."""
         return LoopHeader(f"i{loop}", start, (affine(0, start, size), *self.arguments.bounds(loop)))
 
     def block_count(self, extent: Dim, size: Dim) -> Dim:
-        """The number of blocks of a size that cover an extent."""
+        """Return the number of blocks of a size that cover an extent."""
         return dims.simplify((extent + size - 1) // size)
 
     def at_most(self, value: Dim, limit: int) -> Dim:
-        """The minimum of the value and a limit."""
+        """Return the minimum of the value and a limit."""
         if type(value) is int:
             return min(limit, value)
         import sympy
@@ -212,7 +212,7 @@ class LoopNest:
         return dims.simplify(sympy.Min(limit, value))
 
     def upper_bound(self, value: Dim) -> Dim:
-        """The largest value of a number over all iterations of the enclosing loops."""
+        """Return the largest value of a number over all iterations of the enclosing loops."""
         if self.enclosing is None or not self.enclosing.varies(value):
             return value
         found = dims.largest(value)
@@ -221,7 +221,7 @@ class LoopNest:
         return found
 
     def largest(self, *values: Dim) -> Dim:
-        """The maximum of some dimensions."""
+        """Return the maximum of some dimensions."""
         if all(type(value) is int for value in values):
             return max(values)
         import sympy
@@ -229,7 +229,7 @@ class LoopNest:
         return dims.simplify(sympy.Max(*values))
 
     def unless_empty(self, head: Dim) -> Dim:
-        """The launched extent: 0 when the domain is empty."""
+        """Return the launched extent: 0 when the domain is empty."""
         if self.nonempty or len(self.loops.extents) < 2:
             return head
         points = total(self.loops.extents)
@@ -245,19 +245,19 @@ class LoopNest:
         self.launches.append((extent, dims.simplify(work)))
 
     def cost(self) -> int:
-        """The work at one point of the domain, in additions."""
+        """Return the work at one point of the domain, in additions."""
         every = windows.walk(*self.values)
         steps = sum(ops.OPS[n.op].cost for n in every if isinstance(n, Apply))
         return max(LEAST * len(self.values), round(steps + sum(isinstance(n, Load | Gather) for n in every)))
 
     def operations(self) -> Dim:
-        """The number of operations of the statement."""
+        """Return the number of operations of the statement."""
         every = [n for n in windows.walk(*self.values) if isinstance(n, Apply) and n.op != "cast"]
         return (len(every) + sum(self.folds)) * total(self.shape)
 
 
 def row_phase(nests: Sequence[LoopNest]) -> Phase:
-    """The phases of several statements over the same rows, as one."""
+    """Return the phases of several statements over the same rows, as one."""
     rows = [phase for nest in nests for phase in nest.phases]
     assert all(phase.var == "i0" and phase.kind == "serial" for phase in rows)
     body = tuple(stmt for phase in rows for stmt in phase.body)
@@ -266,7 +266,7 @@ def row_phase(nests: Sequence[LoopNest]) -> Phase:
 
 
 def make_kernel(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
-    """The kernel of one statement, or of several that run row by row, and its binding."""
+    """Return the kernel of one statement, or of several that run row by row, and its binding."""
     first = nests[0]
     phases, launches = first.phases, first.launches
     if len(nests) > 1:
@@ -279,7 +279,7 @@ def make_kernel(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding]:
 def assemble_kernel(
     nests: Sequence[LoopNest], phases: Sequence[Phase], launches: Sequence[tuple[Dim, Dim]]
 ) -> tuple[Kernel, Binding]:
-    """The kernel of statements that share arguments, with the given phases."""
+    """Return the kernel of statements that share arguments, with the given phases."""
     first = nests[0]
     buffers, pointers = first.arguments.buffers()
     ints = tuple(f"n{k}" for k in range(len(first.arguments.ints)))
@@ -303,7 +303,7 @@ def wrap_loop(headers: list[LoopHeader], at: int, before: Block, after: Block) -
 def build_loops(
     scope: Scope, level: int, headers: Sequence[LoopHeader], kind: Kind, unroll: int = 0
 ) -> Block:
-    """The body of a level: the nested loops, with all statements that the scope has collected.
+    """Return the body of a level: the nested loops, with all statements that the scope has collected.
     ``kind`` and ``unroll`` are the innermost loop's."""
     body = scope.take(level + len(headers))
     for number, head in reversed(list(enumerate(headers))):
@@ -330,7 +330,7 @@ def evaluate_statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr]
 def evaluated_scope(
     nest: LoopNest, phase: str, headers: Sequence[LoopHeader], tiles: Mapping[Spot, Spot]
 ) -> Scope:
-    """The innermost scope of the phase and the loops, with all statements evaluated."""
+    """Return the innermost scope of the phase and the loops, with all statements evaluated."""
     level = {phase: 1, **{head.var: 2 + k for k, head in enumerate(headers)}}
     # Without points nothing is launched: values may be computed before the loops that use them.  A row may
     # have none, though.

@@ -56,7 +56,7 @@ def choose(
     weights = [(tuple(abs(hints(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
 
     def cost(axis: int) -> float:
-        """The cache lines that one step along the axis touches, roughly, and the loop's overhead."""
+        """Return the cache lines that one step along the axis touches, roughly, and the loop's overhead."""
         moved = sum(min(coefs[axis], 8) * weight for coefs, weight in weights)
         return moved + 16 / max(sizes[axis], 1)
 
@@ -82,7 +82,7 @@ def choose(
 
 
 def _head(shape: Sequence[Dim], first: int) -> tuple[int, ...]:
-    """The axes of the first loop: those before ``first``."""
+    """Return the axes of the first loop: those before ``first``."""
     return tuple(axis for axis in range(first) if not same(shape[axis], 1)) or (first - 1,)
 
 

@@ -180,7 +180,7 @@ class Pool:
         self._try_reclaim()
 
     def _take(self, size: int) -> _Block | None:
-        """A free block of a size, or a part of the smallest one that is larger."""
+        """Return a free block of a size, or a part of the smallest one that is larger."""
         fitting = size
         if size not in self._free:
             fitting = min((n for n in self._free if size < n <= _LARGER * size), default=0)
@@ -216,7 +216,7 @@ class Pool:
         return sum(size * len(blocks) for size, blocks in self._free.items())
 
     def _map(self, size: int, filled: int) -> _Block:
-        """A block from the system, to which pages are returned before.
+        """Return a block from the system, to which pages are returned before.
 
         Kept and lent bytes together never exceed the peak of lent ones, as in a program that
         frees each array when it is dropped: the first use of pages may be slow on a virtual machine.
@@ -292,13 +292,13 @@ def _default_limit() -> int:
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """The address of an array's first element."""
+    """Return the address of an array's first element."""
     address: int = array.__array_interface__["data"][0]
     return address
 
 
 def round_up(extent: int, step: int) -> int:
-    """An extent that is filled up to a multiple of a step."""
+    """Return an extent that is filled up to a multiple of a step."""
     return -(-extent // step) * step
 
 
@@ -325,7 +325,7 @@ if hasattr(os, "register_at_fork"):
 def allocate(
     shape: Sequence[int], dtype: Any, size: int = -1, pooled: int = POOLED
 ) -> tuple[np.ndarray[Any, Any], int]:
-    """A new C-contiguous array with arbitrary contents, and its address.
+    """Return a new C-contiguous array with arbitrary contents, and its address.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def zeros(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[
 
 
 def stats() -> dict[str, int]:
-    """The statistics of this process's pool; see `Pool.stats`."""
+    """Return the statistics of this process's pool; see `Pool.stats`."""
     return POOL.stats()
 
 

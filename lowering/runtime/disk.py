@@ -59,7 +59,7 @@ class DiskCache:
         self._warned = False
 
     def read(self, key: str) -> bytes | None:
-        """The code that was written under ``key``; None if there is none, or it is damaged."""
+        """Return the code that was written under ``key``; None if there is none, or it is damaged."""
         try:
             with self._directory() as directory:
                 handle = os.open(key + _OURS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
@@ -157,7 +157,8 @@ def is_supported() -> bool:
 
 @cache
 def digest(*folders: str) -> str:
-    """A digest of the Python files in folders, which keeps entries of other versions from being used."""
+    """Return a digest of the Python files in folders, which keeps entries of other versions from being
+    used."""
     found = sha256()
     for root in folders:
         for folder, inner, files in os.walk(root):

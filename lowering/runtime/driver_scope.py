@@ -22,7 +22,7 @@ _MANY = 8  # iterations of a loop from which on native code runs it
 
 
 def _view(hold: NDArray, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
-    """An array over bytes of ``hold``."""
+    """Return an array over bytes of ``hold``."""
     return np.ndarray(shape, dtype, hold, offset)
 
 
@@ -44,13 +44,14 @@ def _repeat(iterations: range, threads: int, *launches: tuple[Any, Callable[[int
 
 
 def imported(path: str) -> Any:
-    """The object of an import path ``package.module:NAME``."""
+    """Return the object of an import path ``package.module:NAME``."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def function(text: str, things: Mapping[str, Any]) -> Callable[..., int]:
-    """The driver of a text and the things that it calls by name; that of a launch begins with ``_k``."""
+    """Return the driver of a text and the things that it calls by name; that of a launch begins with
+    ``_k``."""
     scope: dict[str, Any] = {
         "_allocate": partial(buffer_pool.allocate, pooled=buffer_pool.MAPPED), "_u8": _U8, "_view": _view,
         "_byte": _byte, "_repeat": _repeat, "min": min, "max": max, "range": range,

@@ -86,7 +86,7 @@ class Plan:
     firsts: tuple[int, ...]
 
     def at(self, addresses: Sequence[int]) -> np.ndarray[Any, Any]:
-        """The steps for arrays at these addresses, in the order of `Memory`."""
+        """Return the steps for arrays at these addresses, in the order of `Memory`."""
         made: np.ndarray[Any, Any] = self.table + np.array([0, *addresses])[self.of]
         return made
 
@@ -128,7 +128,7 @@ class _System:
         return Step.FACTOR, places, (self.n - first, end - first, self.n)
 
     def update(self, panel: int, by: int) -> Iterator[Line]:
-        """The steps that update a panel once panel ``by`` before it has been factored."""
+        """Return the steps that update a panel once panel ``by`` before it has been factored."""
         (c0, c1), (first, end) = self.panel(panel), self.panel(by)
         n, width, rows = self.n, c1 - c0, end - first
         triangle, above = self.factors(first, first), self.factors(first, c0)
@@ -143,7 +143,8 @@ class _System:
         return Step.COPY, (self.solution(0, c0), sides), (self.n, c1 - c0, self.m, 1, self.m, 1)
 
     def forward(self, c0: int, c1: int, by: int) -> Iterator[Line]:
-        """The steps of forward substitution for columns of the sides once panel ``by`` has been factored."""
+        """Return the steps of forward substitution for columns of the sides once panel ``by`` has been
+        factored."""
         first, end = self.panel(by)
         yield Step.EXCHANGE, (self.solution(first, c0), self.swaps(by)), (end - first, c1 - c0, self.m, 1)
         yield from self.triangle(False, first, end, c0, c1)
@@ -175,7 +176,7 @@ class _System:
 
 
 def _middle(first: int, end: int) -> int:
-    """The row that splits a triangle in halves, after a multiple of `_ALIGNED` rows."""
+    """Return the row that splits a triangle in halves, after a multiple of `_ALIGNED` rows."""
     return first + -(-(end - first) // 2 // _ALIGNED) * _ALIGNED
 
 
@@ -224,7 +225,7 @@ def _table(phases: list[list[list[Line]]], apart: dict[int, int]) -> Plan:
 
 
 def _operations(line: Line) -> int:
-    """The cost of a step in multiplications, roughly."""
+    """Return the cost of a step in multiplications, roughly."""
     step, _, numbers = line
     if step is Step.FACTOR:
         rows, columns, _ = numbers

@@ -28,8 +28,8 @@ Number = int | str
 
 
 def blas_layout(array: NDArray) -> tuple[int, int] | None:
-    """The BLAS layout of a matrix, or of each of a stack: CblasNoTrans (111, by rows) or CblasTrans (112, by
-    columns), and the leading dimension; None if it has none."""
+    """Return the BLAS layout of a matrix, or of each of a stack: CblasNoTrans (111, by rows) or CblasTrans
+    (112, by columns), and the leading dimension; None if it has none."""
     (down, along), size = array.strides[-2:], array.itemsize
     height, width = array.shape[-2:]
     if along == size:

@@ -44,8 +44,8 @@ _UNIT = 2
 
 @lru_cache(maxsize=256)
 def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tuple[int, int]:
-    """The rows and columns of a tile of an ``m`` by ``n`` product over ``k``; of all columns, and of no more
-    than ``rows_only`` rows, if that is given.
+    """Return the rows and columns of a tile of an ``m`` by ``n`` product over ``k``; of all columns, and of
+    no more than ``rows_only`` rows, if that is given.
 
     It depends on nothing else, since the tile of an element may change its last bit.
     """
@@ -69,8 +69,8 @@ def tile_shape(m: int, n: int, k: int, threads: int, rows_only: int = 0) -> tupl
 
 @lru_cache(maxsize=64)
 def triangular_tiles(threads: int) -> NDArray:
-    """The tiles on and above the diagonal of a product with its own transpose, in squares: their rows and
-    columns of tiles, those that are not on it first, since these take twice as long."""
+    """Return the tiles on and above the diagonal of a product with its own transpose, in squares: their rows
+    and columns of tiles, those that are not on it first, since these take twice as long."""
     side = 2
     while side * side < 2 * min(threads, _MOST):
         side += 2
@@ -82,7 +82,7 @@ def _last(pair: tuple[int, int]) -> tuple[bool, int]:
 
 
 def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
-    """The tile shapes that divide a product into about ``count`` tiles."""
+    """Return the tile shapes that divide a product into about ``count`` tiles."""
     for down in range(1, count + 1):
         if count % down == 0:
             rows, columns = round_up(-(-m // down), _DOWN), round_up(-(-n // (count // down)), _ALONG)
@@ -91,7 +91,7 @@ def _grids(m: int, n: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _time(m: int, n: int, k: int, rows: int, columns: int, threads: int) -> float:
-    """The modelled time of a tiled product on so many threads, in multiplications."""
+    """Return the modelled time of a tiled product on so many threads, in multiplications."""
     tiles = -(-m // rows) * -(-n // columns)
     return -(-tiles // threads) * k * rows * columns * (1 + _ROW / rows + _COLUMN / columns)
 

@@ -50,14 +50,14 @@ class Address(int):
 
     @classmethod
     def of(cls, value: int, name: str, types: tuple[DType, ...], result: DType, part: str) -> Address:
-        """The address of a part (``"code"`` or ``"data"``) of a loop."""
+        """Return the address of a part (``"code"`` or ``"data"``) of a loop."""
         made = cls(value)
         made.origin = name, tuple([d.char for d in types]), result.char, part
         return made
 
 
 def address(name: str, types: tuple[str, ...], result: str, part: str) -> int | None:
-    """An address by its `Address.origin`; None where this process has no such loop."""
+    """Return an address by its `Address.origin`; None where this process has no such loop."""
     loop = find(name, tuple([np.dtype(char) for char in types]), np.dtype(result))
     return None if loop is None else loop.code if part == "code" else loop.data
 
@@ -135,7 +135,7 @@ def _known() -> bool:
 def _tried(
     name: str, reference: Any, code: int, data: int, types: tuple[DType, ...], result: DType
 ) -> Loop | None:
-    """The loop, if it reproduces the operation's results on trial values; else None."""
+    """Return the loop, if it reproduces the operation's results on trial values; else None."""
     values = np.array([0.5, 1.25, 3.0, 0.75, 1.0])
     arguments: list[Any] = [np.roll(values, k).astype(dtype) for k, dtype in enumerate(types)]
     with np.errstate(all="ignore"):
@@ -166,7 +166,7 @@ _ALL = 31  # every exception's bit on the processors that there are
 
 @cache
 def _flags() -> Any:
-    """The library with C's functions on floating-point flags; None if there is none."""
+    """Return the library with C's functions on floating-point flags; None if there is none."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
         if library.feraiseexcept and library.fetestexcept and library.feclearexcept:

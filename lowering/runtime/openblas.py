@@ -29,14 +29,14 @@ def is_available() -> bool:
 
 
 def threads() -> int:
-    """The number of threads of a call now; 1 where the library is not known."""
+    """Return the number of threads of a call now; 1 where the library is not known."""
     library = _library()
     return 1 if library is None else int(library.scipy_openblas_get_num_threads64_())
 
 
 @cache
 def _library() -> Any:
-    """The library, or None.  It is loaded already: opening it by its path gives the same one."""
+    """Return the library, or None.  It is loaded already: opening it by its path gives the same one."""
     folder = Path(np.__file__).parent.parent / "numpy.libs"
     found = list(folder.glob("libscipy_openblas64_*"))
     if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
@@ -108,7 +108,7 @@ def _routines(char: str, *names: str) -> list[Any] | None:
 
 
 def _scalar(char: str) -> Any:
-    """The C type of BLAS's scalars of a dtype: complex ones are passed by address."""
+    """Return the C type of BLAS's scalars of a dtype: complex ones are passed by address."""
     return {"f": ctypes.c_float, "d": ctypes.c_double}.get(char, ctypes.c_void_p)
 
 
@@ -150,7 +150,7 @@ def lu_routines(char: str) -> tuple[int, int, int] | None:
 
 
 def _product(char: str, name: str, integers: int, operands: int) -> Any:
-    """A product of BLAS level 3 with its C types: three flags, extents, and matrices with scalars."""
+    """Return a product of BLAS level 3 with its C types: three flags, extents, and matrices with scalars."""
     found = _routines(char, name)
     if found is None:
         return None
@@ -162,7 +162,7 @@ def _product(char: str, name: str, integers: int, operands: int) -> Any:
 
 @cache
 def gemm(char: str) -> int | None:
-    """The address of ``cblas_?gemm`` for a dtype, tried on a small product; None if there is none."""
+    """Return the address of ``cblas_?gemm`` for a dtype, tried on a small product; None if there is none."""
     routine = _product(char, "cblas_?gemm", 3, 2)
     if routine is None:
         return None
@@ -175,7 +175,7 @@ def gemm(char: str) -> int | None:
 
 @cache
 def syrk(char: str) -> int | None:
-    """The address of ``cblas_?syrk`` for a dtype, tried on a small matrix; None if there is none."""
+    """Return the address of ``cblas_?syrk`` for a dtype, tried on a small matrix; None if there is none."""
     routine = _product(char, "cblas_?syrk", 2, 1)
     if routine is None:
         return None

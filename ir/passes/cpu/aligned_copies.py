@@ -66,7 +66,7 @@ QUICK = frozenset(
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
-    """Why a loop cannot use another array, with padded rows, instead of this one."""
+    """Return why a loop cannot use another array, with padded rows, instead of this one."""
     if array.dtype.kind not in "fiu" or LINE % array.dtype.itemsize:
         return Reason(f"{array.name} does not consist of what vectors hold")
     if array.strides is not None or any(type(extent) is not int for extent in array.shape):
@@ -84,15 +84,16 @@ def can_align(array: Array, loop: Loop, region: Region) -> Reason | None:
 
 
 def _fixed_layout(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The arrays of statements that depend on the memory layout: library calls, time tiles and rows."""
+    """Return the arrays of statements that depend on the memory layout: library calls, time tiles and
+    rows."""
     fixed = (stmt for stmt in all_statements(body) if isinstance(stmt, Call | TimeTiles | Rows))
     return frozenset[str]().union(*map(touched, fixed))
 
 
 # ---- what it is worth ---------------------------------------------------------------------------------
 def row_start(array: Array, loop: Loop) -> int | None:
-    """The position in a row of the array at which most accesses of the loop begin; None if an iteration
-    writes less than half of the array."""
+    """Return the position in a row of the array at which most accesses of the loop begin; None if an
+    iteration writes less than half of the array."""
     found: Counter[int] = Counter()
     much = False
     for stmt in loop.body:
@@ -116,14 +117,14 @@ def _along(window: Window) -> bool:
 
 
 def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The operations on elements in statements."""
+    """Return the operations on elements in statements."""
     plain = (stmt for stmt in all_statements(body) if isinstance(stmt, Part))
     roots = [compute.body for stmt in plain for compute in computes_of(stmt)]
     return frozenset(node.op for node in walk(*roots) if isinstance(node, Apply))
 
 
 def worth_aligning(loop: Loop, region: Region, limits: CacheLimits) -> Reason | None:
-    """Why copies for a loop are of no use."""
+    """Return why copies for a loop are of no use."""
     _, iterations = SizeHints(region).within(loop.var, loop.bounds)
     used = [array for array in region.arrays if array.name in touched(loop)]
     if any(type(extent) is not int for array in used for extent in array.shape):
@@ -154,8 +155,8 @@ def live_around(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
 
 # ---- action -------------------------------------------------------------------------------------------
 def padded(array: Array, begin: int, name: str) -> tuple[Array, int]:
-    """An array for the elements of another one in which position ``begin`` of each row is aligned, and the
-    padding before each row, in elements."""
+    """Return an array for the elements of another one in which position ``begin`` of each row is aligned, and
+    the padding before each row, in elements."""
     lanes = LINE // array.dtype.itemsize
     ahead = -begin % lanes
     lines = -(-(array.shape[-1] + ahead) // lanes)
@@ -171,7 +172,7 @@ def _moved(window: Window, array: str, ahead: int) -> Window:
 
 def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
 ) -> tuple[tuple[Array, ...], tuple[Stmt, ...]]:  # fmt: skip
-    """The new arrays, and the loop that works on them between the copies."""
+    """Return the new arrays, and the loop that works on them between the copies."""
     names = {array.name for array in region.arrays}
     made: list[Array] = []
     before: list[Compute] = []
@@ -209,7 +210,7 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
 
 
 def _first_iteration(loop: Loop, writers: dict[str, int], moved: Callable[[Window], Window]) -> list[Compute]:
-    """The peeled iteration, which reads the arrays themselves until it has written their copies."""
+    """Return the peeled iteration, which reads the arrays themselves until it has written their copies."""
     found: list[Compute] = []
     for k, stmt in enumerate(loop.body):
 
@@ -223,8 +224,8 @@ def _first_iteration(loop: Loop, writers: dict[str, int], moved: Callable[[Windo
 
 
 def written_once(array: Array, loop: Loop) -> tuple[int, Window] | None:
-    """The statement of an iteration that writes an array, and the box that it writes, if the first iteration
-    needs no copy of that box; else None."""
+    """Return the statement of an iteration that writes an array, and the box that it writes, if the first
+    iteration needs no copy of that box; else None."""
     bounds = [bound for bound in loop.bounds if type(bound) is int]
     if len(bounds) < 3 or len(range(*bounds)) < 2:
         return None
@@ -247,7 +248,7 @@ def written_once(array: Array, loop: Loop) -> tuple[int, Window] | None:
 
 
 def _symbols(stmt: Compute) -> frozenset[str]:
-    """The symbols that the windows and values of a statement depend on."""
+    """Return the symbols that the windows and values of a statement depend on."""
     values = [node.dim for node in walk(stmt.body) if isinstance(node, Size)]
     for window in (*writes(stmt), *reads(stmt)):
         values += [*window.shape, *(dim for ix in window.index for dim in (ix.offset, ix.stride))]

@@ -59,7 +59,7 @@ class _Product:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def products(loop: Loop, region: Region) -> list[_Product] | Reason:
-    """The products of a loop that can be made for a block of iterations; or why there are none."""
+    """Return the products of a loop that can be made for a block of iterations; or why there are none."""
     start, stop, step = loop.bounds
     if not (type(start) is type(stop) is type(step) is int and step == 1):
         return Reason("its iterations are not numbers one after the other")
@@ -87,7 +87,7 @@ def products(loop: Loop, region: Region) -> list[_Product] | Reason:
 
 
 def _product(stmt: Compute, loop: Loop) -> _Product | None:
-    """The statement as a product, if it is one."""
+    """Return the statement as a product, if it is one."""
     body, init = stmt.body, stmt.init
     if stmt.combine != "add" or len(stmt.target.shape) != 2 or dtype_of(body).char not in _DTYPES:
         return None
@@ -106,7 +106,7 @@ def _product(stmt: Compute, loop: Loop) -> _Product | None:
 
 
 def _batchable(stmt: Compute, vector: Window, matrix: Window, kept: int, var: str) -> _Product | None:
-    """The product, if its windows move linearly with the iterations, so that those of a block are a
+    """Return the product, if its windows move linearly with the iterations, so that those of a block are a
     matrix."""
     moves = 0
     for ix in vector.index:
@@ -143,7 +143,7 @@ def _worth(product: _Product, loop: Loop, region: Region) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def batched(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tuple[Stmt, ...], list[Array]]:
-    """The statements that do what the loop does, and new arrays for the products of a block."""
+    """Return the statements that do what the loop does, and new arrays for the products of a block."""
     start, stop, _ = loop.bounds
     taken = {array.name for array in region.arrays}
     arrays = []
@@ -166,7 +166,7 @@ def batched(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tupl
 
 
 def _columns(product: _Product, var: str, at: Dim, iterations: int) -> Dim:
-    """The number of columns of a block's product."""
+    """Return the number of columns of a block's product."""
     first = dims.substitute(product.stmt.target.shape[product.kept], {var: at})
     return dims.simplify(first + (product.pace + product.grows) * (iterations - 1))
 
@@ -174,7 +174,7 @@ def _columns(product: _Product, var: str, at: Dim, iterations: int) -> Dim:
 def _block(
     loop: Loop, found: Sequence[_Product], arrays: Sequence[Array], at: Dim, iterations: int
 ) -> tuple[Stmt, ...]:
-    """The iterations from ``at`` on: their products, and a loop with the rest."""
+    """Return the iterations from ``at`` on: their products, and a loop with the rest."""
     made: list[Stmt] = []
     places: dict[str, tuple[_Product, Array]] = {}
     for product, array in zip(found, arrays, strict=True):

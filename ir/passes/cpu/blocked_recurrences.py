@@ -35,8 +35,8 @@ class _Sum:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def growing_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """The sum that a statement makes, if a part of it can be computed before a block of iterations; or why
-    not."""
+    """Return the sum that a statement makes, if a part of it can be computed before a block of iterations; or
+    why not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
     if len(stmt.target.shape) != 1 or any(ix.axis is not None for ix in stmt.target.index):
@@ -71,7 +71,7 @@ def growing_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
 
 
 def _moves(ix: Index, var: str) -> int | None:
-    """The step of an index per iteration; None if it is not known, or depends on other variables."""
+    """Return the step of an index per iteration; None if it is not known, or depends on other variables."""
     pace = dims.slope(ix.offset, var)
     if type(pace) is not int or type(ix.stride) is not int or (pace and ix.axis is not None):
         return None
@@ -88,7 +88,7 @@ def _worth(found: _Sum, loop: Loop, region: Region) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def blocked(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations: int) -> tuple[Stmt, ...]:
-    """The iterations from ``at`` on, where the sums, by position, begin with a part in an array."""
+    """Return the iterations from ``at`` on, where the sums, by position, begin with a part in an array."""
     made: list[Stmt] = []
     rest = list(loop.body)
     for position, (found, array) in sums.items():
@@ -128,7 +128,8 @@ def blocked(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations
 
 
 def _sums(loop: Loop, region: Region, log: Log) -> dict[int, tuple[_Sum, Array]]:
-    """The sums of a loop that are begun for a block of iterations, by position, each with its array."""
+    """Return the sums of a loop that are begun for a block of iterations, by position, each with its
+    array."""
     sums: dict[int, tuple[_Sum, Array]] = {}
     taken = {array.name for array in region.arrays}
     for position, stmt in enumerate(loop.body):

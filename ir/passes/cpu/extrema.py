@@ -21,8 +21,8 @@ _CHOICES = {"greater": "maximum", "greater_equal": "maximum", "less": "minimum",
 
 
 def folded(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Array] | Reason:
-    """The reduction of a loop's terms into the new array ``name`` without axes, the statement that combines
-    it with the element, and that array; or why the loop finds no extremum of integers."""
+    """Return the reduction of a loop's terms into the new array ``name`` without axes, the statement that
+    combines it with the element, and that array; or why the loop finds no extremum of integers."""
     if not isinstance(loop, Loop) or loop.parallel or len(loop.body) != 1:
         return Reason("it is no loop of one statement")
     stmt = loop.body[0]
@@ -50,7 +50,8 @@ def folded(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Arr
 
 
 def _extremum(body: Expr, target: Window) -> tuple[str, Expr] | None:
-    """The operation and its other operand, if the expression is the extremum of the target and that."""
+    """Return the operation and its other operand, if the expression is the extremum of the target and
+    that."""
     if not isinstance(body, Apply) or body.dtype.kind not in "iu":
         return None
     op, args = body.op, body.args

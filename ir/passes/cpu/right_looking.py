@@ -83,9 +83,9 @@ class _Sum:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
-    """The sum that a statement of the loop makes, if each term may be added as soon as the iteration before
-    the first sum that has it is over; or why not.  ``loop`` is somewhere in ``region``, that very object, or
-    makes the sum in the array ``new``, which has no other uses."""
+    """Return the sum that a statement of the loop makes, if each term may be added as soon as the iteration
+    before the first sum that has it is over; or why not.  ``loop`` is somewhere in ``region``, that very
+    object, or makes the sum in the array ``new``, which has no other uses."""
     stmt = loop.body[position]
     if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
@@ -116,7 +116,7 @@ def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") 
 
 
 def _conflict(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
-    """Why an iteration may write an operand of a sum's terms of earlier iterations, or of others."""
+    """Return why an iteration may write an operand of a sum's terms of earlier iterations, or of others."""
     root = families(region)
     start, stop, _ = loop.bounds
     iteration = dims.symbol(f"{loop.var}_iteration", None)  # one that writes, before or in that of the sum
@@ -138,7 +138,7 @@ def _conflict(stmt: Compute, loop: Loop, region: Region) -> Reason | None:
 
 
 def _pace(ix: Index, var: str) -> int | None:
-    """The step of an index per iteration; None if it is not known, or depends on other variables."""
+    """Return the step of an index per iteration; None if it is not known, or depends on other variables."""
     pace = dims.slope(ix.offset, var)
     if type(pace) is not int or var in dims.free_symbols(ix.stride) or (pace and ix.axis is not None):
         return None
@@ -170,8 +170,8 @@ def _contiguous(moves: list[Dim], array: Array) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
-    """The statements that initialise the sums in ``array``, and the loop that adds to them, or to those in
-    ``part``."""
+    """Return the statements that initialise the sums in ``array``, and the loop that adds to them, or to
+    those in ``part``."""
     start, stop, _ = loop.bounds
     iteration, stmt = dims.symbol(loop.var, None), found.stmt
     dtype, first = dtype_of(stmt.body), {loop.var: start}
@@ -179,7 +179,7 @@ def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ..
     begun: Dim = dims.substitute(found.extent, first)
 
     def early(load: Expr) -> Expr:
-        """An operand of the terms that exist before the loop, over all iterations."""
+        """Return an operand of the terms that exist before the loop, over all iterations."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:
@@ -199,7 +199,7 @@ def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ..
     following = {loop.var: iteration + 1}
 
     def later(load: Expr) -> Expr:
-        """An operand of the present iteration's term, over all later iterations."""
+        """Return an operand of the present iteration's term, over all later iterations."""
         assert isinstance(load, Load)
         index = []
         for ix in load.window.index:
@@ -211,7 +211,7 @@ def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ..
         return Load(Window(load.window.array, rest, tuple(index)), load.dtype)
 
     def after(name: str) -> Window:
-        """The window of the later iterations' sums."""
+        """Return the window of the later iterations' sums."""
         return Window(name, rest, (Index(dims.simplify(iteration + 1 - start), 1, 0),))
 
     def both(first: Window, second: Window) -> Expr:
@@ -243,7 +243,8 @@ def _run(region: Region, log: Log) -> Region:
 
 
 def _one_sum(body: tuple[Stmt, ...], region: Region, hints: SizeHints, log: Log) -> _Made | None:
-    """The body with one sum made right-looking, and the array of the sums; None if there is no such sum."""
+    """Return the body with one sum made right-looking, and the array of the sums; None if there is no such
+    sum."""
     for k, stmt in enumerate(body):
         found = (
             _own_sum(stmt, region, hints, log)
@@ -259,7 +260,7 @@ def _one_sum(body: tuple[Stmt, ...], region: Region, hints: SizeHints, log: Log)
 
 
 def _inner_sum(stmt: Stmt, region: Region, hints: SizeHints, log: Log) -> _Made | None:
-    """The statement with one sum in one of its bodies made right-looking."""
+    """Return the statement with one sum in one of its bodies made right-looking."""
     parts = bodies(stmt)
     for k, part in enumerate(parts):
         found = _one_sum(part, region, hints, log)
@@ -269,7 +270,7 @@ def _inner_sum(stmt: Stmt, region: Region, hints: SizeHints, log: Log) -> _Made 
 
 
 def _own_sum(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | None:
-    """A loop with one sum of its own made right-looking, and the statements before it."""
+    """Return a loop with one sum of its own made right-looking, and the statements before it."""
     if stmt.parallel:
         return None
     taken = {array.name for array in region.arrays}

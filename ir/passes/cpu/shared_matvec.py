@@ -32,7 +32,7 @@ MIN_RESULT = 1 << 14
 
 
 def matrix_of(stmt: Stmt | None) -> Window | None:
-    """The matrix of a matrix-vector product that is a library call."""
+    """Return the matrix of a matrix-vector product that is a library call."""
     if not isinstance(stmt, Call) or stmt.op != "blas.matmul":
         return None
     a, b = stmt.reads
@@ -41,7 +41,7 @@ def matrix_of(stmt: Stmt | None) -> Window | None:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_take_apart(call: Call, matrix: Window, facts: Facts, hints: SizeHints) -> Reason | None:
-    """Why the product of a matrix and a vector must, or should, stay with the library."""
+    """Return why the product of a matrix and a vector must, or should, stay with the library."""
     (target,) = call.writes
     dtypes = {facts.arrays[window.array].dtype for window in (target, *call.reads)}
     if len(dtypes) > 1 or any(dtype.char not in _DTYPES for dtype in dtypes):
@@ -52,7 +52,7 @@ def can_take_apart(call: Call, matrix: Window, facts: Facts, hints: SizeHints) -
 
 
 def terms_of(stmt: Stmt | None, facts: Facts, hints: SizeHints) -> int:
-    """The number of terms of a library's product that is to be written out as a sum; else 0."""
+    """Return the number of terms of a library's product that is to be written out as a sum; else 0."""
     if not isinstance(stmt, Call) or stmt.op != "blas.matmul" or stmt.attrs:
         return 0
     (target,), (a, b) = stmt.writes, stmt.reads

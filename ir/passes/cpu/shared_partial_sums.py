@@ -50,16 +50,16 @@ class _Sum:
     room: tuple[Dim, ...]  # upper bounds of the extents of its results
 
     def extent(self, var: str, iteration: Dim) -> Dim:
-        """The number of terms in an iteration."""
+        """Return the number of terms in an iteration."""
         return dims.substitute(self.stmt.target.shape[self.axis], {var: iteration})
 
     def common(self, var: str, block: Dim) -> Dim:
-        """The number of terms that all iterations of a block have."""
+        """Return the number of terms that all iterations of a block have."""
         return self.extent(var, block if self.grows else dims.simplify(block + ITERATIONS - 1))
 
 
 def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
-    """The sum of a range of its terms."""
+    """Return the sum of a range of its terms."""
 
     def part(window: Window) -> Window:
         shape = tuple(count if k == axis else n for k, n in enumerate(window.shape))
@@ -78,7 +78,7 @@ def _terms(stmt: Compute, axis: int, first: Dim, count: Dim) -> Compute:
 
 
 def _shared_terms(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
-    """The terms that an iteration of a block shares with the others."""
+    """Return the terms that an iteration of a block shares with the others."""
     iteration, common = dims.simplify(block + ahead), found.common(var, block)
     first = 0 if found.grows else dims.simplify(found.extent(var, iteration) - common)
     return _terms(statement_at(found.stmt, {var: iteration}), found.axis, first, common)
@@ -86,7 +86,8 @@ def _shared_terms(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """The sum that a statement of a loop makes, if several iterations can share terms of it; or why not."""
+    """Return the sum that a statement of a loop makes, if several iterations can share terms of it; or why
+    not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
     shape = stmt.target.shape
@@ -109,7 +110,7 @@ def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
 
 
 def _conflict(found: _Sum, loop: Loop, region: Region) -> Reason | None:
-    """Why shared terms may not exist before the iterations, or are not read by all alike."""
+    """Return why shared terms may not exist before the iterations, or are not read by all alike."""
     start, stop, _ = loop.bounds
     block = dims.symbol(f"{loop.var}_block", None)
     parts = [_shared_terms(found, loop.var, block, ahead) for ahead in range(ITERATIONS)]
@@ -137,7 +138,7 @@ def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def blocked(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
-    """The loop in blocks of iterations whose sums begin in an array; and the remaining iterations."""
+    """Return the loop in blocks of iterations whose sums begin in an array; and the remaining iterations."""
     start, stop, _ = loop.bounds
     var, stmt = loop.var, found.stmt
     block = dims.symbol(f"{var}_block", None)
@@ -145,7 +146,7 @@ def blocked(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ..
     dtype = dtype_of(stmt.body)
 
     def place(like: Window, iteration: Dim) -> Window:
-        """The window of the partial sums of an iteration, for the points of a window."""
+        """Return the window of the partial sums of an iteration, for the points of a window."""
         along = [Index(0, 1, ix.axis) for ix in like.index if ix.axis is not None]
         return Window(name, like.shape, (Index(dims.simplify(iteration)), *along))
 
@@ -179,7 +180,7 @@ def _run(region: Region, log: Log) -> Region:
 
 
 def _first_sum(loop: Loop, region: Region, log: Log) -> tuple[int, _Sum] | None:
-    """A sum of the loop whose terms are to be shared, and its position."""
+    """Return a sum of the loop whose terms are to be shared, and its position."""
     if loop.parallel or not all(type(n) is int for n in loop.bounds) or loop.bounds[2] != 1:
         return None
     for position, stmt in enumerate(loop.body):

@@ -23,7 +23,7 @@ MANY = 4
 
 
 def _candidates(region: Region) -> list[list[Array]]:
-    """Groups of temporaries with memory of their own and equal shape and dtype."""
+    """Return groups of temporaries with memory of their own and equal shape and dtype."""
     facts = Facts(region)
     groups: dict[tuple[object, ...], list[Array]] = {}
     for array in region.arrays:

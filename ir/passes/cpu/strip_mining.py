@@ -56,7 +56,7 @@ class Cut:
 
 
 def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
-    """The plain statements in loops, in order; None for one of another kind."""
+    """Return the plain statements in loops, in order; None for one of another kind."""
     for stmt in body:
         if isinstance(stmt, Loop):
             yield from leaves(stmt.body)
@@ -65,7 +65,7 @@ def leaves(body: tuple[Stmt, ...]) -> Iterator[Part | None]:
 
 
 def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
-    """The candidate splits of a loop, the first axis first."""
+    """Return the candidate splits of a loop, the first axis first."""
     found = list(leaves(loop.body))
     parts = [part for part in found if part is not None]
     if not parts or len(parts) < len(found):
@@ -82,7 +82,7 @@ def cuts(loop: Loop, hints: SizeHints) -> Iterator[Cut]:
 
 
 def _along(parts: list[Part], seed: Part, axis: int, extent: Dim, hints: SizeHints) -> Cut | None:
-    """The axes of all statements that correspond to one axis of a statement: the same part of the same
+    """Return the axes of all statements that correspond to one axis of a statement: the same part of the same
     array."""
     if not all(_moves(target, axis) for target in writes(seed)):
         return None
@@ -107,7 +107,7 @@ def _moves(window: Window, axis: int) -> bool:
 
 
 def _positions(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
-    """The array axes, and the positions along them, that a domain axis runs along."""
+    """Return the array axes, and the positions along them, that a domain axis runs along."""
     return frozenset(
         (window.array, k, ix.offset, ix.stride)
         for window in (*writes(part), *reads(part))
@@ -118,7 +118,7 @@ def _positions(part: Part, axis: int) -> frozenset[tuple[str, int, Dim, Dim]]:
 
 # ---- how high ---------------------------------------------------------------------------------------
 def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int) -> int | Reason:
-    """The height of strips for a number of threads, or why they are of no use."""
+    """Return the height of strips for a number of threads, or why they are of no use."""
     size = hints(cut.extent)
     inside, _ = hints.within(loop.var, loop.bounds)
     parts = [part for part in leaves(loop.body) if part is not None]
@@ -164,7 +164,8 @@ def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
 
 
 def _bytes(window: Window, axis: int, region: Region, hints: SizeHints) -> int:
-    """The bytes, in whole cache lines, that one iteration touches of an array at one position of an axis."""
+    """Return the bytes, in whole cache lines, that one iteration touches of an array at one position of an
+    axis."""
     array = next(array for array in region.arrays if array.name == window.array)
     shape = [n for k, n in enumerate(window.shape) if k != axis and _moves(window, k)]
     last = window.index[-1] if window.index else Index(0)
@@ -174,7 +175,8 @@ def _bytes(window: Window, axis: int, region: Region, hints: SizeHints) -> int:
 
 # ---- legality and action ----------------------------------------------------------------------------
 def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
-    """All iterations of the loop for a strip of ``high`` positions (fewer in the last), strip after strip."""
+    """Return all iterations of the loop for a strip of ``high`` positions (fewer in the last), strip after
+    strip."""
     start = dims.symbol(name, None)
     if type(cut.extent) is int and cut.extent % high == 0:
         count: Dim = high
@@ -189,7 +191,7 @@ def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
 def _cut(
     body: tuple[Stmt, ...], axes: list[int | None], start: Dim, count: Dim
 ) -> tuple[tuple[Stmt, ...], list[int | None]]:
-    """The statements for ``count`` positions from ``start`` on, and the remaining axes."""
+    """Return the statements for ``count`` positions from ``start`` on, and the remaining axes."""
     made: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -241,7 +243,7 @@ class _Sweep:
         self.log, self.threads = log, threads
 
     def body(self, stmts: tuple[Stmt, ...], put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
-        """The body with strips in place of loops; ``put`` makes a region with another body there."""
+        """Return the body with strips in place of loops; ``put`` makes a region with another body there."""
         made: list[Stmt] = []
         for k, stmt in enumerate(stmts):
             around = tuple(made), stmts[k + 1 :]
@@ -250,7 +252,7 @@ class _Sweep:
         return stmts if same else tuple(made)
 
     def one(self, stmt: Stmt, put: Put, hints: SizeHints) -> tuple[Stmt, ...]:
-        """The statements that replace a statement."""
+        """Return the statements that replace a statement."""
         if isinstance(stmt, Loop):
             if stmt.parallel:
                 return (stmt,)
@@ -270,12 +272,12 @@ class _Sweep:
         return (stmt,)
 
     def inner(self, stmt: Loop | While, put: Put, hints: SizeHints) -> Loop | While:
-        """The statement with the replacements of its body."""
+        """Return the statement with the replacements of its body."""
         body = self.body(stmt.body, lambda new: put((replace(stmt, body=new),)), hints)
         return with_bodies(stmt, (body,))
 
     def cut(self, loop: Loop, put: Put, hints: SizeHints, least: int) -> tuple[Stmt, ...] | None:
-        """The loop in strips, or as a parallel one, or None."""
+        """Return the loop in strips, or as a parallel one, or None."""
         region = put((loop,))
         name = f"the loop over {loop.var}"
         if points((loop,), hints) < least:
@@ -333,7 +335,7 @@ def _strips(region: Region, log: Log, threads: int) -> Region:
 
 
 def _unused(region: Region) -> str:
-    """A name that is not in use."""
+    """Return a name that is not in use."""
     taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | loop_variables(region.body)
     return next(unused_names("r", taken))
 

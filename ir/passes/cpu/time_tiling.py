@@ -67,8 +67,8 @@ _FEW = 5  # statements of a chain that move less than half of what they could
 
 # ---- legality -----------------------------------------------------------------------------------------
 def with_rows(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
-    """The statement with its rows as the first axis of its domain, or why it has none.  The statements of a
-    nest of single rows run one after the other."""
+    """Return the statement with its rows as the first axis of its domain, or why it has none.  The statements
+    of a nest of single rows run one after the other."""
     if not isinstance(stmt, Part):
         return Reason("it is no computation")
     target = writes_of(stmt)[0]
@@ -83,7 +83,7 @@ def with_rows(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
 
 
 def _lifted(compute: Compute) -> Compute:
-    """A statement within one row, with that row as the first axis of its domain."""
+    """Return a statement within one row, with that row as the first axis of its domain."""
     shape = (1, *compute.target.shape)
     amap = tuple(Index(0, 1, axis + 1) for axis in range(len(shape) - 1))
 
@@ -109,7 +109,7 @@ class _Chain:
         self.loc = self.parts[-1].loc
 
     def some(self, start: int, count: int) -> _Chain:
-        """The chain of some of the statements."""
+        """Return the chain of some of the statements."""
         return _Chain(self.stmts[start : start + count], self.block, self.hints)
 
     def sides(self) -> tuple[list[int], Reason | None]:
@@ -127,7 +127,7 @@ class _Chain:
         return found, None
 
     def used(self, part: Part) -> dict[str, int]:
-        """The bytes of each array that a statement touches."""
+        """Return the bytes of each array that a statement touches."""
         found: dict[str, int] = {}
         for window in (*writes_of(part), *(window for window, _ in reads_of(part))):
             array = self.block.facts.arrays[window.array]
@@ -138,7 +138,7 @@ class _Chain:
         return found
 
     def bytes(self) -> tuple[int, int]:
-        """The bytes of the arrays, each counted once, and each counted for every use."""
+        """Return the bytes of the arrays, each counted once, and each counted for every use."""
         once: dict[str, int] = {}
         total = 0
         for part in self.parts:
@@ -148,7 +148,7 @@ class _Chain:
         return sum(once.values()), total
 
     def rows(self) -> int:
-        """The largest number of rows of a statement."""
+        """Return the largest number of rows of a statement."""
         return max(self.hints(domain(part)[0]) for part in self.parts)
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class _Chain:
 
 
 def worth_tiling(chain: _Chain, limits: CacheLimits) -> Reason | None:
-    """Why time tiles are of no use."""
+    """Return why time tiles are of no use."""
     once, total = chain.bytes()
     if total < limits.again * once:
         return Reason("they use each array too few times")
@@ -193,7 +193,7 @@ def _sweep(block: Block, log: Log, hints: SizeHints, limits: CacheLimits) -> boo
 
 
 def _runs(block: Block) -> list[tuple[int, list[tuple[Part, ...]]]]:
-    """The maximal sequences of statements with rows: their positions and statements."""
+    """Return the maximal sequences of statements with rows: their positions and statements."""
     runs: list[tuple[int, list[tuple[Part, ...]]]] = []
     following = False
     for position, stmt in enumerate(block.stmts):
@@ -233,7 +233,8 @@ def _divide(
 
 
 def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[int, int]:
-    """The number of statements of a chain in one piece, and the number of their rows that the cache holds."""
+    """Return the number of statements of a chain in one piece, and the number of their rows that the cache
+    holds."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     for room in (limits.near // row, limits.far // row):
         fitting = (side + max(1, limits.height) <= room for side in sides[: limits.parts])
@@ -245,7 +246,7 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[i
 
 
 def _tiled(chain: _Chain, room: int, limits: CacheLimits) -> TimeTiles | Reason:
-    """The statements in time tiles; the cache has room for so many rows."""
+    """Return the statements in time tiles; the cache has room for so many rows."""
     sides, rows = max(chain.sides()[0]), chain.rows()
     height = limits.height or _height(chain, room - sides, limits)
     count = max(1, min(limits.tiles, rows // max(limits.sides * sides, height)))
@@ -263,13 +264,13 @@ def _tiled(chain: _Chain, room: int, limits: CacheLimits) -> TimeTiles | Reason:
 
 
 def _whole(rows: int, count: int, height: int) -> int:
-    """The rows of each of so many tiles, a multiple of the band height."""
+    """Return the rows of each of so many tiles, a multiple of the band height."""
     return -(-rows // (count * height)) * height
 
 
 def _height(chain: _Chain, room: int, limits: CacheLimits) -> int:
-    """The rows of a band, where there is room for so many: as many as possible, but where statements use
-    different arrays, as many as are still in the first cache when the next statement comes to the same
+    """Return the rows of a band, where there is room for so many: as many as possible, but where statements
+    use different arrays, as many as are still in the first cache when the next statement comes to the same
     array."""
     row = max(1, chain.bytes()[0] // max(1, chain.rows()))
     if limits.first >= _SEVERAL * row and len({frozenset(chain.used(part)) for part in chain.parts}) > 1:

@@ -41,7 +41,7 @@ class _Rows:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def candidate(loop: Loop) -> Loop | None:
-    """The loop over columns with which an iteration of a loop over rows begins, if its sums read some
+    """Return the loop over columns with which an iteration of a loop over rows begins, if its sums read some
     operands that are the same for all rows."""
     inner = loop.body[0] if loop.body else None
     if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
@@ -74,14 +74,14 @@ def _runs(window: Window) -> bool:
 
 
 def _moved(window: Window) -> frozenset[str]:
-    """The variables that move a window."""
+    """Return the variables that move a window."""
     numbers = [n for ix in window.index for n in (ix.offset, ix.stride)]
     return frozenset[str]().union(*map(dims.free_symbols, numbers))
 
 
 def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
-    """The rows, if the columns that one shares with those before it are independent of them; or why not.
-    ``loop`` is a statement of ``region``, that very object."""
+    """Return the rows, if the columns that one shares with those before it are independent of them; or why
+    not. ``loop`` is a statement of ``region``, that very object."""
     pair = iteration_pair(loop)
     if pair is None:
         return Reason(f"the step of {loop.var} is not known")
@@ -110,7 +110,7 @@ def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
-    """The loop unrolled and jammed by `ROWS`, the remaining rows, and new temporaries."""
+    """Return the loop unrolled and jammed by `ROWS`, the remaining rows, and new temporaries."""
     loop, inner = found.loop, found.inner
     start, stop, _ = loop.bounds
     middle = start + (stop - start) // ROWS * ROWS

@@ -21,7 +21,7 @@ from .time_tiling import CacheLimits, time_tiling
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
-    """Why the statements of several iterations, at most ``many``, cannot follow one another."""
+    """Return why the statements of several iterations, at most ``many``, cannot follow one another."""
     root = families(region)
     written = {root[window.array] for stmt in loop.body for window in writes(stmt)}
     start, stop, step = loop.bounds
@@ -46,7 +46,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
 
 # ---- action -------------------------------------------------------------------------------------------
 def unrolled(loop: Loop, many: int) -> tuple[Loop, ...]:
-    """The loop unrolled to at most ``many`` statements, and the remaining iterations."""
+    """Return the loop unrolled to at most ``many`` statements, and the remaining iterations."""
     start, stop, step = loop.bounds
     iterations = range(start, stop, step)
     times = min(len(iterations), many // len(loop.body))
@@ -57,7 +57,7 @@ def unrolled(loop: Loop, many: int) -> tuple[Loop, ...]:
 
 
 def _later(stmt: Stmt, var: str, ahead: int) -> Stmt:
-    """The statement of a later iteration."""
+    """Return the statement of a later iteration."""
     after = {var: dims.symbol(var, None) + ahead}
 
     def moved(window: Window) -> Window:

@@ -40,7 +40,7 @@ def _conflict(
     ranges: dims.Bounds,
     root: Mapping[str, str],
 ) -> Reason | None:
-    """Why the first statements may have to run before the second ones, which are of another point."""
+    """Return why the first statements may have to run before the second ones, which are of another point."""
     with dims.between(ranges):
         for one, two in ((one, two) for one in first for two in second):
             pairs = [(a, b) for a in writes(one) for b in (*reads(two), *writes(two))]
@@ -54,7 +54,7 @@ def _conflict(
 
 
 def behind(outer: Loop, inner: Loop, region: Region) -> int | Reason:
-    """The minimum skew: the columns that each row has to be behind the one before it; or why there is
+    """Return the minimum skew: the columns that each row has to be behind the one before it; or why there is
     none."""
     i, j = dims.symbol(outer.var, None), dims.symbol(inner.var, None)
     ranges, step = _ranges(outer, inner), inner.bounds[2]
@@ -78,7 +78,8 @@ def _ranges(*loops: Loop) -> dims.Bounds:
 
 
 def _before(inner: Loop, least: int) -> tuple[Dim, dims.Bounds]:
-    """The distance of another iteration, at least ``least`` before one, and the range of its symbol."""
+    """Return the distance of another iteration, at least ``least`` before one, and the range of its
+    symbol."""
     name = f"{inner.var} before"  # which is no name of a variable
     low, high = dims.loop_range(*inner.bounds)
     j = dims.symbol(inner.var, None)
@@ -88,7 +89,7 @@ def _before(inner: Loop, least: int) -> tuple[Dim, dims.Bounds]:
 
 
 def candidate(loop: Loop) -> Loop | None:
-    """The loop over columns at the end of a loop over rows, if its statements are single points."""
+    """Return the loop over columns at the end of a loop over rows, if its statements are single points."""
     inner = loop.body[-1] if loop.body else None
     if not isinstance(inner, Loop) or loop.parallel or inner.parallel:
         return None
@@ -102,7 +103,7 @@ def candidate(loop: Loop) -> Loop | None:
 
 # ---- action -------------------------------------------------------------------------------------------
 def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
-    """The loop over columns with the statements on whole rows before it, point by point."""
+    """Return the loop over columns with the statements on whole rows before it, point by point."""
     root, iterations = families(region), len(range(*inner.bounds))
     start, _, step = inner.bounds
     amap = (Index(dims.simplify((dims.symbol(inner.var, None) - start) * step)),)
@@ -126,7 +127,7 @@ def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
 
 
 def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
-    """The skewed loop with several rows at once, and the remaining rows."""
+    """Return the skewed loop with several rows at once, and the remaining rows."""
     start, stop, step = outer.bounds
     count = len(range(start, stop, step)) // rows * rows
     first, _, along = inner.bounds
@@ -164,7 +165,7 @@ def _ahead(var: str, by: int) -> Dim:
 
 # ---- the pass -----------------------------------------------------------------------------------------
 def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reason | None:
-    """The loop with several rows at once, or why not; None where it has no rows."""
+    """Return the loop with several rows at once, or why not; None where it has no rows."""
     inner = candidate(loop)
     if inner is None:
         return None

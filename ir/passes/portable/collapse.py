@@ -18,7 +18,7 @@ from dcarray.ir.passes.match import unused_axes
 
 
 def can_collapse(stmt: Stmt | None) -> Reason | None:
-    """Why no axis of the statement's domain can be removed."""
+    """Return why no axis of the statement's domain can be removed."""
     if not isinstance(stmt, Part):
         return Reason("only the domain of a computation can collapse", ())
     shape = domain(stmt)

@@ -27,7 +27,7 @@ class Axes:
 
 
 def _axes_of(window: Window) -> set[int] | None:
-    """The domain axes that move the window; None if one of them moves along two array axes."""
+    """Return the domain axes that move the window; None if one of them moves along two array axes."""
     found = windows.moving_axes(window)
     return set(found) if len(found) == len(set(found)) else None
 
@@ -70,7 +70,7 @@ def _split(stmt: Compute) -> Axes | Reason:
 
 
 def can_contract(stmt: Compute, facts: Facts) -> Reason | None:
-    """Why the statement does not become a matrix product."""
+    """Return why the statement does not become a matrix product."""
     if stmt.combine != "add" or stmt.scan is not None:
         return Reason("it is not a sum", (stmt.target,))
     operands = _operands(stmt)
@@ -93,7 +93,8 @@ def can_contract(stmt: Compute, facts: Facts) -> Reason | None:
 
 
 def _view(window: Window, order: tuple[int, ...]) -> Window:
-    """The window with its domain axes in the given order; those that do not move it have length one."""
+    """Return the window with its domain axes in the given order; those that do not move it have length
+    one."""
     moving = _axes_of(window)
     assert moving is not None
     shape = tuple(window.shape[axis] if axis in moving else 1 for axis in order)
@@ -110,7 +111,7 @@ def _view(window: Window, order: tuple[int, ...]) -> Window:
 
 
 def contract(stmt: Compute) -> Call:
-    """The matrix product that computes the statement's sums."""
+    """Return the matrix product that computes the statement's sums."""
     axes, operands = _split(stmt), _operands(stmt)
     assert isinstance(axes, Axes) and operands is not None
     first, second = (load.window for load in operands)

@@ -33,7 +33,7 @@ def _through(window: Window, given: Window, other: Window) -> Window | None:
 
 # ---- readers of a copy read its source ----------------------------------------------------------------
 def can_forward(block: Block, pos: int, uses: list[Use]) -> Reason | None:
-    """Why the readers of the copy at ``pos`` must not read its source instead."""
+    """Return why the readers of the copy at ``pos`` must not read its source instead."""
     copy = block.stmts[pos]
     if not isinstance(copy, Compute) or not is_copy(copy):
         return Reason("the statement is not a plain copy")
@@ -58,7 +58,7 @@ def can_forward(block: Block, pos: int, uses: list[Use]) -> Reason | None:
 
 
 def _forward(stmt: Stmt | None, copy: Compute) -> Stmt:
-    """The reader with the copy's source in place of the copy."""
+    """Return the reader with the copy's source in place of the copy."""
     source = _source(copy)
 
     def moved(window: Window) -> Window:
@@ -70,7 +70,7 @@ def _forward(stmt: Stmt | None, copy: Compute) -> Stmt:
 
 
 def _rename(stmt: Stmt | None, moved: Callable[[Window], Window]) -> Stmt:
-    """The statement with its reads moved to other windows."""
+    """Return the statement with its reads moved to other windows."""
 
     def fn(node: Load | Gather) -> Expr:
         if isinstance(node, Gather):
@@ -106,7 +106,7 @@ def _try_forward(block: Block, pos: int, copy: Compute, log: Log) -> bool:
 
 # ---- what is only copied is written to its place ------------------------------------------------------
 def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | None:
-    """Why the temporary that is made at ``pos`` and copied at ``at`` must not be made where the copy
+    """Return why the temporary that is made at ``pos`` and copied at ``at`` must not be made where the copy
     puts it; ``over`` says whether a library may write over what it reads."""
     maker, copy = block.stmts[pos], block.stmts[at]
     assert isinstance(copy, Compute)
@@ -162,7 +162,7 @@ def _may_be_over(maker: Stmt | None, made: Window, window: Window) -> bool:
 
 
 def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Window) -> Reason | None:
-    """Why the statement at ``q`` must not read the final place instead of the temporary."""
+    """Return why the statement at ``q`` must not read the final place instead of the temporary."""
     moved = _through(window, temp, final)
     if moved is None:
         return Reason(f"{temp.array} is read where it was not written", (window,))
@@ -212,7 +212,7 @@ def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = Fa
 
 
 def _onto(written: Window, temp: Window, final: Window) -> Window:
-    """The window of the final place for a window that writes the temporary."""
+    """Return the window of the final place for a window that writes the temporary."""
     amap = solve(temp, written)
     assert amap is not None and within(amap, written.shape, temp.shape)
     return windows.compose(final, amap, written.shape)

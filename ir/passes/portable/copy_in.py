@@ -31,7 +31,7 @@ MAX_COPIES = 4
 
 
 def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, ...] | Reason:
-    """The loads of the statement at ``pos`` that the writes of its consumer would change."""
+    """Return the loads of the statement at ``pos`` that the writes of its consumer would change."""
     producer = block.stmts[pos]
     assert isinstance(producer, Compute)
     found: list[Load] = []
@@ -55,7 +55,7 @@ def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, 
 
 
 def worth_copies(producer: Compute, copied: tuple[Load, ...], hints: SizeHints) -> Reason | None:
-    """Why it is better to store the values of the expression."""
+    """Return why it is better to store the values of the expression."""
     points = hints.product(producer.target.shape)
     if points < MIN_POINTS:
         return Reason(f"{points} points are too few for more kernels")
@@ -67,13 +67,13 @@ def worth_copies(producer: Compute, copied: tuple[Load, ...], hints: SizeHints) 
 
 
 def _axes(window: Window) -> list[int]:
-    """The domain axes along which a window moves."""
+    """Return the domain axes along which a window moves."""
     still = unused_axes(window)
     return [axis for axis in range(len(window.shape)) if axis not in still]
 
 
 def _thin(window: Window) -> tuple[Dim, ...]:
-    """The extents along which a window moves."""
+    """Return the extents along which a window moves."""
     return tuple(window.shape[axis] for axis in _axes(window))
 
 
@@ -81,7 +81,7 @@ def _thin(window: Window) -> tuple[Dim, ...]:
 def with_copies(
     producer: Compute, copied: tuple[Load, ...], names: list[str]
 ) -> tuple[list[Array], list[Compute], Compute]:
-    """The arrays of the copies, the statements that make them, and the consumer that reads them."""
+    """Return the arrays of the copies, the statements that make them, and the consumer that reads them."""
     arrays: list[Array] = []
     made: list[Compute] = []
     instead: dict[Expr, Load] = {}
@@ -104,7 +104,7 @@ def with_copies(
 
 
 def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
-    """The statement at ``pos`` and its only reader, if both are plain computations."""
+    """Return the statement at ``pos`` and its only reader, if both are plain computations."""
     producer = block.stmts[pos]
     if not isinstance(producer, Compute) or producer.combine is not None:
         return None
@@ -121,7 +121,8 @@ def _candidate(block: Block, pos: int) -> tuple[Compute, Compute] | None:
 
 
 def _attempt(region: Region, block: Block, pos: int, hints: SizeHints, log: Log) -> Region | None:
-    """The region with copies before the statement at ``pos``, which is then inlined into its consumer."""
+    """Return the region with copies before the statement at ``pos``, which is then inlined into its
+    consumer."""
     found = _candidate(block, pos)
     if found is None:
         return None

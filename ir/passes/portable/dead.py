@@ -16,7 +16,7 @@ PURE = frozenset({"blas", "lapack", "linalg", "fft", "scan", "sort"})
 
 
 def can_remove(block: Block, pos: int) -> Reason | None:
-    """Why the statement at ``pos`` must stay; None if it is dead."""
+    """Return why the statement at ``pos`` must stay; None if it is dead."""
     stmt = block.stmts[pos]
     if stmt is None or bodies(stmt):
         return Reason("control flow is kept")
@@ -67,7 +67,7 @@ def _thin(block: Block, pos: int, nest: Nest, log: Log) -> bool:
 
 
 def _unused(region: Region) -> set[str]:
-    """The temporaries that no statement names, also not by another shape of their memory."""
+    """Return the temporaries that no statement names, also not by another shape of their memory."""
     found = set[str]().union(*map(names_of, region.body))
     named = {array.name: array for array in region.arrays}
     for name in list(found):

@@ -47,7 +47,7 @@ class Fusion:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
-    """Why the expression of the statement at ``pos`` may not replace one load of its array."""
+    """Return why the expression of the statement at ``pos`` may not replace one load of its array."""
     producer, consumer = block.stmts[pos], block.stmts[use.pos]
     if not isinstance(producer, Compute):
         return Reason("only a computation can be put into its consumer")
@@ -84,7 +84,7 @@ def _moved(node: Load | Gather, amap: tuple[Index, ...], window: Window) -> Wind
 
 # ---- cost ---------------------------------------------------------------------------------------------
 def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | None:
-    """Why it is better to store the producer's values, as far as the producer alone shows that."""
+    """Return why it is better to store the producer's values, as far as the producer alone shows that."""
     if isinstance(producer.body, Load):
         return None
     name = producer.target.array
@@ -106,7 +106,7 @@ def _worthwhile(block: Block, producer: Compute, uses: list[Use]) -> Reason | No
 
 
 def _limit(window: Window, repeated: tuple[int, ...]) -> float:
-    """The work that may be repeated for a value that is constant along the given axes."""
+    """Return the work that may be repeated for a value that is constant along the given axes."""
     rank = len(window.shape)
     if len(repeated) == rank:
         return MAX_SCALAR
@@ -114,7 +114,7 @@ def _limit(window: Window, repeated: tuple[int, ...]) -> float:
 
 
 def _bounded(producer: Compute, before: list[Compute], after: list[Compute], repeats: bool) -> Reason | None:
-    """Why the fused expressions are too large, or repeat too much work."""
+    """Return why the fused expressions are too large, or repeat too much work."""
     name = producer.target.array
     extra = -summary(producer.body).weight if repeats else 0.0
     for old, new in zip(before, after, strict=True):
@@ -132,7 +132,7 @@ def _bounded(producer: Compute, before: list[Compute], after: list[Compute], rep
 
 # ---- action -------------------------------------------------------------------------------------------
 def inline(producer: Compute, consumer: Compute) -> Compute:
-    """The consumer with the producer's expression in place of every load that it serves."""
+    """Return the consumer with the producer's expression in place of every load that it serves."""
     made: dict[Expr, None] = {}
     count = 0
 
@@ -161,7 +161,7 @@ def _seen_through(producer: Compute, amap: tuple[Index, ...], window: Window) ->
 
 
 def plan(block: Block, pos: int, single: bool) -> Fusion | Reason | None:
-    """How to fuse the statement at ``pos`` into all its consumers, or why not; None if it has none.
+    """Return how to fuse the statement at ``pos`` into all its consumers, or why not; None if it has none.
 
     With ``single``, only if it is read once, through a window that has all axes of its reader."""
     producer = block.stmts[pos]
@@ -210,7 +210,7 @@ def _apply(block: Block, pos: int, single: bool, log: Log) -> bool:
 
 
 def _producers(block: Block, pos: int) -> list[int]:
-    """The positions of the last writers of the arrays that the statement at ``pos`` loads."""
+    """Return the positions of the last writers of the arrays that the statement at ``pos`` loads."""
     found: dict[int, None] = {}
     arrays = block.facts.arrays
     for name in dict.fromkeys(window.array for window, kind in block.reads[pos] if kind == "load"):

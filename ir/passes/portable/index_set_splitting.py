@@ -42,7 +42,7 @@ _Cuts = list[list[Dim]]  # for each axis of a domain where its pieces begin and 
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_read_through(block: Block, name: str) -> Reason | None:
-    """Why readers of an array may not read the sources of the copies that make it in parts."""
+    """Return why readers of an array may not read the sources of the copies that make it in parts."""
     facts = block.facts
     root = facts.roots[name]
     if root in facts.kept or root in facts.shared:
@@ -71,7 +71,7 @@ def can_read_through(block: Block, name: str) -> Reason | None:
 
 
 def serving(block: Block, pos: int, window: Window, parts: Parts) -> Expr | Reason:
-    """The statements whose sources the one at ``pos`` can read instead of a window of an array made in
+    """Return the statements whose sources the one at ``pos`` can read instead of a window of an array made in
     parts."""
     for at, part in reversed(parts):
         amap = serve(part.target, window)
@@ -94,8 +94,8 @@ def _reach(node: Load | Gather) -> Window:
 
 
 def in_place(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | None:
-    """Why the pieces must not write to the target of the statement: other pieces may still have to read
-    it."""
+    """Return why the pieces must not write to the target of the statement: other pieces may still have to
+    read it."""
     for piece in pieces:
         for node in loads_of(piece.body):
             window = _reach(node)
@@ -107,8 +107,8 @@ def in_place(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | No
 
 # ---- where to cut -------------------------------------------------------------------------------------
 def _cuts(stmt: Compute, made: dict[str, Parts], names: set[str]) -> _Cuts | Reason:
-    """The positions along each axis at which to split the statement so that each piece reads one part of each
-    array."""
+    """Return the positions along each axis at which to split the statement so that each piece reads one part
+    of each array."""
     shape = stmt.target.shape
     found: _Cuts = [[0, extent] for extent in shape]
     for node in loads_of(stmt.body):
@@ -144,8 +144,8 @@ def _insert(cuts: list[Dim], cut: Dim) -> bool:
 
 
 def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, hints: SizeHints) -> Reason | None:
-    """Why splitting is of no use, or would be too much to compile; ``array`` is the target of the statement,
-    which may be a rim itself."""
+    """Return why splitting is of no use, or would be too much to compile; ``array`` is the target of the
+    statement, which may be a rim itself."""
     points = hints.product(stmt.target.shape)
     pieces = largest = 1
     for ends in cuts:
@@ -162,7 +162,7 @@ def worth_cutting(stmt: Compute, array: Array, cuts: _Cuts, hints: SizeHints) ->
 
 # ---- action -------------------------------------------------------------------------------------------
 def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], Compute]]:
-    """The pieces of the statement, split along all axes, each with its position in the domain."""
+    """Return the pieces of the statement, split along all axes, each with its position in the domain."""
     for ends in product(*(list(pairwise(along)) for along in cuts)):
         shape = tuple(dims.simplify(high - low) for low, high in ends)
         amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(ends))
@@ -173,8 +173,8 @@ def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], C
 def _through(
     block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]
 ) -> Compute | str:
-    """The piece with the sources of the arrays' parts for the arrays; or the name of an array that it cannot
-    replace."""
+    """Return the piece with the sources of the arrays' parts for the arrays; or the name of an array that it
+    cannot replace."""
     instead: dict[Expr, Expr] = {}
     for node in loads_of(piece.body):
         if isinstance(node, Load) and node.window.array in names:
@@ -203,7 +203,7 @@ class _Sweep:
         self.changed = False
 
     def region_after(self) -> Region:
-        """The region in which statements are split where that is worth it."""
+        """Return the region in which statements are split where that is worth it."""
         if not self.made:
             return self.region
         body: list[Stmt] = []
@@ -217,7 +217,7 @@ class _Sweep:
         return replace(self.region, arrays=(*self.region.arrays, *self.arrays), body=self.needed(body))
 
     def needed(self, body: list[Stmt]) -> tuple[Stmt, ...]:
-        """The statements without those whose arrays nothing reads any more."""
+        """Return the statements without those whose arrays nothing reads any more."""
         read: set[str] = set()
         kept: list[Stmt] = []
         for stmt in reversed(body):
@@ -228,7 +228,7 @@ class _Sweep:
         return tuple(reversed(kept))
 
     def cut(self, pos: int, stmt: Compute) -> list[Compute]:
-        """The statement, or its pieces."""
+        """Return the statement, or its pieces."""
         names = {node.window.array for node in loads_of(stmt.body) if isinstance(node, Load)} & set(self.made)
         while names and stmt.combine is None:
             cuts = _cuts(stmt, self.made, names)
@@ -253,7 +253,7 @@ class _Sweep:
     def placed(
         self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]], names: set[str]
     ) -> list[Compute]:
-        """The pieces, which may have to write to another array first."""
+        """Return the pieces, which may have to write to another array first."""
         reason = in_place(self.block.facts, stmt, pieces)
         if reason is not None and len(names) < IN_PLACE:
             self.refuse(stmt, reason)
@@ -268,7 +268,7 @@ class _Sweep:
         return pieces if reason is None else self.aside(stmt, pieces, places)
 
     def aside(self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]) -> list[Compute]:
-        """The pieces with an array of their own as target, and a copy of that array to the target."""
+        """Return the pieces with an array of their own as target, and a copy of that array to the target."""
         taken = {array.name for array in (*self.region.arrays, *self.arrays)}
         name = next(unused_names("w", taken))
         array = Array(name, self.block.facts.arrays[stmt.target.array].dtype, stmt.target.shape)

@@ -17,7 +17,7 @@ from dcarray.ir.passes.flow import Block, block_pass, reads_of
 
 
 def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
-    """Why the result of statement ``k`` of the nest at ``pos`` needs memory."""
+    """Return why the result of statement ``k`` of the nest at ``pos`` needs memory."""
     part, facts = nest.body[k], block.facts
     name = part.target.array
     if facts.arrays[name].role != "temp" or facts.roots[name] in facts.shared:
@@ -49,7 +49,7 @@ def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
 
 
 def localise(nest: Nest, k: int) -> Nest | Compute:
-    """The nest without its statement ``k``, whose expression its readers have instead."""
+    """Return the nest without its statement ``k``, whose expression its readers have instead."""
     part = nest.body[k]
 
     def fn(node: Load | Gather) -> Expr:

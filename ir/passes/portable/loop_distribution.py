@@ -105,7 +105,7 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
 
 
 def _computes(body: tuple[Stmt, ...]) -> Iterator[Compute | None]:
-    """The computations of a body, or None if it has other statements."""
+    """Return the computations of a body, or None if it has other statements."""
     for stmt in body:
         if isinstance(stmt, Nest):
             yield from stmt.body
@@ -121,7 +121,7 @@ def _rectangular(body: tuple[Compute, ...], iterations: Iterations) -> Reason | 
 
 
 def _in_place(part: Compute, region: Region) -> Reason | None:
-    """Why the statement cannot read what it writes."""
+    """Return why the statement cannot read what it writes."""
     if part.scan is not None:
         return Reason(f"{part.target.array} is a scan", (part.target,))
     if part.combine is None and windows.injective(part.target) is not True:
@@ -137,7 +137,7 @@ def _in_place(part: Compute, region: Region) -> Reason | None:
 
 # ---- one statement over all iterations -------------------------------------------------------------------
 def over_iterations(part: Compute, loop: Loop) -> Compute | Reason:
-    """The statement over a domain that begins with the iterations of a loop, or why there is none."""
+    """Return the statement over a domain that begins with the iterations of a loop, or why there is none."""
     count = dims.count(loop.bounds)
     if count is None:
         return Reason(f"it is not known how many iterations {loop.var} takes")
@@ -148,7 +148,7 @@ def over_iterations(part: Compute, loop: Loop) -> Compute | Reason:
 
 
 def _lifted(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compute:
-    """The statement over a domain that begins with the iterations."""
+    """Return the statement over a domain that begins with the iterations."""
     part = _written_out(part, iterations)
     shape = (iterations.count, *part.target.shape)
 
@@ -176,7 +176,7 @@ def _lifted(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compu
 
 
 def _moved(ix: Index, iterations: Iterations, window: Window) -> Index:
-    """The index over all iterations for an index of one iteration."""
+    """Return the index over all iterations for an index of one iteration."""
     if iterations.var in dims.free_symbols(ix.stride):
         raise _Refused(f"{window.array} is read with strides that change", window)
     pace = dims.slope(ix.offset, iterations.var)
@@ -204,7 +204,8 @@ def _size(node: Size, iterations: Iterations) -> Expr:
 
 
 def _in_order(part: Compute) -> Compute:
-    """The statement with its axes in the order in which they move along the target, the reduced ones last."""
+    """Return the statement with its axes in the order in which they move along the target, the reduced ones
+    last."""
     used = [ix.axis for ix in part.target.index if ix.axis is not None]
     order = list(dict.fromkeys(used))
     order += [axis for axis in range(len(part.target.shape)) if axis not in used]
@@ -219,8 +220,8 @@ def _in_order(part: Compute) -> Compute:
 
 # ---- folds over what slides -------------------------------------------------------------------------
 def _written_out(part: Compute, iterations: Iterations) -> Compute:
-    """The statement without the reduced axes along which a window slides with the loop: an array axis can be
-    moved by one domain axis only, so these terms are written out."""
+    """Return the statement without the reduced axes along which a window slides with the loop: an array axis
+    can be moved by one domain axis only, so these terms are written out."""
     if part.combine is None:
         return part
     used = {ix.axis for ix in part.target.index}
@@ -263,7 +264,7 @@ def _written_out(part: Compute, iterations: Iterations) -> Compute:
 
 
 def _terms(shape: tuple[Dim, ...], axes: list[int], part: Compute) -> tuple[int, ...] | None:
-    """The lengths of the axes, if they are known and short enough to write out."""
+    """Return the lengths of the axes, if they are known and short enough to write out."""
     lengths = tuple(shape[axis] for axis in axes)
     if not all(type(n) is int and n > 0 for n in lengths) or math.prod(lengths) > MAX_TERMS:
         return None
@@ -278,7 +279,7 @@ def _map(at: dict[int, int], kept: list[int]) -> tuple[Index, ...]:
 
 
 def _at(body: Expr, at: dict[int, int], kept: list[int], shape: tuple[Dim, ...]) -> Expr:
-    """The expression with fixed values of some coordinates."""
+    """Return the expression with fixed values of some coordinates."""
     return windows.remap(body, _map(at, kept), shape)
 
 

@@ -28,7 +28,7 @@ def is_fill(stmt: Stmt | None) -> bool:
 
 
 def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None:
-    """Why the statement at ``pos`` must also write the elements that the one at ``at`` overwrites."""
+    """Return why the statement at ``pos`` must also write the elements that the one at ``at`` overwrites."""
     fill, facts = block.stmts[pos], block.facts
     assert isinstance(fill, Compute)
     name = fill.target.array
@@ -51,7 +51,7 @@ def can_shrink(block: Block, pos: int, at: int, target: Window) -> Reason | None
 
 
 def worth_shrinking(fill: Compute, target: Window, hints: SizeHints) -> Reason | None:
-    """Why shrinking the store is of no use."""
+    """Return why shrinking the store is of no use."""
     points = _points(fill.target, hints)
     if points < MIN_POINTS:
         return Reason(f"{points} points are too few for more kernels")
@@ -68,7 +68,8 @@ def _points(window: Window, hints: SizeHints) -> int:
 
 # ---- action -------------------------------------------------------------------------------------------
 def shrink(fill: Compute, target: Window) -> tuple[Compute, ...]:
-    """The statements that write the border: before and behind the target along one axis after the other."""
+    """Return the statements that write the border: before and behind the target along one axis after the
+    other."""
     outer, inner = box(fill.target), box(target)
     assert outer is not None and inner is not None
     made: list[Compute] = []
@@ -82,7 +83,7 @@ def shrink(fill: Compute, target: Window) -> tuple[Compute, ...]:
 
 
 def _part(fill: Compute, outer: Box, part: Box) -> Compute:
-    """The statement restricted to the points that write a box of the array."""
+    """Return the statement restricted to the points that write a box of the array."""
     shape = list(fill.target.shape)
     amap = [Index(0, 1, axis) for axis in range(len(shape))]
     for ix, (start, _), (first, last) in zip(fill.target.index, outer, part, strict=True):
@@ -94,7 +95,7 @@ def _part(fill: Compute, outer: Box, part: Box) -> Compute:
 
 
 def _overwritten(block: Block, pos: int, fill: Compute, hints: SizeHints, log: Log) -> Window | None:
-    """The largest window that the statement need not write."""
+    """Return the largest window that the statement need not write."""
     found: Window | None = None
     for seen, at in enumerate(block.touching(fill.target.array, pos)):
         if seen >= _LOOK_AHEAD:

@@ -46,8 +46,8 @@ def grouped(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, ...]
 def can_take_apart(
     stmt: object, coarse: Array, fine: Array, groups: tuple[tuple[int, ...], ...], arrays: dict[str, Array]
 ) -> _Parts | Reason:
-    """How the axes of a statement's domain are split so that it goes over ``fine`` instead of ``coarse``; or
-    why they cannot be."""
+    """Return how the axes of a statement's domain are split so that it goes over ``fine`` instead of
+    ``coarse``; or why they cannot be."""
     if not isinstance(stmt, Compute) or any(
         isinstance(node, Gather) and node.window.array == coarse.name for node in windows.walk(stmt.body)
     ):
@@ -108,7 +108,7 @@ class _Geometries:
         self.added: list[Array] = []
 
     def of(self, array: Array, shape: tuple[Dim, ...], facts: Facts) -> Array:
-        """The whole of an array, which is in C order, as a window of another shape."""
+        """Return the whole of an array, which is in C order, as a window of another shape."""
         for other in self.added:
             if other.base == array.name and other.shape == shape:
                 return other
@@ -125,7 +125,7 @@ def take_apart(
     stmt: Compute, coarse: Array, fine: Array, groups: tuple[tuple[int, ...], ...], parts: _Parts,
     facts: Facts, geometries: _Geometries,
 ) -> Compute:  # fmt: skip
-    """The statement over ``fine``, see `can_take_apart`."""
+    """Return the statement over ``fine``, see `can_take_apart`."""
     domain: list[Dim] = []
     places: list[int] = []
     for axis, extent in enumerate(stmt.target.shape):
@@ -134,7 +134,7 @@ def take_apart(
     shape = tuple(domain)
 
     def axes(ix: Index) -> list[Index]:
-        """The indices that one index is split into."""
+        """Return the indices that one index is split into."""
         if ix.axis is None or (ix.axis in parts and dims.is_number(ix.stride, 0)):
             return [Index(ix.offset)]
         if ix.axis in parts:

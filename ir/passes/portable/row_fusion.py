@@ -37,7 +37,7 @@ def _parts(stmt: Stmt | None) -> tuple[Part, ...]:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_share_rows(first: Part, second: Part, axes: int, facts: Facts) -> Reason | None:
-    """Why the statements may not run row by row, ``first`` before ``second`` in each."""
+    """Return why the statements may not run row by row, ``first`` before ``second`` in each."""
     pairs = [(v, w) for v in writes_of(first) for w in (*_read(second), *writes_of(second))]
     pairs += [(v, w) for v in _read(first) for w in writes_of(second)]
     for v, w in pairs:
@@ -54,7 +54,7 @@ def can_share_rows(first: Part, second: Part, axes: int, facts: Facts) -> Reason
 
 
 def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts: Facts) -> Reason | None:
-    """Why the statements may not run row by row, a row being a point of their first ``axes`` axes."""
+    """Return why the statements may not run row by row, a row being a point of their first ``axes`` axes."""
     for part in first + second:
         if isinstance(part, Compute) and part.scan is not None:
             return Reason("one is a scan", (part.target,))
@@ -72,7 +72,7 @@ def can_row(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, facts:
 def worth_rows(
     first: tuple[Part, ...], second: tuple[Part, ...], axes: int, hints: SizeHints
 ) -> Reason | None:
-    """Why row fusion is of no use."""
+    """Return why row fusion is of no use."""
     parts = first + second
     if len(parts) > MAX_PARTS:
         return Reason(f"there would be more than {MAX_PARTS} statements")
@@ -100,8 +100,8 @@ def worth_rows(
 
 
 def _strided_reduction(compute: Compute, axes: int) -> Window | None:
-    """A window that row order would read one element per memory row, for a reduction that by itself reads
-    whole memory rows; None if there is none."""
+    """Return a window that row order would read one element per memory row, for a reduction that by itself
+    reads whole memory rows; None if there is none."""
     if compute.combine is None:
         return None
     kept = set(moving_axes(compute.target))
@@ -114,7 +114,7 @@ def _strided_reduction(compute: Compute, axes: int) -> Window | None:
 
 def _worth_folding(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, every: int, row: int
 ) -> Reason | None:  # fmt: skip
-    """Why reducing rows into partial results on the way is of no use."""
+    """Return why reducing rows into partial results on the way is of no use."""
     for part in first + second:
         for compute in computes_of(part):
             if not folds_rows(compute, axes):
@@ -138,7 +138,7 @@ def _read(part: Part) -> list[Window]:
 
 
 def _common(parts: tuple[Part, ...]) -> int:
-    """The number of leading axes that all domains have in common."""
+    """Return the number of leading axes that all domains have in common."""
     first, *others = map(domain, parts)
     count = 0
     while all(count < len(shape) for shape in (first, *others)) and all(
@@ -188,15 +188,15 @@ def _join(
 
 
 def _max_axes(stmt: Stmt | None) -> int:
-    """The largest number of axes that can be rows of a statement's parts."""
+    """Return the largest number of axes that can be rows of a statement's parts."""
     return stmt.axes if isinstance(stmt, Rows) else len(domain(_parts(stmt)[0]))
 
 
 def _axes(
     first: tuple[Part, ...], second: tuple[Part, ...], most: int, facts: Facts, hints: SizeHints
 ) -> tuple[int, Reason | None]:
-    """The largest number of axes that can be rows, or else a reason; no axes if the domains have none in
-    common."""
+    """Return the largest number of axes that can be rows, or else a reason; no axes if the domains have none
+    in common."""
     reason: Reason | None = None
     for axes in range(most, 0, -1):
         reason = can_row(first, second, axes, facts) or worth_rows(first, second, axes, hints)

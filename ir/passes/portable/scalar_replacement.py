@@ -27,8 +27,8 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 # ---- legality -----------------------------------------------------------------------------------------
 def element(loop: Loop, region: Region) -> Window | None:
-    """The element that all iterations of a loop write, and reach by no other window, while they read other
-    elements of its array."""
+    """Return the element that all iterations of a loop write, and reach by no other window, while they read
+    other elements of its array."""
     if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in all_statements(loop.body)):
         return None
     variables = {loop.var, *loop_variables(loop.body)}
@@ -57,8 +57,8 @@ def element(loop: Loop, region: Region) -> Window | None:
 
 
 def carried(loop: Loop, region: Region) -> list[int]:
-    """The statements of a loop that begin with the element which they wrote in the iteration before, where
-    others write to other elements of the array."""
+    """Return the statements of a loop that begin with the element which they wrote in the iteration before,
+    where others write to other elements of the array."""
     points = [stmt for stmt in loop.body if is_point(stmt)]
     if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
         return []
@@ -76,7 +76,7 @@ def carried(loop: Loop, region: Region) -> list[int]:
 
 
 def before(window: Window, loop: Loop) -> Window:
-    """The element of a window in the iteration before."""
+    """Return the element of a window in the iteration before."""
     return window_at(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
 
 
@@ -92,7 +92,8 @@ def _inside(window: Window, array: Array) -> bool:
 
 # ---- action -------------------------------------------------------------------------------------------
 def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
-    """The loop with a scalar in place of an element, which is stored after it if there is any iteration."""
+    """Return the loop with a scalar in place of an element, which is stored after it if there is any
+    iteration."""
     scalar = Window(array.name, (), ())
 
     def moved(window: Window) -> Window:
@@ -107,7 +108,7 @@ def in_scalar(loop: Loop, target: Window, array: Array) -> Stmt:
 
 
 def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stmt:
-    """The loop with scalars for the elements that these statements wrote in the iteration before."""
+    """Return the loop with scalars for the elements that these statements wrote in the iteration before."""
     head: list[Stmt] = []
     body: list[Stmt] = list(loop.body)
     for k, array in zip(which, arrays, strict=True):
@@ -127,7 +128,7 @@ def _put(old: Expr, new: Expr, node: Expr) -> Expr:
 
 
 def _if_any(loop: Loop, body: tuple[Stmt, ...]) -> Stmt:
-    """The statements, under a condition unless the loop provably has an iteration."""
+    """Return the statements, under a condition unless the loop provably has an iteration."""
     start, stop, step = loop.bounds
     up = dims.prove_le(0, step) is True
     ends = (Size(start, _I8), Size(stop, _I8))
@@ -142,7 +143,7 @@ class _Sweep:
     taken: set[str]
 
     def scalar(self, target: Window) -> Array:
-        """A new scalar for an element."""
+        """Return a new scalar for an element."""
         (array,) = [a for a in self.region.arrays if a.name == target.array]
         made = Array(numbered(array.name, self.taken), array.dtype, (), "temp")
         self.taken.add(made.name)
@@ -154,7 +155,7 @@ class _Sweep:
         return stmts if all(a is b for a, b in zip(made, stmts, strict=True)) else made
 
     def one(self, stmt: Stmt, inside: bool) -> Stmt:
-        """The statement; ``inside`` a loop, whose kernel has the scalars."""
+        """Return the statement; ``inside`` a loop, whose kernel has the scalars."""
         if isinstance(stmt, Branch):
             return with_bodies(stmt, [self.body(part, inside) for part in bodies(stmt)])
         if not isinstance(stmt, Loop):

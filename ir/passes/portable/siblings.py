@@ -33,7 +33,7 @@ def _parts(stmt: Stmt | None) -> tuple[Compute, ...]:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_share_points(first: Compute, second: Compute, facts: Facts) -> Reason | None:
-    """Why two statements may not run point by point, ``first`` before ``second`` at each."""
+    """Return why two statements may not run point by point, ``first`` before ``second`` at each."""
     pairs = [(window, first.target, first) for window, _ in reads_of(second)]
     pairs += [(window, second.target, second) for window, _ in reads_of(first)]
     for window, target, writer in pairs:
@@ -53,7 +53,7 @@ def can_share_points(first: Compute, second: Compute, facts: Facts) -> Reason | 
 
 
 def can_nest(first: tuple[Compute, ...], second: tuple[Compute, ...], facts: Facts) -> Reason | None:
-    """Why the statements may not, or should not, form one nest."""
+    """Return why the statements may not, or should not, form one nest."""
     everything = first + second
     if any(part.scan is not None for part in everything):
         return Reason("one is a scan", tuple(part.target for part in everything))
@@ -79,7 +79,7 @@ def can_nest(first: tuple[Compute, ...], second: tuple[Compute, ...], facts: Fac
 
 
 def can_move(block: Block, pos: int, other: int) -> Reason | None:
-    """Why the statement at ``pos`` may not change places with all between it and ``other``."""
+    """Return why the statement at ``pos`` may not change places with all between it and ``other``."""
     start, stop = min(pos, other), max(pos, other)
     for window, _ in block.reads[pos]:
         found = block.writer_between(start, stop, window)
@@ -93,8 +93,8 @@ def can_move(block: Block, pos: int, other: int) -> Reason | None:
 
 
 def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
-    """The arrays that are traversed along every axis of the domain, with strides: accesses with equal ones
-    meet in the cache.  Of a reduction, along every axis along which it reads what it reduces."""
+    """Return the arrays that are traversed along every axis of the domain, with strides: accesses with equal
+    ones meet in the cache.  Of a reduction, along every axis along which it reads what it reduces."""
     rank = len(parts[0].target.shape)
     found: set[Any] = set()
     for part in parts:
@@ -110,8 +110,8 @@ def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
 
 
 def common_position(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:
-    """The position at which two statements can stand together, the earlier if possible; or why there is
-    none."""
+    """Return the position at which two statements can stand together, the earlier if possible; or why there
+    is none."""
     reason = can_move(block, pos, head)
     if reason is not None and can_move(block, head, pos) is None:
         return pos, None

@@ -68,7 +68,7 @@ def _neutral(arg: Expr, value: int) -> bool:
 
 
 def _step(node: Expr) -> Expr:
-    """The node, whose arguments are simplified already, or a simpler one with the same bits."""
+    """Return the node, whose arguments are simplified already, or a simpler one with the same bits."""
     if not isinstance(node, Apply):
         return node
     op, args, kind = node.op, node.args, node.dtype.kind

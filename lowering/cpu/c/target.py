@@ -54,15 +54,15 @@ class CCompiler:
     key = "c"
 
     def fingerprint(self) -> str:
-        """The compiler's version and the processor."""
+        """Return the compiler's version and the processor."""
         return _fingerprint()
 
     def emit(self, kernel: Kernel, names: Mapping[str, str] | None = None) -> str:
-        """The C text; ``names`` of the arrays behind the buffers go into comments."""
+        """Return the C text; ``names`` of the arrays behind the buffers go into comments."""
         return emit(kernel, names)
 
     def compile(self, source: str) -> bytes:
-        """A shared library."""
+        """Return a shared library."""
         with tempfile.TemporaryDirectory(prefix="dcarray-") as folder:
             path = os.path.join(folder, "kernel")
             with open(path + ".c", "w", encoding="utf-8") as file:
@@ -102,7 +102,7 @@ def _fingerprint() -> str:
 
 
 def pipeline(threads: int) -> Pipeline:
-    """The passes of the CPU; compiled code uses one thread."""
+    """Return the passes of the CPU; compiled code uses one thread."""
     return cpu_pipeline(limits(1))
 
 

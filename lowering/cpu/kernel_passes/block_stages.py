@@ -47,7 +47,7 @@ class Maker(Protocol):
         """NumPy's loop for an operation; None if the target computes it."""
 
     def fresh(self, prefix: str) -> str:
-        """A new name."""
+        """Return a new name."""
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class Stages:
 
     # ---- values -------------------------------------------------------------------------------------
     def value(self, expr: Expr) -> tuple[Expr, int]:
-        """The value in terms of rows, and the first stage whose loop can compute it."""
+        """Return the value in terms of rows, and the first stage whose loop can compute it."""
         if isinstance(expr, Local):
             return self.home.get(expr.name) or (expr, self.stage.get(expr.name, 0))
         ready = [0]
@@ -158,8 +158,8 @@ class Stages:
         return self.element(name), after + 1
 
     def row(self, value: Expr, ready: int, before: list[Stmt], each: bool) -> tuple[Row, int]:
-        """An argument as a row in memory, and the stage after which it is complete.  Loop-invariant values
-        are stored ``before`` the call as one element, unless ``each`` element needs one."""
+        """Return an argument as a row in memory, and the stage after which it is complete.  Loop-invariant
+        values are stored ``before`` the call as one element, unless ``each`` element needs one."""
         if isinstance(value, Local) and self.cheap(self.lets.get(value.name)):
             value = self.lets[value.name]
         if isinstance(value, Elem) and not value.more:
@@ -206,16 +206,16 @@ class Stages:
         )
 
     def step(self, at: Affine) -> int | None:
-        """The step of an offset in this loop if that is 0 or 1, else None."""
+        """Return the step of an offset in this loop if that is 0 or 1, else None."""
         return unit_step(at, self.loop.var)
 
     def at_start(self, at: Affine) -> Affine:
-        """An offset of step 0 or 1 at the block's first iteration."""
+        """Return an offset of step 0 or 1 at the block's first iteration."""
         rest = [term for term in at.terms if term.var != self.loop.var]
         return affine(at.const, *rest, *([self.start] if self.step(at) else []))
 
     def new_row(self, dtype: DType, one: bool = False) -> str:
-        """A new row on the stack."""
+        """Return a new row on the stack."""
         name = self.maker.fresh("r")
         self.kinds[name] = dtype, 1 if one else 0
         return name
@@ -225,14 +225,14 @@ class Stages:
         return Elem(name, affine(0, Term(1, None, self.loop.var), scale(-1, self.start)), self.kinds[name][0])
 
     def spill(self, local: Local) -> str:
-        """The row that holds a local of an earlier stage."""
+        """Return the row that holds a local of an earlier stage."""
         if local.name not in self.spilled:
             self.spilled[local.name] = self.new_row(local.dtype)
         return self.spilled[local.name]
 
     # ---- the result -----------------------------------------------------------------------------------
     def finish(self, size: int) -> tuple[Stmt, ...]:
-        """The rows, loops and calls of a block of ``size`` elements."""
+        """Return the rows, loops and calls of a block of ``size`` elements."""
         last = max([0, *self.loops, *self.calls])
         bodies = {stage: self.resolve(stage) for stage in range(last + 1)}
         steps: list[Stmt] = []
@@ -253,7 +253,8 @@ class Stages:
         return _packed(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
 
     def resolve(self, stage: int) -> list[Stmt]:
-        """A stage's statements, with the locals of earlier stages recomputed or loaded from their rows."""
+        """Return a stage's statements, with the locals of earlier stages recomputed or loaded from their
+        rows."""
         again: dict[str, Let] = {}
 
         def known(expr: Expr) -> Expr:
@@ -270,7 +271,7 @@ class Stages:
 
 
 def _packed(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple[Stmt, ...]:
-    """The steps of a block with their rows declared; rows with disjoint lifetimes share storage."""
+    """Return the steps of a block with their rows declared; rows with disjoint lifetimes share storage."""
     ends: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(steps):
         for name in sorted(buffers(stmt) & kinds.keys()):

@@ -52,7 +52,7 @@ def with_prefetches(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, 
 
 
 def _loops(body: tuple[Stmt, ...], around: For | None = None) -> Iterator[tuple[For, For | None]]:
-    """The vector loops in a body, in their order, each with its enclosing loop."""
+    """Return the vector loops in a body, in their order, each with its enclosing loop."""
     for stmt in body:
         if isinstance(stmt, For):
             if stmt.kind == "vector":
@@ -62,7 +62,7 @@ def _loops(body: tuple[Stmt, ...], around: For | None = None) -> Iterator[tuple[
 
 
 def _rows(loop: For, var: str) -> dict[str, dict[Row, int]]:
-    """The rows of each buffer that a loop reads with unit stride, and the bytes of their elements."""
+    """Return the rows of each buffer that a loop reads with unit stride, and the bytes of their elements."""
     found: dict[str, dict[Row, int]] = {}
     for stmt in loop.body:
         for node in (node for value in values(stmt) for node in walk(value)):
@@ -77,7 +77,7 @@ def _along(node: Elem, inner: str, outer: str) -> bool:
 
 
 def _next(row: Row, var: str, ways: int) -> Affine:
-    """The distance in elements to the same column so many iterations later."""
+    """Return the distance in elements to the same column so many iterations later."""
     return affine(0, *(Term(term.coef * ways, term.arg) for term in row if term.var == var))
 
 

@@ -66,7 +66,7 @@ def stream_stores(kernel: Kernel, binding: Binding, region: Region) -> Kernel:
 
 
 def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
-    """The buffers of large arrays that the kernel writes and does not read."""
+    """Return the buffers of large arrays that the kernel writes and does not read."""
     arrays = {array.name: array for array in region.arrays}
     roots: dict[str, str] = {}
     for buffer, pointer in zip(kernel.buffers, binding.pointers, strict=True):
@@ -90,12 +90,12 @@ def _written(kernel: Kernel, binding: Binding, region: Region) -> set[str]:
 
 
 def _length(loop: For, number: Callable[[str], int]) -> int:
-    """The trip count of a loop, except in the last strip of a row; 0 if it is not known."""
+    """Return the trip count of a loop, except in the last strip of a row; 0 if it is not known."""
     return min(_apart(bound, loop.lower, number) for bound in loop.upper)
 
 
 def _apart(bound: Affine, start: Affine, number: Callable[[str], int]) -> int:
-    """The distance of a bound from the start of a loop; 0 if it is not known."""
+    """Return the distance of a bound from the start of a loop; 0 if it is not known."""
     found = bound.const - start.const
     for term in set(bound.terms) - set(start.terms):
         if term.var is not None or term.arg is None:

@@ -100,13 +100,13 @@ class _Maker:
         self.free = frozenset(b.name for b in kernel.buffers if b.access == "r" and b.noalias)
 
     def integer(self, value: object) -> str:
-        """A new integer argument."""
+        """Return a new integer argument."""
         self.ints.append(f"n{len(self.ints)}")
         self.values.append(value)
         return self.ints[-1]
 
     def fresh(self, prefix: str) -> str:
-        """A new name; no other part of the lowering uses these prefixes."""
+        """Return a new name; no other part of the lowering uses these prefixes."""
         return f"{prefix}{next(self.numbers)}"
 
     def native(self, op: Op) -> NumpyLoop | None:
@@ -135,7 +135,7 @@ class _Maker:
         )
 
     def phase(self, number: int) -> Phase:
-        """The rewritten phase; a vector loop becomes a serial one over blocks."""
+        """Return the rewritten phase; a vector loop becomes a serial one over blocks."""
         phase = self.kernel.phases[number]
         pre = tuple(Let(let.name, self.single(let.value)) for let in phase.pre)
         if phase.kind == "serial" or not self.calls(phase.body):
@@ -152,11 +152,11 @@ class _Maker:
         return Phase(var, extent, "serial", body, pre)
 
     def block(self, body: Iterable[Stmt]) -> tuple[Stmt, ...]:
-        """The rewritten statements of a block."""
+        """Return the rewritten statements of a block."""
         return tuple(made for stmt in body for made in self.statement(stmt))
 
     def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        """The rewritten form of a statement outside of blocks."""
+        """Return the rewritten form of a statement outside of blocks."""
         match stmt:
             case For(_, lower, upper, step, _, body, _, floors):
                 if step == 1 and self.calls(body):
@@ -174,7 +174,7 @@ class _Maker:
         return (map_values(stmt, self.single),)
 
     def single(self, expr: Expr) -> Expr:
-        """An expression with NumPy's loops called for one element."""
+        """Return an expression with NumPy's loops called for one element."""
         made = map_children(expr, self.single)
         found = self.native(made) if isinstance(made, Op) else None
         return NumpyOp(made.name, made.args, made.dtype, found) if found and isinstance(made, Op) else made
@@ -184,8 +184,8 @@ class _Maker:
         return any(self.native(op) for op in operations(body))
 
     def pieces(self, loop: For, block: str, counted: bool) -> tuple[tuple[Stmt, ...], int] | None:
-        """One block of a loop in stages, and its size; None if the loop cannot be divided.  The variable
-        ``block`` is the block's number if ``counted``, else its first iteration."""
+        """Return one block of a loop in stages, and its size; None if the loop cannot be divided.  The
+        variable ``block`` is the block's number if ``counted``, else its first iteration."""
         if not _divisible(loop):
             return None
         ops = [op for op in operations(loop.body) if self.native(op)]

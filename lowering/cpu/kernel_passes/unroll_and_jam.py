@@ -40,8 +40,8 @@ SHARED = 0.9  # the largest ratio of the loads of two jammed rows to those of tw
 def jam_rows(
     nest: LoopNest, body: tuple[Stmt, ...], start: Affine, stop: Affine, ways: int
 ) -> tuple[Stmt, ...]:
-    """The first loop of a nest from ``start``, a multiple of ``ways``, to ``stop``, jammed by ``ways``, and
-    its remainder loop."""
+    """Return the first loop of a nest from ``start``, a multiple of ``ways``, to ``stop``, jammed by
+    ``ways``, and its remainder loop."""
     extent = nest.arguments.extent(0)
     if ways == 1:
         return (For("i0", start, (stop, extent), 1, "serial", body),)
@@ -73,7 +73,7 @@ def jam_pairs(nest: LoopNest, body: tuple[Stmt, ...], loop: int) -> tuple[Stmt, 
 
 
 def _loads(body: Iterable[Stmt]) -> set[Expr]:
-    """The loads of a body, each element once."""
+    """Return the loads of a body, each element once."""
     found: set[Expr] = set()
     for stmt in body:
         if isinstance(stmt, For):
@@ -93,7 +93,7 @@ def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, .
 
 
 def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """The locals that a body defines."""
+    """Return the locals that a body defines."""
     found: set[str] = set()
     for stmt in body:
         match stmt:
@@ -141,7 +141,7 @@ class _Copy:
         return f"{name}_{self.offset}" if name in self.locals else name
 
     def at(self, value: Affine) -> Affine:
-        """An offset in terms of the first iteration's variable."""
+        """Return an offset in terms of the first iteration's variable."""
         steps = [Term(t.coef * self.offset, t.arg) for t in value.terms if t.var == self.var]
         return affine(0, value, *steps)
 

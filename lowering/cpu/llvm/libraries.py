@@ -38,14 +38,14 @@ def _at_most(extent: Dim, most: int, hints: SizeHints) -> bool:
 
 
 def _read_once(call: Call, region: Region, cores: int) -> Routine:
-    """The code that reads the large matrix of a product once."""
+    """Return the code that reads the large matrix of a product once."""
     from dcarray.lowering.cpu.llvm.routines.skinny_products import skinny as routine
 
     return routine(dtypes_of(call, region)[0].char)
 
 
 def _tiled(call: Call, region: Region, cores: int) -> Routine | None:
-    """The code that makes a product in tiles, if it is large enough for that."""
+    """Return the code that makes a product in tiles, if it is large enough for that."""
     a, b = call.reads
     hints = SizeHints(region)
     if min(len(a.shape), len(b.shape)) < 2 or cores < 2 or not openblas.is_available():

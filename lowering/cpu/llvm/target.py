@@ -26,7 +26,7 @@ class LlvmCompiler(ObjectCompiler):
     key = "cpu"
 
     def emit(self, kernel: Kernel) -> str:
-        """The LLVM text of a kernel for this machine."""
+        """Return the LLVM text of a kernel for this machine."""
         return emit(kernel, engine.machine())
 
     def load(self, kernel: Kernel, code: bytes) -> Launch:
@@ -48,7 +48,7 @@ def is_exact(op: Op) -> bool:
 
 
 def pipeline(threads: int) -> Pipeline:
-    """The passes for this machine and ``threads`` threads; 0: for an unknown machine."""
+    """Return the passes for this machine and ``threads`` threads; 0: for an unknown machine."""
     return cpu_pipeline(caches.limits(threads)) if threads else UNKNOWN_MACHINE
 
 

@@ -109,7 +109,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
             places[folding.number] = buffer, affine(0, own, at)
 
     def sweep(fill: Callable[[Scope, Folding], None], which: list[Folding]) -> tuple[Block, Scope]:
-        """A loop across the strip that applies ``fill`` to some of the reductions."""
+        """Return a loop across the strip that applies ``fill`` to some of the reductions."""
         scope = nest.scope_at(phase, [*headers, *within], base + len(within), False)
         for folding in which:
             fill(scope, folding)
@@ -155,7 +155,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
 
 
 def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
-    """The loop to parallelise: the first that is long enough, or the longest."""
+    """Return the loop to parallelise: the first that is long enough, or the longest."""
     sizes = [min(nest.hints(nest.loops.extents[loop]), MIN_PARALLEL) for loop in outer]
     return sizes.index(max(sizes))
 
@@ -217,8 +217,8 @@ def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: li
 
 
 def rows_of_a_part(nest: LoopNest, first: int) -> Dim:
-    """The rows of a partial result: a multiple of ``GROUP``, large enough to pay and to keep the partial
-    results few."""
+    """Return the rows of a partial result: a multiple of ``GROUP``, large enough to pay and to keep the
+    partial results few."""
     extents = nest.loops.extents
     points = total(n for loop, n in enumerate(extents) if loop != first)
     worth = nest.block_count(nest.block_count(PART, nest.largest(points, 1)), GROUP)
@@ -258,7 +258,7 @@ def _swept(
     foldings: list[Folding],
     add: Add,
 ) -> tuple[Block, Scope]:
-    """The loops, the last over rows, and in it those ``within``, the last across the
+    """Return the loops, the last over rows, and in it those ``within``, the last across the
     strip: jammed, and then the remainder.  ``add`` receives the values of the rows."""
     *others, rows = headers
     several, level = jam_factor(nest), 1 + len(others)
@@ -308,7 +308,7 @@ def _row(
     count: int,
     add: Add,
 ) -> Scope:
-    """The statements at one column of ``count`` rows; ``var`` is the loop over rows."""
+    """Return the statements at one column of ``count`` rows; ``var`` is the loop over rows."""
     found: dict[int, list[Expr]] = {folding.number: [] for folding in foldings}
     by_number = {folding.number: folding for folding in foldings}
     places = [
@@ -334,7 +334,7 @@ def _row(
 
 
 def jam_factor(nest: LoopNest) -> int:
-    """The jam factor of the loop over rows: smaller when a row costs much, unless the loop is bound by
+    """Return the jam factor of the loop over rows: smaller when a row costs much, unless the loop is bound by
     memory."""
     count, waits = WAYS, _from_memory(nest) == 1
     body = BODY * max(2, sum(nest.folds)) // 2  # sums of one nest share loads
@@ -344,7 +344,8 @@ def jam_factor(nest: LoopNest) -> int:
 
 
 def _from_memory(nest: LoopNest) -> int:
-    """The number of memory streams that a loop along rows reads, of data that exceeds a core's caches."""
+    """Return the number of memory streams that a loop along rows reads, of data that exceeds a core's
+    caches."""
     if nest.single_threaded or nest.hints(total(nest.loops.extents)) < OUT_OF_CACHE:
         return 0
     own = {compute.target.array for compute in nest.computes}
@@ -360,13 +361,13 @@ def _from_memory(nest: LoopNest) -> int:
 
 
 def _folded(name: str, old: Expr, values: list[Expr]) -> Expr:
-    """The old value folded with further ones, in their order."""
+    """Return the old value folded with further ones, in their order."""
     for value in values:
         old = op(name, old, value)
     return old
 
 
 def _element(scope: Scope, folding: Folding) -> Elem:
-    """The target's current element."""
+    """Return the target's current element."""
     buffer, at = scope.address(folding.compute.target)
     return Elem(buffer, at, folding.fold.dtype)

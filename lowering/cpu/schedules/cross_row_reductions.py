@@ -106,7 +106,7 @@ def _independent(nest: LoopNest, folding: LoopNest) -> bool:
 
 
 def _common_jam_factor(nests: Sequence[LoopNest]) -> int:
-    """The jam factor of all nests; those without an inner loop do not count."""
+    """Return the jam factor of all nests; those without an inner loop do not count."""
     return min(WAYS, *(jam_factor(nest) for nest in nests if len(nest.loops.axes) > 1))
 
 
@@ -126,7 +126,7 @@ def _points(nest: LoopNest) -> int:
 
 
 def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
-    """The buffers and offsets of each block's partial results."""
+    """Return the buffers and offsets of each block's partial results."""
     if len(nest.loops.axes) != 2 or nest.loops.folded != {0}:
         raise Unsupported("what is folded over the rows is no row")
     if any(folding.fold.mode == "ordered" for folding in foldings):
@@ -137,7 +137,7 @@ def _places(nest: LoopNest, foldings: list[Folding], count: Dim) -> Places:
 
 
 def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
-    """The initialisation of the partial results, in a loop over blocks."""
+    """Return the initialisation of the partial results, in a loop over blocks."""
     across = nest.whole_loop(1)
     scope = nest.scope_at("b0", [across], 2, False)
     for folding in foldings:
@@ -148,7 +148,7 @@ def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
 
 
 def _row(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
-    """The folding of one row into its block's partial results, in a loop over rows."""
+    """Return the folding of one row into its block's partial results, in a loop over rows."""
     across = nest.whole_loop(1)
     scope = nest.scope_at("i0", [across], 2, nest.nonempty)
     scope.announce(nest.values, [compute.target for compute in nest.computes])

@@ -35,7 +35,7 @@ def row_nests(
     shared: SharedArguments | None = None,
     enclosing: EnclosingLoops | None = None,
 ) -> list[LoopNest]:
-    """The loop nests of statements that run row by row."""
+    """Return the loop nests of statements that run row by row."""
 
     def nests(axes: int) -> list[LoopNest]:
         made: list[LoopNest] = []
@@ -100,7 +100,7 @@ def schedule_elementwise(nest: LoopNest) -> None:
 
 
 def elementwise_loops(nest: LoopNest) -> Block:
-    """The loops of element-wise statements inside other loops."""
+    """Return the loops of element-wise statements inside other loops."""
     headers = [nest.whole_loop(loop) for loop in range(len(nest.loops.axes))]
     scope = evaluated_scope(nest, "one", headers, {})
     body = (*scope.preamble(), *build_loops(scope, 1, headers, "vector"))

@@ -61,7 +61,7 @@ SMALL = 16  # rows and columns of a matrix product from which on a library is fa
 def schedule_loops(
     stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
-    """The kernel of a loop or branch with all its statements; see ``schedule``."""
+    """Return the kernel of a loop or branch with all its statements; see ``schedule``."""
     maker = _Maker(region, cores)
     phase, extent = maker.phase(stmt)
     buffers, pointers = maker.arguments.buffers()
@@ -100,7 +100,7 @@ class _Maker:
 
     # ---- the whole ----------------------------------------------------------------------------------
     def phase(self, stmt: nodes.Loop | While | Branch) -> tuple[Phase, Dim]:
-        """The phase of a statement of the region, and its extent."""
+        """Return the phase of a statement of the region, and its extent."""
         if isinstance(stmt, nodes.Loop) and self.cores > 1 and selected_index(stmt) is None:
             found = self.shared(stmt)
             if found is not None:
@@ -109,7 +109,7 @@ class _Maker:
         return Phase("one", affine(1), "serial", (*stacks, *self.statement(stmt))), 1
 
     def locals(self, stmt: nodes.Stmt) -> list[Array]:
-        """The small temporaries that only this statement uses."""
+        """Return the small temporaries that only this statement uses."""
         mine, others = touched(stmt), [other for other in self.region.body if other is not stmt]
         if len(others) == len(self.region.body):
             return []  # it is in a loop of the region, which may carry them from one iteration to the next
@@ -123,14 +123,14 @@ class _Maker:
         ]
 
     def stacks(self, arrays: Sequence[Array]) -> tuple[Stmt, ...]:
-        """The stack buffers of arrays, which become private."""
+        """Return the stack buffers of arrays, which become private."""
         made = [Stack(self.names("q"), array.dtype, max(1, total(array.shape))) for array in arrays]
         for array, stack in zip(arrays, made, strict=True):
             self.arguments.private[array.name] = stack.name, affine()
         return tuple(made)
 
     def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
-        """The phase of a parallel loop, in chunks; None if its iterations are dependent or it does not
+        """Return the phase of a parallel loop, in chunks; None if its iterations are dependent or it does not
         pay."""
         trip_count, step = _trip_count(stmt), stmt.bounds[2]
         if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
@@ -169,11 +169,11 @@ class _Maker:
 
     # ---- statements ---------------------------------------------------------------------------------
     def block(self, body: Iterable[nodes.Stmt]) -> tuple[Stmt, ...]:
-        """The lowered statements of a block."""
+        """Return the lowered statements of a block."""
         return tuple(made for stmt in body for made in self.statement(stmt))
 
     def statement(self, stmt: nodes.Stmt) -> tuple[Stmt, ...]:
-        """The lowered form of one statement."""
+        """Return the lowered form of one statement."""
         match stmt:
             case Compute() | Nest():
                 return self.loop_nest(LoopNest(stmt, self.region, 0, self, self.enclosing))
@@ -205,7 +205,7 @@ class _Maker:
         return plain
 
     def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
-        """The single iteration of a loop in which its variable equals a value."""
+        """Return the single iteration of a loop in which its variable equals a value."""
         start, stop, step = stmt.bounds
         if step != 1:
             return (self.loop(stmt),)
@@ -225,7 +225,7 @@ class _Maker:
         return (*head, Let(var, value), If(Op("logical_and", tuple(within), _BOOL), body))
 
     def loop(self, stmt: nodes.Loop) -> For:
-        """A loop; one that counts down counts up in negative numbers."""
+        """Return a loop; one that counts down counts up in negative numbers."""
         start, stop, step = stmt.bounds
         if type(step) is not int:
             raise Unsupported("the step of a loop is not known")
@@ -276,7 +276,7 @@ class _Maker:
         return not isinstance(stmt, While | Branch)
 
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
-        """The statements that compute a condition, and its value."""
+        """Return the statements that compute a condition, and its value."""
         check_types(cond)
         arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
         for load in windows.loads(cond):
@@ -292,7 +292,7 @@ class _Maker:
         self.work = self.work + self.times * nest.cost() * dims.substitute(total(nest.shape), self.middle)
 
     def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
-        """The loops of a statement."""
+        """Return the loops of a statement."""
         self.weigh(nest)
         if not any(nest.folds):
             return elementwise_loops(nest)
@@ -301,7 +301,7 @@ class _Maker:
         return (*phase.pre, *phase.body)
 
     def rows(self, body: Sequence[Part], axes: int) -> tuple[Stmt, ...]:
-        """The lowered form of statements that run row by row."""
+        """Return the lowered form of statements that run row by row."""
         nests = row_nests(body, self.region, axes, self, self.enclosing)
         if any(map(folds_rows, nests)):
             return self.block(body)
@@ -316,7 +316,7 @@ class _Maker:
 
 
 def _trip_count(stmt: nodes.Loop) -> Dim:
-    """The trip count of a loop."""
+    """Return the trip count of a loop."""
     start, stop, step = stmt.bounds
     if all(type(bound) is int for bound in stmt.bounds):
         return len(range(start, stop, step))
@@ -327,6 +327,6 @@ def _trip_count(stmt: nodes.Loop) -> Dim:
 
 
 def _bytes(array: Array) -> int:
-    """The bytes of an array; 2**62 if they are not known."""
+    """Return the bytes of an array; 2**62 if they are not known."""
     elements = total(array.shape)
     return max(1, elements) * array.dtype.itemsize if type(elements) is int else 1 << 62

@@ -78,8 +78,8 @@ def schedule_reduction(nest: LoopNest) -> None:
 
 
 def _inner(nest: LoopNest, loop: int, foldings: list[Folding], nested: bool) -> tuple[list[LoopHeader], bool]:
-    """The innermost loop, whole or in blocks, and whether the blocks' sums are accumulated with compensation.
-    ``nested``: other reduced loops enclose it."""
+    """Return the innermost loop, whole or in blocks, and whether the blocks' sums are accumulated with
+    compensation. ``nested``: other reduced loops enclose it."""
     extent = nest.loops.extents[loop]
     if _decidable(nest, foldings):
         if not dims.prove_lt(STOP, extent):  # short rows would be slower
@@ -158,7 +158,7 @@ def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list
 def _at_a_time(
     nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind
 ) -> int:
-    """The jam factor of the loop over rows."""
+    """Return the jam factor of the loop over rows."""
     if (
         nest.single_threaded
         or len(kept) != 1
@@ -212,8 +212,8 @@ def _pieces(
     known: int,
     several: int,
 ) -> tuple[Block, tuple[Let, ...]]:
-    """The body of a phase that reduces one block, beginning with the results of the first ``known`` blocks;
-    ``several`` is the jam factor of the loop over rows."""
+    """Return the body of a phase that reduces one block, beginning with the results of the first ``known``
+    blocks; ``several`` is the jam factor of the loop over rows."""
     start = product(size, block)
     inner, carried = _inner(nest, folded[-1], foldings, len(folded) > 1)
     headers = [nest.whole_loop(loop) for loop in kept]
@@ -267,7 +267,7 @@ def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
 
 
 def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
-    """The iterations of the first reduced loop in a block."""
+    """Return the iterations of the first reduced loop in a block."""
     extents = nest.loops.extents
     inner = max(1, nest.hints(total(extents[loop] for loop in folded[1:])))
     if not common:
@@ -279,7 +279,7 @@ def _height(nest: LoopNest, folded: list[int], common: bool) -> Dim:
 
 
 def _work(nest: LoopNest, folded: list[int]) -> float:
-    """The work for an element that is repeated for each row."""
+    """Return the work for an element that is repeated for each row."""
     moving: set[object] = set()
     work = float(sum(nest.folds))
     axes = {axis for loop in folded for axis in nest.loops.axes[loop]}

@@ -28,7 +28,7 @@ from .time_tiles import schedule_time_tiles
 def cpu_kernel(
     stmt: Any, region: Region, *, cores: int, repeated: bool, exact: Callable[[Op], bool] | None
 ) -> tuple[Kernel, Binding]:
-    """The kernel of a statement, with NumPy's own loops for what has to have NumPy's bits; see
+    """Return the kernel of a statement, with NumPy's own loops for what has to have NumPy's bits; see
     `dcarray.lowering.target.Scheduler`."""
     kernel, binding = schedule(stmt, region, cores)
     kernel, binding = ufunc_blocks.call_numpy_loops(kernel, binding, exact is not None, exact or _none)
@@ -69,7 +69,8 @@ def schedule(
 
 
 def _by_rows(stmt: Rows, region: Region) -> tuple[Kernel, Binding]:
-    """The kernel of statements that run row by row: one phase over the rows, with each statement's loops."""
+    """Return the kernel of statements that run row by row: one phase over the rows, with each statement's
+    loops."""
     reason = rows_conflict(stmt.body, stmt.axes, region)
     if reason is not None:
         raise Unsupported(reason.text)

@@ -34,7 +34,7 @@ _VECTORS = 64  # elements: strips are whole vectors
 
 
 def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Binding]:
-    """The kernel of time-tiled statements; see ``schedule``."""
+    """Return the kernel of time-tiled statements; see ``schedule``."""
     found = skews(stmt.body, region)
     reason = found if isinstance(found, Reason) else time_tile_conflict(stmt, region)
     if isinstance(found, Reason) or reason is not None:
@@ -89,8 +89,8 @@ def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Bindin
 
 
 def _strip(nest: LoopNest) -> int:
-    """The strip width of the first loop within rows, so that elements which several rows of a band read stay
-    in the first cache; 0: whole rows."""
+    """Return the strip width of the first loop within rows, so that elements which several rows of a band
+    read stay in the first cache; 0: whole rows."""
     if len(nest.loops.axes) < 2:
         return 0
     lines = {

@@ -42,7 +42,7 @@ class Tiling:
 
 
 def find_tiling(nest: LoopNest) -> Tiling | None:
-    """The tiling of a nest, or None if that does not pay."""
+    """Return the tiling of a nest, or None if that does not pay."""
     extents, family = nest.loops.extents, nest.memory.family
     if len(extents) < 2 or nest.hints(extents[-1]) < NARROW:
         return None
@@ -121,20 +121,20 @@ class _Tiles:
         self.headers = [*map(nest.whole_loop, others), *strips]
 
     def pieces(self) -> tuple[LoopHeader, LoopHeader]:
-        """The loops of a tile."""
+        """Return the loops of a tile."""
         one, two = (
             self.nest.loop_from(k, self.begin[k], affine(self.size[k])) for k in (self.across, self.inner)
         )
         return one, two
 
     def place(self, access: Access) -> _Place:
-        """The tile of a window."""
+        """Return the tile of a window."""
         corner = [self.begin.get(loop, var) for loop, var in enumerate(self.nest.variables)]
         steps = {loop: self.nest.arguments.slope(access, loop) for loop in self.size}
         return _Place(*self.nest.arguments.address(access, corner), steps)
 
     def transposing(self, to: _Place, source: _Place, rows: int, dtype: DType) -> TransposeTile:
-        """The transposing copy of a tile to one that is contiguous along the loop ``rows``."""
+        """Return the transposing copy of a tile to one that is contiguous along the loop ``rows``."""
         (cols,) = (loop for loop in self.size if loop != rows)
         left = {
             loop: (affine(size), affine(0, self.nest.arguments.extent(loop), scale(-1, self.begin[loop])))
@@ -146,7 +146,8 @@ class _Tiles:
         )
 
     def buffers(self) -> tuple[Block, dict[Spot, Spot], Block]:
-        """The copies before a tile, the addresses of windows in its buffers, and the copies after it."""
+        """Return the copies before a tile, the addresses of windows in its buffers, and the copies after
+        it."""
         nest, before, after = self.nest, list[Stmt](), list[Stmt]()
         down, right = (
             affine(0, nest.variables[loop], scale(-1, self.begin[loop])) for loop in (self.across, self.inner)
@@ -165,7 +166,7 @@ class _Tiles:
         return tuple(before), spots, tuple(after)
 
     def copy(self) -> Block | None:
-        """The whole body of a statement that only copies elements; None for others."""
+        """Return the whole body of a statement that only copies elements; None for others."""
         nest, value, target = self.nest, self.nest.values[0], self.nest.computes[0].target
         if len(nest.computes) > 1 or not isinstance(value, Load):
             return None

@@ -24,7 +24,7 @@ class AccessHints:
         self._past: str | None = None
 
     def group(self, b: Builder, group: str, itemsize: int, prefetch: tuple[Affine, ...]) -> str:
-        """The metadata of a load with prefetch distances that is in an access group already."""
+        """Return the metadata of a load with prefetch distances that is in an access group already."""
         mark = self._marks.get((itemsize, prefetch))
         if mark is None:
             mark = self._marks[itemsize, prefetch] = self._node(b, "distinct !{}")
@@ -33,7 +33,7 @@ class AccessHints:
         return f", !llvm.access.group {self._together(b, group, mark)}"
 
     def past(self, b: Builder, group: str) -> str:
-        """The metadata of a streaming store that is in an access group already."""
+        """Return the metadata of a streaming store that is in an access group already."""
         if self._past is None:
             self._past = self._node(b, "distinct !{}")
             self.lines.append(f"!{GROUP} = !{{{self._past}}}")

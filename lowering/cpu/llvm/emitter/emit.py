@@ -152,8 +152,8 @@ class _Phase(Values):
                     self.transpose(stmt)
 
     def aligned(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
-        """The start of a loop whose stores are aligned to cache lines; a peeled loop does the iterations
-        before."""
+        """Return the start of a loop whose stores are aligned to cache lines; a peeled loop does the
+        iterations before."""
         b = self.b
         first = next((stmt for stmt in body if isinstance(stmt, Store) and stmt.nontemporal), None)
         if first is None or not b.machine.nontemporal:
@@ -255,7 +255,7 @@ class _Phase(Values):
         b.begin(end)
 
     def note(self, group: str, unroll: int, more: tuple[str, ...] = ()) -> str:
-        """The loop metadata for the vectoriser: the loop's iterations are independent."""
+        """Return the loop metadata for the vectoriser: the loop's iterations are independent."""
         self.metadata.append(f"{group} = distinct !{{}}")
         parts = [f'!{{!"llvm.loop.parallel_accesses", {group}}}', *more]
         if unroll:
@@ -292,7 +292,7 @@ class _Phase(Values):
         b.begin(end)
 
     def run(self) -> list[str]:
-        """The body of the function."""
+        """Return the body of the function."""
         self.block(self.phase.pre)
         vector, low = self.phase.kind == "vector", "%lo"
         if vector:

@@ -37,7 +37,7 @@ class NestedSelects:
 
 
 def opaque(b: Builder, value: Value, dtype: DType) -> Value:
-    """The value, opaque to LLVM: multiplied by an unknown one, which changes no number."""
+    """Return the value, opaque to LLVM: multiplied by an unknown one, which changes no number."""
     if dtype.kind == "c":
         return tuple(_opaque(b, ty(part(dtype)), str(one)) for one in value)
     return _opaque(b, ty(dtype), str(value))
@@ -51,7 +51,7 @@ def _opaque(b: Builder, t: str, value: str) -> str:
 
 
 def _selects(body: Iterable[Stmt]) -> Iterator[tuple[str, Op]]:
-    """The selects in statements, nested ones included, with the names of those bound to locals."""
+    """Return the selects in statements, nested ones included, with the names of those bound to locals."""
     for stmt in walk_statements(body):
         for root in values(stmt):
             for node in walk(root):

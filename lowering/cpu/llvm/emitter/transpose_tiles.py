@@ -118,7 +118,7 @@ def _square(side: int, size: int) -> list[str]:
 
 @cache
 def transposer(size: int, vector_bits: int) -> tuple[str, str]:
-    """The function ``name(to, from, across, along, rows, cols)`` of ``TransposeTile`` for elements of
+    """Return the function ``name(to, from, across, along, rows, cols)`` of ``TransposeTile`` for elements of
     ``size`` bytes: its name, and its text."""
     side = max(2, min(16, vector_bits // 8 // size))
     text = _SOURCE.replace("$square", "\n".join(_square(side, size)))

@@ -40,7 +40,7 @@ _SMAX = "declare i64 @llvm.smax.i64(i64, i64)"
 
 
 def _memory_type(dtype: DType) -> str:
-    """The type of an element, or of one part of a complex element, in memory."""
+    """Return the type of an element, or of one part of a complex element, in memory."""
     if dtype.kind == "c":
         return ty(part(dtype))
     return "i8" if dtype.kind == "b" else ty(dtype)
@@ -51,7 +51,7 @@ def _align(dtype: DType) -> int:
 
 
 def _extremes(phase: Phase) -> frozenset[str]:
-    """The variables that are only updated with maximum or minimum."""
+    """Return the variables that are only updated with maximum or minimum."""
     every = list(updates(phase.body))
     others = {stmt.name for stmt in every if stmt.op not in ("maximum", "minimum")}
     return frozenset(stmt.name for stmt in every if stmt.name not in others)
@@ -104,16 +104,16 @@ class Values:
         return b.op(f"add nsw i64 {total}, {value.const}") if value.const else total
 
     def variable(self, name: str) -> str:
-        """The value of a loop variable, or of a local in an affine expression."""
+        """Return the value of a loop variable, or of a local in an affine expression."""
         return self.vars[name] if name in self.vars else self.locals[name]
 
     def index(self, buffer: Buffer, at: Affine, loaded: bool = False) -> str:
-        """The index of an element."""
+        """Return the index of an element."""
         wide = buffer.dtype.itemsize >= 4
         return self.affine(at, element=wide, loaded=loaded and wide)
 
     def step(self, stride: str | int) -> str:
-        """A stride, the name of an argument or a number, opaque to LLVM.
+        """Return a stride, the name of an argument or a number, opaque to LLVM.
 
         LLVM versions a loop for unknown strides that are 1, behind a test of the stride; but here a stride of
         1 is a constant, so that loop would never run.  For a small known stride it loads the gaps, too, and
@@ -141,7 +141,7 @@ class Values:
         return "%nothing"
 
     def opaque_constant(self, bits: bytes, dtype: DType) -> str:
-        """A constant, opaque to LLVM."""
+        """Return a constant, opaque to LLVM."""
         number, t = int.from_bytes(bits, "little", signed=True), f"i{8 * dtype.itemsize}"
         name = f"%unseen.{ty(dtype)}.{bits.hex()}"
         if all(not line.startswith(f"  {name} ") for line in self.allocas):
@@ -156,18 +156,18 @@ class Values:
         return name
 
     def least(self, values: tuple[Affine, ...], intrinsic: str = "smin") -> str:
-        """The minimum of some integers."""
+        """Return the minimum of some integers."""
         first, *rest = map(self.affine, values)
         for other in rest:
             first = self.b.intrinsic(intrinsic, "i64", first, other)
         return first
 
     def greatest(self, values: tuple[Affine, ...]) -> str:
-        """The maximum of some integers."""
+        """Return the maximum of some integers."""
         return self.least(values, "smax")
 
     def address(self, buffer: Buffer, index: str) -> tuple[str, ...]:
-        """The addresses of an element, or of both parts of a complex one."""
+        """Return the addresses of an element, or of both parts of a complex one."""
         b, t = self.b, _memory_type(buffer.dtype)
         base = f"%{buffer.name}"
         if buffer.dtype.kind != "c":
@@ -192,7 +192,7 @@ class Values:
         return found
 
     def isolated(self, value: str, t: str) -> str:
-        """A narrow integer behind a barrier: LLVM may load gaps with it, but not compute with them."""
+        """Return a narrow integer behind a barrier: LLVM may load gaps with it, but not compute with them."""
         opaque_zero = self.b.op(f"trunc i64 {self.opaque_zero()} to {t}")
         return self.b.op(f"xor {t} {value}, {opaque_zero}")
 
@@ -218,7 +218,7 @@ class Values:
             b.line(f"store {t} {v}, ptr {at}, align {_align(buffer.dtype)}{b.group}")
 
     def stack(self, name: str, dtype: DType, size: int) -> Buffer:
-        """A new buffer on the stack."""
+        """Return a new buffer on the stack."""
         size *= 2 if dtype.kind == "c" else 1
         self.allocas.append(f"  %{name} = alloca [{size} x {_memory_type(dtype)}], align 64")
         self.buffers[name] = Buffer(name, dtype, "rw")
@@ -307,7 +307,7 @@ class Values:
         return fits.args == value.args
 
     def overflowing(self, expr: Op) -> Value:
-        """The result of an integer operation with its overflow flag."""
+        """Return the result of an integer operation with its overflow flag."""
         value = expr.args[1]
         assert isinstance(value, Op)
         x, y = self.arguments(value)
@@ -331,7 +331,7 @@ class Values:
         return tuple(values)
 
     def compare_magnitudes(self, expr: Op, size: int) -> Value:
-        """A comparison with the absolute value of a complex number."""
+        """Return a comparison with the absolute value of a complex number."""
         measured = expr.args[size]
         assert isinstance(measured, Op)
         values = [self.expr(a) if k != size else "" for k, a in enumerate(expr.args)]

@@ -47,7 +47,7 @@ def loop(b: Builder, call: NumpyCall, rows: list[tuple[str, int]], code: str) ->
 
 
 def single(b: Builder, name: str, args: tuple[Expr, ...], values: list[str]) -> str | None:
-    """The result for single doubles, if the C library has NumPy's."""
+    """Return the result for single doubles, if the C library has NumPy's."""
     if not _serves(b, name) or any(arg.dtype != np.float64 for arg in args):
         return None
     if name == "power" and not powers.served(args[1]):  # NumPy does not ask the library about all exponents

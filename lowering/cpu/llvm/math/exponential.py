@@ -32,7 +32,7 @@ def _ln2() -> tuple[float, float]:
 
 @cache
 def _tables() -> dict[str, list[float]]:
-    """Powers of two in two parts."""
+    """Return powers of two in two parts."""
     tables: dict[str, list[float]] = {"dc_exp_high": [], "dc_exp_low": []}
     with localcontext() as context:
         context.prec = 60
@@ -47,7 +47,7 @@ def _bits(w: Writer, text: str) -> str:
 
 
 def _exp(w: Writer) -> tuple[str, str]:
-    """The value, and the lanes where its rounding is undecided."""
+    """Return the value, and the lanes where its rounding is undecided."""
     size = w.call("fabs", "%x")
     usual, tiny = w.below(size, _MOST), w.below(size, _LEAST)
     x = w.select(w.both(usual, w.other(tiny)), "%x", w.const(0.0))
@@ -73,7 +73,7 @@ def _exp(w: Writer) -> tuple[str, str]:
 
 
 def loop(b: Builder) -> str:
-    """The address of a loop for rows of contiguous doubles."""
+    """Return the address of a loop for rows of contiguous doubles."""
     w, several = Writer(libm_fallback.lanes(b)), "dc_exp_several"
     for table, values in _tables().items():
         constants = ", ".join(f"double {real(x, 'double')}" for x in values)

@@ -135,7 +135,7 @@ end:
 
 
 def lanes(b: Builder) -> int:
-    """The number of lanes."""
+    """Return the number of lanes."""
     return b.machine.vector_bits // 64
 
 

@@ -76,8 +76,8 @@ done:
 
 
 def which(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
-    """The position of the argument of a comparison that is a complex number's absolute value, without other
-    uses."""
+    """Return the position of the argument of a comparison that is a complex number's absolute value, without
+    other uses."""
     if name not in _ORDERS or not b.machine.scaled_magnitude:
         return None
     for k, arg in enumerate(args):
@@ -87,7 +87,7 @@ def which(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
 
 
 def compared(b: Builder, z: Value, limit: str) -> str:
-    """A value that compares with ``limit`` like the absolute value of ``z``."""
+    """Return a value that compares with ``limit`` like the absolute value of ``z``."""
     # by their bits, as signed integers: a NaN is on one of the sides, where no order holds
     bits = b.bits("double", limit)
     tiny, huge = b.icmp("slt", "i64", bits, bits_of(_LEAST)), b.icmp("sgt", "i64", bits, bits_of(_MOST))

@@ -177,8 +177,8 @@ def power(b: Builder, x: str, exponent: Lit) -> str:
 
 
 def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
-    """The address of the loop for rows of doubles and the exponent at an address: this module's, or NumPy's,
-    whose address is ``code``."""
+    """Return the address of the loop for rows of doubles and the exponent at an address: this module's, or
+    NumPy's, whose address is ``code``."""
     if constant is not None:
         if not served(constant):
             return code

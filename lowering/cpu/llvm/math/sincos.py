@@ -83,7 +83,7 @@ class Writer:
         return self.op(f"fneg {self.v} {a}")
 
     def below(self, a: str, limit: float) -> str:
-        """A comparison of what is not negative by its bits, which raises no flag for a NaN."""
+        """Return a comparison of what is not negative by its bits, which raises no flag for a NaN."""
         kind = f"<{self.lanes} x i64>"
         bits = self.op(f"bitcast {self.v} {a} to {kind}")
         (number,) = struct.unpack("<q", struct.pack("<d", limit))
@@ -105,12 +105,12 @@ class Writer:
         return self.op(f"or {self.m} {a}, {b}")
 
     def product(self, a: str, b: str) -> tuple[str, str]:
-        """A product and its rounding error."""
+        """Return a product and its rounding error."""
         p = self.mul(a, b)
         return p, self.fma(a, b, self.neg(p))
 
     def looked_up(self, table: str, index: str) -> str:
-        """The values of a table, a global constant, at integers."""
+        """Return the values of a table, a global constant, at integers."""
         values = "poison"
         for k in range(self.lanes):
             at = self.op(f"extractelement <{self.lanes} x i64> {index}, i32 {k}")
@@ -119,7 +119,7 @@ class Writer:
         return values
 
     def series(self, z: str, coefficients: list[float]) -> str:
-        """A polynomial in ``z``, in two halves that are summed side by side."""
+        """Return a polynomial in ``z``, in two halves that are summed side by side."""
         z2 = self.mul(z, z)
         even, odd = coefficients[::2], coefficients[1::2]
 
@@ -168,7 +168,7 @@ def _cosine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
 
 
 def loop(b: Builder, function: str) -> str:
-    """The address of a loop of "sin" or "cos" for rows of contiguous doubles."""
+    """Return the address of a loop of "sin" or "cos" for rows of contiguous doubles."""
     w, several = Writer(libm_fallback.lanes(b)), f"dc_{function}_several"
     return libm_fallback.declare(
         b, f"dc_{function}_rows", w.define(b, several, *_several(w, function)), function
@@ -176,7 +176,7 @@ def loop(b: Builder, function: str) -> str:
 
 
 def _several(w: Writer, function: str) -> tuple[str, str]:
-    """The values, and the undecided lanes."""
+    """Return the values, and the undecided lanes."""
     zero, one = w.const(0.0), w.const(1.0)
     size = w.call("fabs", "%x")
     small, usual = w.below(size, 2.0**-27), w.below(size, _LARGEST)

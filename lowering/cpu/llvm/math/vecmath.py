@@ -95,7 +95,7 @@ def _fmod(b: Builder, name: str, t: str, lanes: int) -> None:
 
 
 def call(b: Builder, function: str, t: str, *args: str) -> str:
-    """A function of NumPy's name on float or double values."""
+    """Return a function of NumPy's name on float or double values."""
     symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
     if not b.machine.vector_math:

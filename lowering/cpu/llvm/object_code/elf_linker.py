@@ -104,7 +104,7 @@ def _part(code: bytes, section: _Section) -> bytes:
 
 
 def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
-    """The offsets of the loaded sections, the bytes of the read-only ones,
+    """Return the offsets of the loaded sections, the bytes of the read-only ones,
     which come first, and the bytes of all.  Unwind tables are omitted: no exception passes through
     this code."""
     places: dict[int, int] = {}
@@ -131,7 +131,7 @@ def _layout(sections: Sequence[_Section]) -> tuple[dict[int, int], int, int]:
 def _symbols(
     code: bytes, sections: Sequence[_Section], starts: dict[int, int]
 ) -> tuple[list[int | str], dict[str, int]]:
-    """The address of each symbol, or its name if it is undefined; and the addresses by name."""
+    """Return the address of each symbol, or its name if it is undefined; and the addresses by name."""
     symbols: list[int | str] = []
     found: dict[str, int] = {}
     for table in sections:
@@ -165,7 +165,7 @@ def _value(symbol: int | str, libraries: Sequence[str]) -> int:
 
 @cache
 def _elsewhere(name: str, libraries: tuple[str, ...]) -> int:
-    """The address of a function in the process or in these libraries; 0 if there is none."""
+    """Return the address of a function in the process or in these libraries; 0 if there is none."""
     for library in (None, *libraries):
         try:
             function = getattr(ctypes.CDLL(library), name)

@@ -75,7 +75,7 @@ class Machine:
 
 @cache
 def _llvm() -> Any:
-    """The llvmlite binding, initialised."""
+    """Return the llvmlite binding, initialised."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -138,7 +138,7 @@ def _lengths() -> bool:
 
 @cache
 def machine() -> Machine:
-    """The processor that this process runs on."""
+    """Return the processor that this process runs on."""
 
     with LOCK:
         name, _, features = _host()
@@ -167,7 +167,7 @@ def machine() -> Machine:
 
 @cache
 def fingerprint() -> str:
-    """A digest of what object code depends on besides its text: compiler, processor, libraries."""
+    """Return a digest of what object code depends on besides its text: compiler, processor, libraries."""
     llvm = _llvm()
     parts = (llvm.llvm_version_info, llvm.get_default_triple(), _host()[:2], machine())
     return sha256(repr(parts).encode()).hexdigest()[:16]
@@ -223,13 +223,13 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
 
 
 def assembly(text: str) -> str:
-    """The assembly of ``compile_object``'s result, for inspection."""
+    """Return the assembly of ``compile_object``'s result, for inspection."""
     with LOCK:
         return str(_target_machine().emit_assembly(_optimised(text)))
 
 
 def optimised(text: str) -> str:
-    """The optimised LLVM text of ``compile_object``'s result, for inspection."""
+    """Return the optimised LLVM text of ``compile_object``'s result, for inspection."""
     with LOCK:
         return str(_optimised(text))
 

@@ -44,7 +44,7 @@ def widen(b: Builder, x: str) -> str:
 
 
 def _double_to_half(b: Builder, x: str) -> str:
-    """One rounding: first to float with "round to odd", which keeps what the second rounding needs."""
+    """Return one rounding: first to float with "round to odd", which keeps what the second rounding needs."""
     near = b.op(f"fptrunc double {x} to float")
     back = b.op(f"fpext float {near} to double")
     exact = b.op(f"fcmp ueq double {back}, {x}")

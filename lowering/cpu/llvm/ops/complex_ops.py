@@ -96,7 +96,7 @@ def _absolute(b: Builder, t: str, x: Pair) -> str:
 
 
 def _order(b: Builder, t: str, how: str, x: Pair, y: Pair) -> str:
-    """The lexicographic order: by the imaginary parts where the real ones are equal."""
+    """Return the lexicographic order: by the imaginary parts where the real ones are equal."""
     known = b.op(f"fcmp ord {t} {x[1]}, {y[1]}")
     first = b.both(b.fcmp({"lt": "olt", "le": "olt", "gt": "ogt", "ge": "ogt"}[how], t, x[0], y[0]), known)
     tied = b.op(f"fcmp oeq {t} {x[0]}, {y[0]}")
@@ -111,7 +111,7 @@ def _extreme(b: Builder, name: str, t: str, x: Pair, y: Pair) -> Pair:
 
 
 def _library(b: Builder, name: str, t: str, x: Pair) -> Pair:
-    """A function of the C library, called as the System V convention passes complex values."""
+    """Return a function of the C library, called as the System V convention passes complex values."""
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() == "Windows":
         raise Unsupported(f"{name} of complex values on this system")
     symbol = _C_NAMES[name]
@@ -135,7 +135,7 @@ def _each(b: Builder, t: str, x: Pair, test: Callable[[str], str], join: str) ->
 
 
 def complex_op(b: Builder, name: str, args: tuple[Pair, ...], types: tuple[DType, ...]) -> Value:
-    """An operation of a complex64 or complex128 loop."""
+    """Return an operation of a complex64 or complex128 loop."""
     t = ty(part(types[0]))
     x = args[0]
     y = args[1] if len(args) > 1 else ("", "")

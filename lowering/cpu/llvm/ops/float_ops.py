@@ -39,7 +39,7 @@ def _copysign(b: Builder, t: str, x: str, y: str) -> str:
 
 
 def _modulo(b: Builder, t: str, x: str, y: str) -> tuple[str, str, str]:
-    """The remainder with the divisor's sign, C's remainder, and whether the two differ."""
+    """Return the remainder with the divisor's sign, C's remainder, and whether the two differ."""
     zero = real(0.0, t)
     rest = vecmath.call(b, "fmod", t, x, y)
     uneven = b.op(f"fcmp une {t} {rest}, {zero}")
@@ -81,7 +81,7 @@ def _heaviside(b: Builder, t: str, x: str, middle: str) -> str:
 
 
 def _spacing(b: Builder, t: str, x: str) -> str:
-    """The distance to the next value away from zero."""
+    """Return the distance to the next value away from zero."""
     i = f"i{BITS[t]}"
     following = b.op(f"bitcast {i} {b.op(f'add {i} {b.bits(t, x)}, 1')} to {t}")
     size = b.fsub(t, following, x)
@@ -162,7 +162,7 @@ def _by_degrees(b: Builder, t: str, x: str, name: str) -> str:
 
 
 def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DType, ...], half: bool) -> str:
-    """An operation on float or double values."""
+    """Return an operation on float or double values."""
     x = args[0]
     y = args[1] if len(args) > 1 else ""
     if name in _PLAIN:
@@ -218,7 +218,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
 
 
 def floating(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ...], out: DType) -> str:
-    """An operation of a float16, float32 or float64 loop."""
+    """Return an operation of a float16, float32 or float64 loop."""
     t = ty(types[0])
     if t != "half":
         return _wide(b, name, t, args, types, False)

@@ -27,7 +27,7 @@ _BOOL = {
 
 
 def boolean(b: Builder, name: str, args: tuple[str, ...]) -> str:
-    """An operation of a bool loop."""
+    """Return an operation of a bool loop."""
     if name in _BOOL:
         return b.op(f"{_BOOL[name]} i1 {args[0]}, {args[1]}")
     if name in _COMPARE:
@@ -44,7 +44,7 @@ def boolean(b: Builder, name: str, args: tuple[str, ...]) -> str:
 
 
 def compare(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ...]) -> str:
-    """A comparison, also of int64 with uint64."""
+    """Return a comparison, also of int64 with uint64."""
     how = _COMPARE[name]
     t = ty(types[0])
     mixed = types[0].kind != types[1].kind
@@ -129,7 +129,8 @@ _OVERFLOW = {"add": "add", "subtract": "sub", "multiply": "mul"}
 
 
 def overflowing(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> tuple[str, str]:
-    """The result of ``add``, ``subtract`` or ``multiply``, and whether it has wrapped: one instruction."""
+    """Return the result of ``add``, ``subtract`` or ``multiply``, and whether it has wrapped: one
+    instruction."""
     t = ty(dtype)
     function = f"llvm.{'s' if dtype.kind == 'i' else 'u'}{_OVERFLOW[name]}.with.overflow.{t}"
     pair = f"{{{t}, i1}}"
@@ -216,7 +217,7 @@ def _sign(b: Builder, t: str, signed: bool, x: str) -> str:
 
 
 def integer(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ...]) -> str:
-    """An operation of an integer loop."""
+    """Return an operation of an integer loop."""
     dtype, t = types[0], ty(types[0])
     signed = dtype.kind == "i"
     if name in _PLAIN:

@@ -25,7 +25,7 @@ _MASKED = frozenset(
 
 
 def isolate_masked_loads(text: str) -> str:
-    """The optimised LLVM text with such loads isolated; the same object where there are none."""
+    """Return the optimised LLVM text with such loads isolated; the same object where there are none."""
     if " select <" not in text and " and <" not in text:
         return text
     return _FUNCTION.sub(lambda found: _function(found[0]), text)

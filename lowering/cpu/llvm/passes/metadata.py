@@ -12,6 +12,6 @@ _NODE = re.compile(r"^!(\d+) = !\{(.*)\}$", re.M)
 
 
 def nodes(text: str, name: str) -> tuple[list[str], dict[str, str]] | None:
-    """The nodes that named metadata lists, and the content of each; None where there is none."""
+    """Return the nodes that named metadata lists, and the content of each; None where there is none."""
     named = re.search(rf"^!{re.escape(name)} = !\{{(.*)\}}$", text, re.M)
     return None if named is None else (REFERENCE.findall(named[1]), dict(_NODE.findall(text)))

@@ -21,7 +21,7 @@ _LOAD = re.compile(r"^  %[\w.]+ = load <\d+ x \w+>, ptr (%[\w.]+),.*!llvm\.acces
 
 
 def insert_prefetches(text: str) -> str:
-    """The optimised LLVM text with prefetches for the marked loads of vectors; the same object
+    """Return the optimised LLVM text with prefetches for the marked loads of vectors; the same object
     where there are none."""
     found = nodes(text, NAME)
     if found is None:

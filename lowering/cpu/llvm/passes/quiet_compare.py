@@ -33,7 +33,8 @@ _MADE = re.compile(
 
 
 def quiet_comparisons(text: str) -> str:
-    """The optimised LLVM text with quiet comparisons in marked functions; the same object without them."""
+    """Return the optimised LLVM text with quiet comparisons in marked functions; the same object without
+    them."""
     groups = _GROUP.findall(text)
     if not groups:
         return text
@@ -65,7 +66,7 @@ def quiet_comparisons(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """A function with masked comparisons in place of full ones that are combined with a mask."""
+    """Return a function with masked comparisons in place of full ones that are combined with a mask."""
     made: dict[str, tuple[str, str]] = {name: (line, every) for line, name, every in _MADE.findall(text)}
     if not made:
         return text
@@ -87,7 +88,7 @@ def _joined(text: str) -> str:
 
 
 def _operands(text: str) -> tuple[str, str]:
-    """The two operands, either of which may be a constant with commas in it."""
+    """Return the two operands, either of which may be a constant with commas in it."""
     depth = 0
     for at, char in enumerate(text):
         depth += (char in "<([{") - (char in ">)]}")
@@ -97,8 +98,8 @@ def _operands(text: str) -> tuple[str, str]:
 
 
 def _apart(name: str, how: str, kind: str, a: str, b: str) -> str:
-    """A comparison with NaNs replaced before it: for vectors that fit no register, and for scalars, which may
-    become vectors."""
+    """Return a comparison with NaNs replaced before it: for vectors that fit no register, and for scalars,
+    which may become vectors."""
     below = how in ("ult", "ule", "ogt", "oge")  # what is put in for NaN gives False, or True if that is due
     low, high = (_constant(kind, value) for value in ("0.0", "1.0"))
     x, y = (low, high) if below else (high, low)

@@ -69,12 +69,12 @@ def _function(text: str, masks: bool) -> str:
 
 
 def _kept(kind: str, register: str, value: str) -> str:
-    """The empty inline assembly statement."""
+    """Return the empty inline assembly statement."""
     return f'tail call {kind} asm "", "={register},0"({kind} {value})'
 
 
 def _register(kind: str, masks: bool) -> str | None:
-    """The register constraint of a value; None if it need not be isolated, or cannot be."""
+    """Return the register constraint of a value; None if it need not be isolated, or cannot be."""
     vector = _VECTOR.fullmatch(kind)
     if vector is None:
         return _SINGLE.get(kind)

@@ -178,7 +178,7 @@ _SOME = Template("""
 
 
 def compress(size: int) -> Routine:
-    """The routine for elements of 1, 2, 4, 8 or 16 bytes."""
+    """Return the routine for elements of 1, 2, 4, 8 or 16 bytes."""
     machine = engine.machine()
     permuted = machine.permutes_words and not machine.masks
     head, eight = _permuted(size) if permuted else _compressed(size)
@@ -188,7 +188,7 @@ def compress(size: int) -> Routine:
 
 
 def _compressed(size: int) -> tuple[str, str]:
-    """Declarations, and the instructions that move eight elements by AVX-512's compress."""
+    """Return declarations, and the instructions that move eight elements by AVX-512's compress."""
     part = "i64" if size >= 8 else "i32"
     eight = _PAIRS if size == 16 else _WHOLE if size >= 4 else _NARROW
     for word, start in (("$LOW", 0), ("$HIGH", 8)):
@@ -197,7 +197,8 @@ def _compressed(size: int) -> tuple[str, str]:
 
 
 def _permuted(size: int) -> tuple[str, str]:
-    """Declarations, and the instructions that move elements by AVX2's permutation of words, from a table."""
+    """Return declarations, and the instructions that move elements by AVX2's permutation of words, from a
+    table."""
     lanes = min(32 // size, 8)
     rows = ", ".join(_row(bits, lanes) for bits in range(1 << lanes))
     head = f"@places = private constant [{1 << lanes} x <8 x i8>] [{rows}], align 64\n{_PERMUTE}"
@@ -209,7 +210,8 @@ def _permuted(size: int) -> tuple[str, str]:
 
 
 def _row(bits: int, lanes: int) -> str:
-    """The indices of the words of the elements that a bit mask selects; the other indices are arbitrary."""
+    """Return the indices of the words of the elements that a bit mask selects; the other indices are
+    arbitrary."""
     each = 8 // lanes
     places = [each * k + word for k in range(lanes) if bits >> k & 1 for word in range(each)]
     return f"<8 x i8> <{', '.join(f'i8 {place}' for place in [*places, *[0] * (8 - len(places))])}>"

@@ -108,7 +108,7 @@ def _sum(name: str, kind: str, lanes: int, align: int) -> str:
 
 
 def products(char: str) -> Routine:
-    """The routine for lines of a dtype, ``d`` or ``f``."""
+    """Return the routine for lines of a dtype, ``d`` or ``f``."""
     kind, size = _TYPES[char]
     lanes = _REGISTERS // size
     words = {"BLOCK": BLOCK, "PIECE": _PIECE, "TERMS": _TERMS, "LANES": lanes, "T": kind}

@@ -161,7 +161,7 @@ exit:
 
 
 def gemm(char: str) -> Routine:
-    """The routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
+    """Return the routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
     one, zero = scalar(char, "one"), scalar(char, "zero")
     words = {
         "STRIP": _STRIP,

@@ -158,7 +158,7 @@ exit:
 
 
 def histogram(weighted: bool) -> Routine:
-    """The routine that counts, or adds up weights."""
+    """Return the routine that counts, or adds up weights."""
     weight = "%onep = getelementptr double, ptr %ws, i64 %k\n  %one = load double, ptr %onep"
     words = (
         {"T": "double", "ADD": "fadd", "ONE": "%one", "ZERO": "0.0", "VALUE": weight}

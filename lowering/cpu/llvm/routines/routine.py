@@ -45,7 +45,7 @@ class Routine(ObjectCompiler):
         return self.name
 
     def emit(self, kernel: Kernel) -> str:
-        """The LLVM text."""
+        """Return the LLVM text."""
         return self.text
 
     def load(self, kernel: Kernel, code: bytes) -> LoadedKernel:
@@ -57,15 +57,15 @@ _TYPES = {"f": "i32", "d": "i64", "F": "i64", "D": "<2 x i64>"}
 
 
 def words_of(char: str) -> dict[str, object]:
-    """The template words for elements of a dtype (``f``, ``d``, ``F`` or ``D``) in routines that only move
-    them: type ``E``, of ``SIZE`` bytes, at addresses that are multiples of ``ALIGN``."""
+    """Return the template words for elements of a dtype (``f``, ``d``, ``F`` or ``D``) in routines that only
+    move them: type ``E``, of ``SIZE`` bytes, at addresses that are multiples of ``ALIGN``."""
     size = np.dtype(char).itemsize
     return {"E": _TYPES[char], "SIZE": size, "ALIGN": min(size, 8)}
 
 
 def scalar(char: str, name: str) -> tuple[str, str]:
-    """The BLAS argument for the scalar at the address ``%name``, and the instructions before it: complex
-    numbers are passed by address, real ones by value."""
+    """Return the BLAS argument for the scalar at the address ``%name``, and the instructions before it:
+    complex numbers are passed by address, real ones by value."""
     real = {"f": "float", "d": "double"}.get(char)
     if real is None:
         return f"ptr %{name}", ""
@@ -85,6 +85,6 @@ _ARGUMENTS = re.compile(r"^  arguments ((?:.*,\n)*.*)$", re.M)
 
 
 def _loaded(found: re.Match[str]) -> str:
-    """The loads of a list of arguments."""
+    """Return the loads of a list of arguments."""
     named = [(k, text.split()) for k, text in enumerate(found[1].split(",")) if text.strip() != "_"]
     return "\n".join(f"  %{name} = load {kind}, ptr %args[i64 {k}]" for k, (kind, name) in named)

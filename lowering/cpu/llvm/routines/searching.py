@@ -19,8 +19,8 @@ _PIECE = 512  # elements whose positions are found before they are interpolated
 
 
 def _probes() -> str:
-    """The loads of the table's elements before the probed positions, as scalars: gather instructions are no
-    faster, and where a processor has none LLVM makes branches of them."""
+    """Return the loads of the table's elements before the probed positions, as scalars: gather instructions
+    are no faster, and where a processor has none LLVM makes branches of them."""
     lines = []
     for k in range(_LANES):
         before = f"%v{k - 1}" if k else "poison"
@@ -34,7 +34,7 @@ def _probes() -> str:
 
 
 def _counted() -> str:
-    """The number of the parts' last elements, except the last part's, that precede an element."""
+    """Return the number of the parts' last elements, except the last part's, that precede an element."""
     lines = []
     for k in range(PARTS - 1):
         before = f"%c{k - 1}" if k else "zeroinitializer"
@@ -51,7 +51,7 @@ def _counted() -> str:
 
 
 def _all(name: str, value: str) -> str:
-    """One number in all lanes."""
+    """Return one number in all lanes."""
     return (
         f"%{name}.1 = insertelement $L poison, i64 {value}, i64 0\n"
         f"  %{name} = shufflevector $L %{name}.1, $L poison, $I zeroinitializer"
@@ -268,11 +268,12 @@ def _finding(text: str, char: str, side: str) -> str:
 
 
 def search(kind: tuple[str, str]) -> Routine:
-    """The routine that searches tables of a dtype (``d`` or ``l``), left or right of equal elements."""
+    """Return the routine that searches tables of a dtype (``d`` or ``l``), left or right of equal
+    elements."""
     char, side = kind
     return Routine(f"search {char} {side}", _finding(_SEARCH, char, side), 1, 8)
 
 
 def interpolation(_: None) -> Routine:
-    """The routine of linear interpolation between points, by NumPy's formula."""
+    """Return the routine of linear interpolation between points, by NumPy's formula."""
     return Routine("interpolation", _finding(_INTERPOLATION, "d", "right"), 1, 10)

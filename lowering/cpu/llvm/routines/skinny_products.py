@@ -245,7 +245,7 @@ attributes #9 = { noinline alignstack=64 "prefer-vector-width"="$BITS" "min-lega
 
 
 def skinny(char: str) -> Routine:
-    """The routine for elements of a dtype: ``f`` or ``d``."""
+    """Return the routine for elements of a dtype: ``f`` or ``d``."""
     bits = engine.machine().vector_bits
     v = Vectors(bits // 64, "double", 8) if char == "d" else Vectors(bits // 32, "float", 4)
     most = 8 if bits == 512 else 4  # rows whose sums fit into the registers, 32 of them or 16

@@ -88,7 +88,7 @@ class Vectors:
 
 
 def tiles(v: Vectors, most: int) -> list[str]:
-    """All micro-kernels, for 4 and for ``most`` rows of the skinny matrix, and their declarations."""
+    """Return all micro-kernels, for 4 and for ``most`` rows of the skinny matrix, and their declarations."""
     heights = sorted({4, most})
     return [
         f"declare {v.type} @llvm.masked.load.{v.mangled}.p0(ptr, i32, {v.mask}, {v.type})",
@@ -99,7 +99,7 @@ def tiles(v: Vectors, most: int) -> list[str]:
 
 
 def _columns(v: Vectors, height: int) -> str:
-    """The micro-kernel that accumulates some rows of a tile of columns, times ``height`` rows."""
+    """Return the micro-kernel that accumulates some rows of a tile of columns, times ``height`` rows."""
     cells = [(i, c) for i in range(height) for c in range(ABREAST)]
     begin, sums, terms, stores = [], [], [], []
     for i, c in cells:
@@ -130,7 +130,8 @@ def _columns(v: Vectors, height: int) -> str:
 
 
 def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
-    """The micro-kernel of ``beside`` rows of the large matrix times ``height`` rows of the skinny one."""
+    """Return the micro-kernel of ``beside`` rows of the large matrix times ``height`` rows of the skinny
+    one."""
     sums, places, terms, ends, stores = [], [], [], [], []
     for g in range(beside):
         places += _place("w", g, v)
@@ -166,7 +167,7 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
 
 
 def _place(matrix: str, row: int, v: Vectors) -> list[str]:
-    """The address of a row's elements from ``%q`` on."""
+    """Return the address of a row's elements from ``%q`` on."""
     name = f"{matrix}{row}"
     return [
         f"%{name}.o = mul i64 %ld{matrix}, {row}",
@@ -176,7 +177,7 @@ def _place(matrix: str, row: int, v: Vectors) -> list[str]:
 
 
 def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
-    """A multiply-add, in one instruction where the processor has it."""
+    """Return a multiply-add, in one instruction where the processor has it."""
     return (
         f"%{kind}m{name} = fmul contract {v.type} %{kind}x{row}, %{kind}w{column}\n  "
         f"%{kind}n{name} = fadd contract {v.type} %a{name}, %{kind}m{name}"
@@ -184,6 +185,6 @@ def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
 
 
 def _written(text: str, **words: object) -> str:
-    """A template with lists of lines for its words."""
+    """Return a template with lists of lines for its words."""
     given = {word: "\n  ".join(w) if isinstance(w, list) else w for word, w in words.items()}
     return filled(text, **given)

@@ -183,7 +183,7 @@ define i32 @phase$NUMBER(ptr %args, i64 %lo, i64 %hi) {
 
 
 def solver(char: str) -> Routine:
-    """The routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
+    """Return the routine for elements of a dtype: ``f``, ``d``, ``F`` or ``D``."""
     loads = []
     for k in range(1, FIELDS):
         loads += [f"%f{k}p = getelementptr i64, ptr %f0p, i64 {k}", f"%f{k} = load i64, ptr %f{k}p"]

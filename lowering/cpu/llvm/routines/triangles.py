@@ -181,7 +181,8 @@ def triangle(char: str, bits: int) -> tuple[str, dict[str, object]]:
 
 
 def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: bool) -> str:
-    """A function for a tile of columns of all rows; with ``masked``, for the remainder at the end of rows."""
+    """Return a function for a tile of columns of all rows; with ``masked``, for the remainder at the end of
+    rows."""
     size, kind = (8 if real == "double" else 4), f"<{lanes} x {real}>"
     mangled = f"v{lanes}f{size * 8}"
     mask, whole = f"<{lanes} x i1>", f"<{lanes} x i64>"
@@ -202,7 +203,7 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
         ]
 
     def swapped(to: str, what: str) -> str:
-        """The vector with real and imaginary parts swapped."""
+        """Return the vector with real and imaginary parts swapped."""
         order = ", ".join(f"i32 {lane ^ 1}" for lane in range(lanes))
         return f"%{to} = shufflevector {kind} %{what}, {kind} poison, <{lanes} x i32> <{order}>"
 

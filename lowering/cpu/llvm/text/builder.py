@@ -22,12 +22,12 @@ _SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 
 def part(dtype: DType) -> DType:
-    """The dtype of the real part of a complex dtype."""
+    """Return the dtype of the real part of a complex dtype."""
     return np.dtype(f"f{dtype.itemsize // 2}")
 
 
 def ty(dtype: DType) -> str:
-    """The LLVM type of a value of a real dtype in a register."""
+    """Return the LLVM type of a value of a real dtype in a register."""
     if dtype.kind == "b":
         return "i1"
     if dtype.kind in "iu":
@@ -36,12 +36,12 @@ def ty(dtype: DType) -> str:
 
 
 def bits_of(value: float) -> str:
-    """The bits of a double, as an integer constant."""
+    """Return the bits of a double, as an integer constant."""
     return str(int(np.float64(value).view(np.int64)))
 
 
 def real(value: float, t: str) -> str:
-    """The literal of a floating-point constant."""
+    """Return the literal of a floating-point constant."""
     if t == "half":
         return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
     if t == "float":
@@ -147,8 +147,8 @@ class Builder:
 
     # ---- floating point -----------------------------------------------------------------------------
     def fcmp(self, how: str, t: str, a: str, b: str) -> str:
-        """A comparison.  oeq, une, uno and ord raise nothing for a quiet NaN; olt, ole, ogt and oge do on
-        x86 vectors, as NumPy's never seem to: so NaNs are kept from them when ``quiet``."""
+        """Return a comparison.  oeq, une, uno and ord raise nothing for a quiet NaN; olt, ole, ogt and oge do
+        on x86 vectors, as NumPy's never seem to: so NaNs are kept from them when ``quiet``."""
         if how in ("olt", "ole", "ogt", "oge") and self.quiet:
             known = self.op(f"fcmp ord {t} {a}, {b}")
             low, high = real(0.0, t), real(1.0, t)

@@ -16,7 +16,7 @@ def _float(bits: bytes, t: str) -> str:
 
 
 def literal(bits: bytes, dtype: DType) -> Value:
-    """The literal of a constant given by its bytes in native order."""
+    """Return the literal of a constant given by its bytes in native order."""
     if dtype.kind == "c":
         t, size = ty(part(dtype)), dtype.itemsize // 2
         return _float(bits[:size], t), _float(bits[size:], t)

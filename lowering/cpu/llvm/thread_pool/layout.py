@@ -14,5 +14,5 @@ there is one line for each thread."""
 
 
 def pool_bytes(threads: int) -> int:
-    """The bytes of a pool of ``threads`` threads."""
+    """Return the bytes of a pool of ``threads`` threads."""
     return OFFSETS["NEXT"] + 64 * threads

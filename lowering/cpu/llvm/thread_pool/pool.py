@@ -277,7 +277,7 @@ leave:
 
 
 def exceptions() -> tuple[int, int, int, int]:
-    """The values of C's FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW and FE_UNDERFLOW on this processor."""
+    """Return the values of C's FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW and FE_UNDERFLOW on this processor."""
     if platform.machine() in ("arm64", "aarch64"):
         return 1, 2, 4, 8
     if platform.machine() in ("x86_64", "AMD64"):
@@ -286,7 +286,7 @@ def exceptions() -> tuple[int, int, int, int]:
 
 
 def source() -> str:
-    """The LLVM text of the pool for this processor and operating system."""
+    """Return the LLVM text of the pool for this processor and operating system."""
     invalid, divide, overflow, underflow = exceptions()
     if platform.machine() in ("arm64", "aarch64"):
         pause = ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)")

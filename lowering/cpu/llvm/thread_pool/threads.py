@@ -43,8 +43,8 @@ def kept(code: bytes) -> bytes:
 
 
 def object_code(known: bytes | None = None) -> bytes:
-    """The object code of the pool: ``known``, if none is there yet, or else compiled now.  It travels with
-    the code of kernels, so that a process which finds those in a cache need not compile anything."""
+    """Return the object code of the pool: ``known``, if none is there yet, or else compiled now.  It travels
+    with the code of kernels, so that a process which finds those in a cache need not compile anything."""
     global _code
     if _code is None:
         _code = known or _compiled()
@@ -62,8 +62,8 @@ def _compiled() -> bytes:
 
 @cache
 def _native() -> tuple[Any, ...]:
-    """The native functions init(pool, threads), work(pool, index), stop(pool), launch(pool, packed) and
-    repeat(pool, iterations, launches, table)."""
+    """Return the native functions init(pool, threads), work(pool, index), stop(pool), launch(pool, packed)
+    and repeat(pool, iterations, launches, table)."""
     names = ("dc_pool_init", "dc_pool_work", "dc_pool_stop", "dc_launch", "dc_repeat")
     addresses = linking.load(object_code(), names)
     kinds = (
@@ -77,7 +77,8 @@ def _native() -> tuple[Any, ...]:
 
 
 def _pool(threads: int) -> int:
-    """The address of the running pool of ``threads`` threads; 0 when no pool can be created any more."""
+    """Return the address of the running pool of ``threads`` threads; 0 when no pool can be created any
+    more."""
     with _lock:
         address = _pools.get(threads)
         if address is None and not _stopped:
