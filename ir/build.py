@@ -123,7 +123,7 @@ class _Builder:
         kinds, result = loop.split("->")
         target = self._window(out, index, None, domain)
         reads = [self._read(arg, domain) for arg in args]
-        body = applied(op, kinds, result, reads)
+        body = apply_op(op, kinds, result, reads)
         if self.arrays[out].dtype != body.dtype:
             body = Apply("cast", (body,), self.arrays[out].dtype)
         self._written(out)
@@ -217,13 +217,13 @@ def extreme(op: str, dtype: np.dtype[Any]) -> Any:
 
 
 def cast(x: Expr, char: str) -> Expr:
-    """``x`` converted to the dtype."""
+    """Return an expression converted to a dtype."""
     dtype = dtype_of(char)
     return x if x.dtype == dtype else Apply("cast", (x,), dtype)
 
 
-def applied(op: str, kinds: str, result: str, reads: Sequence[Expr]) -> Expr:
-    """Return the operation in its loop for the dtypes ``kinds``, to which the arguments are converted."""
+def apply_op(op: str, kinds: str, result: str, reads: Sequence[Expr]) -> Expr:
+    """Return an operation on expressions, converted to the argument dtypes ``kinds`` of its loop."""
     args = tuple(cast(x, char) for x, char in zip(reads, kinds, strict=True))
     if op == "cast":
         return cast(args[0], result)

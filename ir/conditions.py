@@ -12,14 +12,14 @@ _OTHER = {"less": "greater_equal", "less_equal": "greater", "greater": "less_equ
           "equal": "not_equal", "not_equal": "equal"}  # fmt: skip
 
 
-def implied(cond: Expr, holds: bool = True) -> list[Dim]:
-    """Return dimensions that are at least 0 where the condition holds (or where it does not)."""
+def implied_inequalities(cond: Expr, holds: bool = True) -> list[Dim]:
+    """Return dimensions that are at least 0 where a condition holds (or where it does not)."""
     if not isinstance(cond, Apply):
         return []
     if cond.op == "logical_not":
-        return implied(cond.args[0], not holds)
+        return implied_inequalities(cond.args[0], not holds)
     if cond.op == ("logical_and" if holds else "logical_or"):
-        return [fact for arg in cond.args for fact in implied(arg, holds)]
+        return [fact for arg in cond.args for fact in implied_inequalities(arg, holds)]
     if cond.op not in _OTHER:
         return []
     a, b = (_dim(arg) for arg in cond.args)

@@ -14,7 +14,7 @@ from .nodes import Dim
 
 
 def simplify(dim: Any) -> Dim:
-    """``dim`` in its canonical form: an int when it is one, else an expanded sympy expression."""
+    """Return a dimension in its canonical form: an int when it is one, else an expanded sympy expression."""
     if type(dim) is int:
         return dim
     try:
@@ -44,7 +44,7 @@ def free_symbols(dim: Dim) -> frozenset[str]:
 
 
 def substitute(dim: Dim, values: Mapping[str, Dim]) -> Dim:
-    """``dim`` with the named symbols replaced, all at once."""
+    """Return a dimension with the named symbols replaced, all at once."""
     if type(dim) is int:
         return dim
     import sympy
@@ -108,8 +108,8 @@ def linear(dim: Dim, names: Iterable[str]) -> tuple[Dim, dict[str, Dim]]:
 
 
 def least_of(dim: Dim) -> tuple[Dim, ...]:
-    """Return dimensions without ``Min`` at their top of which ``dim`` is the least: itself, if it is no
-    ``Min``."""
+    """Return the operands of a ``Min`` at the top of ``dim``, of which it is the least; else ``dim``
+    alone."""
     if type(dim) is int:
         return (dim,)
     for atom in dim.args if dim.is_Add else (dim,):
@@ -126,7 +126,7 @@ def is_number(dim: Dim, value: int) -> bool:
 
 
 def show(dim: Dim) -> str:
-    """``dim`` (or a relation) as text that is also a Python expression in exact integers."""
+    """Return a dimension (or a relation) as text that is also a Python expression in exact integers."""
     if type(dim) is int:
         return str(dim)
     return _show(simplify(dim) if not getattr(dim, "is_Relational", False) else dim)

@@ -63,15 +63,15 @@ def no_iterations(start: Dim, stop: Dim, step: Dim) -> bool:
 
 @contextmanager
 def ranging(name: str, bounds: tuple[Dim, Dim, Dim]) -> Iterator[None]:
-    """Inside, proofs that are given no bounds know that ``name`` is a value of ``range(*bounds)``, besides
-    what they know of the variables of loops around."""
+    """A context in which proofs know that ``name`` is a value of ``range(*bounds)``, besides the ranges of
+    the variables of loops around."""
     with between({name: loop_range(*bounds)}):
         yield
 
 
 @contextmanager
 def between(ranges: Bounds) -> Iterator[None]:
-    """As `ranging`, for variables of which the least and the largest values are given."""
+    """A context like `ranging`, for variables whose least and greatest values are given."""
     token = _RANGES.set({**(_RANGES.get() or {}), **ranges})
     try:
         yield
@@ -370,7 +370,7 @@ class Guards:
 
 @contextmanager
 def assuming(facts: Iterable[Any]) -> Iterator[None]:
-    """Inside, proofs may use the relations ``facts`` as well; what they do not decide is left to the
+    """A context in which proofs may use the relations ``facts``; what these do not decide is left to the
     guards that are active outside, if any."""
     outer = _ACTIVE.get()
     inner = Guards({}, facts)

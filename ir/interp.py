@@ -284,7 +284,7 @@ class _Machine:
         self._view(stmt.target)[...] = ufunc.accumulate(value, stmt.scan, value.dtype)
 
     def _fold_nothing(self, stmt: Compute, axes: tuple[int, ...]) -> None:
-        """A reduction over no values: the target holds the initial value, or keeps its own."""
+        """Reduce no values: the target holds the initial value, or keeps its own."""
         if stmt.init is None:
             return
         one = tuple(1 if k in axes else n for k, n in enumerate(stmt.target.shape))
@@ -374,7 +374,7 @@ def _is_int(window: Window) -> bool:
 
 
 def _last_uses(region: Region) -> list[list[str]]:
-    """For every statement the temporaries that no later one uses."""
+    """Return for every statement the temporaries that no later statement uses."""
     root = families(region)
     kept = {root[a.name] for a in region.arrays if a.role != "temp"}
     last: dict[str, int] = {}

@@ -55,13 +55,13 @@ def _where(cond: Any, x: Any, y: Any) -> Any:
 
 
 def _complex(real: Any, imag: Any) -> Any:
-    """Complex numbers by their parts."""
+    """Return complex numbers, given their real and imaginary parts."""
     parts = np.stack(np.broadcast_arrays(real, imag), axis=-1)
     return parts.view(np.dtype(parts.dtype.char.upper()))[..., 0]
 
 
 def _checked(fits: Any, value: Any) -> Any:
-    """Return the value, and the flag of an invalid operation where it does not fit."""
+    """Return a value, and raise the flag of an invalid operation where ``fits`` is False."""
     np.sqrt(np.where(fits, 1.0, -1.0))
     return np.where(True, value, value)
 
@@ -86,7 +86,8 @@ _SHORT = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
 def power(x: Any, y: Any) -> Any:
-    """Return powers as NumPy's loop makes them with one exponent for all its elements, also of several."""
+    """Return powers with the bits of NumPy's loop for one exponent for all elements, also where there are
+    several."""
     x, y = np.broadcast_arrays(x, y)
     if x.size and not any(y.strides):
         return np.power(x, y[(0,) * y.ndim])
@@ -100,7 +101,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _array_power(x: Any, y: Any) -> Any:
-    """Return powers as NumPy's loop computes them with an exponent for each of its elements."""
+    """Return powers with the bits of NumPy's loop for an array of exponents."""
     x, y = np.broadcast_arrays(x, y)
     if x.size != 1:
         return np.power(x, np.array(y, order="C"))

@@ -207,7 +207,8 @@ class _Parser(Scanner):
         return Compute(target, body, combine, init, scan=scan)
 
     def valued(self, close: str | None) -> tuple[Expr, Expr | None]:
-        """``expr [init expr] [with ...]`` and the closing word: what is after ``with`` is read first."""
+        """Read ``expr [init expr] [with ...]`` and the closing word: the definitions after ``with`` come
+        first."""
         start = self.at
         self.lets = {}
         end = None

@@ -41,14 +41,14 @@ def unused_names(prefix: str, taken: Container[str], first: int = 0) -> Iterator
 
 
 def rename(stmt: Stmt, old: str, new: str) -> Stmt:
-    """``stmt`` with the array ``old`` called ``new``."""
+    """Return a statement with the array ``old`` called ``new``."""
     if old not in touched(stmt):
         return stmt
     return rewindow(stmt, lambda w: replace(w, array=new) if w.array == old else w)
 
 
 def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
-    """``stmt`` with other windows, those of gathers included, over the same domains."""
+    """Return a statement with other windows, those of gathers included, over the same domains."""
 
     def load(node: Load | Gather) -> Expr:
         if isinstance(node, Load):

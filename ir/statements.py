@@ -41,12 +41,12 @@ def loop_variables(body: Iterable[Stmt]) -> set[str]:
     return {stmt.var for stmt in all_statements(body) if isinstance(stmt, Loop)}
 
 
-def flattened(body: Iterable[Stmt]) -> Iterator[Stmt]:
+def flatten(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Walk over the statements with those of nests, rows and bands one after the other, which gives the
     same."""
     for stmt in body:
         if isinstance(stmt, Group):
-            yield from flattened(stmt.body)
+            yield from flatten(stmt.body)
         else:
             yield stmt
 

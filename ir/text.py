@@ -58,7 +58,7 @@ _DEPTH = 30  # what nests deeper is written after ``with``
 
 
 def dump(region: Region) -> str:
-    """``region`` as text."""
+    """Return a region as text."""
     return _Printer(region).region()
 
 
@@ -70,12 +70,12 @@ def show_stmt(stmt: Stmt, region: Region) -> str:
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
-    """``float64`` is ``f64``, ``uint8`` is ``u8``, and so on."""
+    """Return the short name of a dtype: ``f64`` for float64, ``u8`` for uint8."""
     return _NAMES.get(dtype) or dtype.name
 
 
 def axis_names(region: Region, count: int) -> list[str]:
-    """Names of a domain's axes that are not used in the region."""
+    """Return names of a domain's axes that are not used in the region."""
     taken = {s.name for s in region.symbols} | {a.name for a in region.arrays} | loop_variables(region.body)
     names: list[str] = []
     candidates = [*"ijklmn", *(f"i{k}" for k in range(6, 6 + count + len(taken)))]

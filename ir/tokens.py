@@ -55,7 +55,7 @@ class Lin(NamedTuple):
 
 
 class Scanner:
-    """Walks over tokens.  ``symbols`` and ``axes`` are the names that dimensions and indices may use."""
+    """A reader of tokens, with the names that dimensions (``symbols``) and indices (``axes``) may use."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _tokens(text)

@@ -14,7 +14,7 @@ from .analysis import effects
 from .analysis.effects import clash, domain, nest_conflict, reads, rows_conflict, writes
 from .analysis.independence import independent
 from .analysis.skew import time_tile_conflict
-from .conditions import implied
+from .conditions import implied_inequalities
 from .nodes import (
     Apply,
     Array,
@@ -191,7 +191,7 @@ class _Checker:
             case Branch(cond, then, orelse):
                 self.condition(cond)
                 for side, holds in ((then, True), (orelse, False)):
-                    with self.given(implied(cond, holds)):
+                    with self.given(implied_inequalities(cond, holds)):
                         self.body(side)
             case _:
                 raise self.fail("this is no statement")
@@ -297,7 +297,7 @@ class _Checker:
             self.written.setdefault(self.root[window.array], []).append(window)
 
     def readable(self, window: Window) -> None:
-        """Fresh memory is read only where an earlier statement may have written."""
+        """Check that memory is only read where an earlier statement may have written it."""
         if self.roles[window.array] in ("in", "inout") or empty(window) is True or self.dead:
             return
         before = self.written.get(self.root[window.array], [])

@@ -46,7 +46,7 @@ def _compose_index(ix: Index, amap: tuple[Index, ...]) -> Index:
 
 
 def written_at_least(target: Window) -> Window:
-    """Return what is written in any case: a reduction over no values sets its target, too."""
+    """Return the window that is written in any case: a reduction over no values sets its target, too."""
     used = {ix.axis for ix in target.index}
     return replace(target, shape=tuple(n if axis in used else 1 for axis, n in enumerate(target.shape)))
 
@@ -326,7 +326,7 @@ def walk(*roots: Expr) -> list[Expr]:
 
 
 def rewrite(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
-    """``expr`` with ``fn`` applied to every node, bottom-up, each node once."""
+    """Return an expression with ``fn`` applied to every node, bottom-up, each node once."""
     new: dict[Expr, Expr] = {}
     for node in walk(expr):
         made = node
@@ -341,7 +341,7 @@ def rewrite(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
 
 
 def map_loads(expr: Expr, fn: Callable[[Load | Gather], Expr]) -> Expr:
-    """``expr`` with every ``Load`` and ``Gather`` replaced by ``fn`` of it."""
+    """Return an expression with every ``Load`` and ``Gather`` replaced by ``fn`` of it."""
     return rewrite(expr, lambda node: fn(node) if isinstance(node, Load | Gather) else node)
 
 
@@ -351,7 +351,7 @@ def loads(expr: Expr) -> tuple[Load | Gather, ...]:
 
 
 def remap(expr: Expr, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Expr:
-    """``expr`` after a change of domain: see ``compose`` for ``amap`` and ``shape``."""
+    """Return an expression after a change of domain: see ``compose`` for ``amap`` and ``shape``."""
 
     def fn(node: Expr) -> Expr:
         if isinstance(node, Load):

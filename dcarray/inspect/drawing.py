@@ -8,7 +8,7 @@ from html import escape
 from math import prod
 from typing import Any
 
-from dcarray.ir.analysis.traffic import fused
+from dcarray.ir.analysis.traffic import fused_traffic
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Region, Stmt, While
 from dcarray.ir.windows import loads
 
@@ -83,7 +83,7 @@ def _pill(array: Array, names: Names) -> Node:
 
 def _box(stmt: Stmt, number: int, region: Region, where: str, noun: str, names: Names) -> Node:
     kind = "call" if isinstance(stmt, Call) else "kernel"
-    cost = fused(stmt, region)
+    cost = fused_traffic(stmt, region)
     head = [
         f"{noun if kind == 'kernel' else kind} {number}",
         shape_text(domain_of(stmt)),

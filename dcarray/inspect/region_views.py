@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dcarray.core.config import current
-from dcarray.ir.analysis.traffic import Traffic, fused, fused_all, unfused
+from dcarray.ir.analysis.traffic import Traffic, fused_traffic, total_fused_traffic, unfused_bytes
 
 from .drawing import Panel, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
@@ -136,12 +136,12 @@ class RegionView:
     @property
     def moved(self) -> int:
         """Bytes that the kernels move."""
-        return fused_all(self.final.body, self.final).bytes
+        return total_fused_traffic(self.final.body, self.final).bytes
 
     @property
     def moved_unfused(self) -> int:
         """Bytes that one operation at a time moves."""
-        return unfused(self.region)
+        return unfused_bytes(self.region)
 
     def summary(self) -> str:
         """One line."""
@@ -290,10 +290,10 @@ def _kernel(
         kind = "call"
         options = current()
         libraries = get(options.target).libraries
-        listing = f"library call {dispatch.described(part.stmt, plan.region, options.threads, libraries)}"
+        listing = f"library call {dispatch.describe_call(part.stmt, plan.region, options.threads, libraries)}"
     formula = tuple(statement_lines(part.whole, names))
     where = lines.get(part.stmt.loc, "")
-    cost = fused(part.whole, plan.region)
+    cost = fused_traffic(part.whole, plan.region)
     return KernelView(number, kind, domain_of(part.stmt), formula, where, cost, listing, kernel)
 
 

@@ -242,7 +242,7 @@ def make_plan(
     names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.overwritten_inputs(drawn)
     names = [name for name in names if name in saved]
     # memory with several geometries is copied once, by the caller that runs the plan
-    several = () if vain else undo_copies.aliased(drawn, names)
+    several = () if vain else undo_copies.aliased_arrays(drawn, names)
     region, kept = undo_copies.with_undo_copies(drawn, [name for name in names if name not in several])
     target, guards = get(request.target), dims.Guards(hints)
     code = code_cache.of(request.cache_dir)
@@ -256,9 +256,9 @@ def make_plan(
         final, kept, aside = undo_copies.caller_copies(optimised, kept)
         stop, range_check, spared = None, None, (*several, *aside)
         if vain:
-            final, kept, stop = undo_copies.ending_before_overwrites(final, kept)
+            final, kept, stop = undo_copies.end_before_overwrites(final, kept)
         elif not spared:
-            final, kept, stop = undo_copies.computing_aside(final, kept)
+            final, kept, stop = undo_copies.compute_aside(final, kept)
         least = range_checks.MIN_COPIED if vain else range_checks.MIN_COPIED_BESIDE
         if (
             not spared

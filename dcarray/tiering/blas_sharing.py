@@ -69,7 +69,7 @@ class SmallProducts:
             from dcarray.lowering.cpu.llvm.thread_pool import threads
             from dcarray.lowering.runtime import openblas
 
-            if threads.begun() and openblas.is_available():
+            if threads.is_running() and openblas.is_available():
                 return openblas.SingleThreaded()
         return nullcontext()
 

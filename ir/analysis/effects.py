@@ -130,8 +130,9 @@ def _unique(found: list[Window]) -> tuple[Window, ...]:
 
 
 def footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
-    """Return what a window touches in all iterations of a loop over ``var``, if that is one window: the loop
-    moves it along one axis of the array at most, which the iteration domain does not."""
+    """Return the elements that a window touches in all iterations of a loop over ``var``, as one window if
+    they are one: the loop moves it along one axis of the array at most, which the iteration domain does
+    not."""
     if any(var in free_symbols(d) for d in (*window.shape, *(ix.stride for ix in window.index))):
         return None
     moved = [k for k, ix in enumerate(window.index) if var in free_symbols(ix.offset)]
@@ -151,8 +152,8 @@ def footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window 
 
 
 def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window:
-    """Return a window that holds all that a window touches in a loop: the `footprint`, the box between the
-    least and the greatest indices, or ``anywhere``."""
+    """Return a window that contains all elements which a window touches in a loop: the `footprint`, the box
+    between the least and the greatest indices, or ``anywhere``."""
     parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
     if not any(var in free_symbols(part) for part in parts):
         return window
@@ -161,7 +162,7 @@ def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) ->
 
 
 def _between(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
-    """Return the box around a window in all iterations of a loop."""
+    """Return the smallest box around a window in all iterations of a loop."""
     ends = {var: loop_range(*bounds)}
     shape: list[Dim] = []
     index: list[Index] = []
@@ -182,8 +183,8 @@ _known: tuple[Region | None, dict[str, str]] = (None, {})
 
 
 def families(region: Region) -> dict[str, str]:
-    """For every array the name of the array at the root of its chain of bases: arrays with the same
-    root may share memory, others never do."""
+    """Return for every array the root of its chain of bases: arrays with the same root may share memory,
+    others never do."""
     global _known
     if _known[0] is region:
         return _known[1]
@@ -279,7 +280,8 @@ def rows_conflict(body: tuple[Part, ...], axes: int, region: Region) -> Reason |
 
 # ---- the order of statements ------------------------------------------------------------------------
 def depends(a: Stmt, b: Stmt, region: Region) -> Reason | None:
-    """Return why ``b``, which follows ``a``, must stay there; None if the two may be exchanged."""
+    """Return the dependence of ``b`` on ``a``, a statement before it, as a reason; None if the two may be
+    exchanged."""
     return conflict((reads(a), writes(a)), (reads(b), writes(b)), region)
 
 
@@ -288,8 +290,8 @@ def conflict(
     later: tuple[tuple[Window, ...], tuple[Window, ...]],
     region: Region,
 ) -> Reason | None:
-    """Return why two pieces of work, given the windows that each reads and writes, have to stay in order;
-    None if they may be exchanged."""
+    """Return why two pieces of work, given as windows read and written, have to stay in order; None if they
+    may be exchanged."""
     root = families(region)
     kinds = (
         ("reads what the earlier statement writes", earlier[1], later[0]),
@@ -308,8 +310,8 @@ def conflict(
 
 
 def overwritten_inputs(region: Region) -> tuple[str, ...]:
-    """Return the existing arrays of which a run may overwrite elements that it reads, so that another run
-    would give something else: not those that are written before they are read, and in no other place."""
+    """Return the existing arrays of which a run may overwrite elements that it has read: another run would
+    give other results."""
     shared = sharing(region)
     return tuple(
         array.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Call, Loop, Region, Stmt, While, Window
-from dcarray.ir.statements import all_statements, flattened
+from dcarray.ir.statements import all_statements, flatten
 from dcarray.ir.windows import covers, identity, overlap
 
 from .effects import definite_writes, sharing, touched, writes
@@ -20,11 +20,9 @@ INFALLIBLE = frozenset({"blas.matmul"})
 """Library calls that end a run for want of memory only."""
 
 
-def idempotent(region: Region) -> frozenset[str]:
-    """Return the existing arrays that are written, and in which the region is idempotent.
-
-    None where there are library calls that may fail: what comes after them might be written already.
-    """
+def idempotent_arrays(region: Region) -> frozenset[str]:
+    """Return the existing arrays that are written, and that a repeated run computes again; none where library
+    calls may fail."""
     if any(isinstance(stmt, Call) and stmt.op not in INFALLIBLE for stmt in all_statements(region.body)):
         return frozenset()
     shared = sharing(region)
@@ -40,7 +38,7 @@ def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] 
     overwritten."""
     made = list(before)
     old: list[Window] = []  # reads of initial elements
-    for stmt in flattened(body):
+    for stmt in flatten(body):
         written = [w for w in writes(stmt) if w.array == whole.array]
         seen = _unmade(upward_exposed_reads((stmt,), whole), made)
         if isinstance(stmt, While | Branch):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Call, Dim, Index, Loop, Region, Stmt, While, Window
-from dcarray.ir.statements import all_statements, bodies, flattened
+from dcarray.ir.statements import all_statements, bodies, flatten
 from dcarray.ir.windows import covers, identity, overlap, union
 
 from .effects import Reason, definite_writes, families, reads, sharing, touched, widened_footprint, writes
@@ -63,7 +63,7 @@ def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
     """Return the windows of an array that statements read before any of them has definitely written them."""
     made: list[Window] = []
     found: list[Window] = []
-    for stmt in flattened(body):
+    for stmt in flatten(body):
         if isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
                 inner = upward_exposed_reads(stmt.body, whole)
@@ -111,11 +111,11 @@ class Access:
 def independent(loop: Loop, region: Region) -> Reason | None:
     """Return why the iterations of a loop may not run in parallel; None if they may. ``loop`` is a statement
     of ``region``, that very object, in whatever body."""
-    found = privatised(loop, region)
+    found = privatised_arrays(loop, region)
     return found if isinstance(found, Reason) else None
 
 
-def privatised(loop: Loop, region: Region) -> frozenset[str] | Reason:
+def privatised_arrays(loop: Loop, region: Region) -> frozenset[str] | Reason:
     """Return the temporaries that parallel iterations have to privatise, or why they may not run in parallel.
     ``loop`` is a statement of ``region``, that very object."""
     pair = iteration_pair(loop)
@@ -141,8 +141,8 @@ def compare_iterations(
     known: _Ranges,
     root: Mapping[str, str],
 ) -> frozenset[str] | Reason:
-    """Return the arrays in ``free`` that two iterations may both use, or the dependence through another
-    array."""
+    """Return the arrays in ``free`` that two iterations may both use, or the loop-carried dependence through
+    another array."""
     found: set[str] = set()
     for a in first:
         for b in second:

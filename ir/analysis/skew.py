@@ -87,8 +87,7 @@ class SkewAnalysis:
         return None
 
     def _used(self, part: Part, first: Dim) -> tuple[_Use, ...] | Reason:
-        """Return the accesses of a statement to memory that the chain writes, or why its rows do not
-        correspond."""
+        """Return a statement's accesses to memory that the chain writes, or why they are not row by row."""
         computes = (part,) if isinstance(part, Compute) else part.body
         folds = next((c.target for c in computes if c.combine is not None), None)
         if folds is not None:

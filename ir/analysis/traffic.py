@@ -1,7 +1,7 @@
 """Bytes moved and operations of statements, as fused kernels and as single NumPy calls.
 
-Two models.  ``fused``: each array is read once and written once for a statement, whatever happens in
-between stays in registers (what a generated kernel moves at least).  ``unfused``: every operation reads
+Two models.  ``fused_traffic``: each array is read once and written once for a statement, whatever happens in
+between stays in registers (what a generated kernel moves at least).  ``unfused_bytes``: every operation reads
 its arguments from memory and writes its result there (what NumPy moves).
 """
 
@@ -61,7 +61,7 @@ def _int(dim: Any, sizes: Sizes) -> int:
 
 
 def _elements(window: Window, sizes: Sizes) -> int:
-    """Return distinct elements under a window: an axis that moves nothing counts once."""
+    """Return the number of distinct elements under a window: an axis that moves nothing counts once."""
     return math.prod(_int(window.shape[axis], sizes) for axis in set(moving_axes(window)))
 
 
@@ -71,7 +71,7 @@ def _computes(stmt: Compute | Group) -> tuple[Compute, ...]:
     return computes_of(stmt)
 
 
-def fused(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
+def fused_traffic(stmt: Stmt, region: Region, sizes: Sizes | None = None) -> Traffic:
     """Return the bytes and operations of one statement run as one kernel.
 
     A loop is taken to stay in the cache; its operations are those of the middle iteration, times the number
@@ -154,19 +154,19 @@ def _iteration(loop: Loop, sizes: Sizes) -> tuple[Sizes, int]:
     return ChainMap({loop.var: middle}, sizes), len(iterations)  # type: ignore[arg-type]
 
 
-def fused_all(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) -> Traffic:
-    """Return the sum of ``fused`` over statements."""
-    return sum((fused(stmt, region, sizes) for stmt in body), Traffic())
+def total_fused_traffic(body: Iterable[Stmt], region: Region, sizes: Sizes | None = None) -> Traffic:
+    """Return the sum of ``fused_traffic`` over statements."""
+    return sum((fused_traffic(stmt, region, sizes) for stmt in body), Traffic())
 
 
 def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
-    """Return bytes under windows, each array at most once as a whole."""
+    """Return the bytes under windows, each array at most once as a whole."""
     tally = _Tally(region)
     tally.touch(tally.read, windows, sizes, 1)
     return tally.traffic().read
 
 
-def unfused(region: Region, sizes: Sizes | None = None) -> int:
+def unfused_bytes(region: Region, sizes: Sizes | None = None) -> int:
     """Return the bytes that NumPy moves for the element-wise statements and calls of a region, one at a time:
     those of the arguments and of the result of each operation."""
     return _unfused(region.body, region, sizes or {s.name: s.hint or s.minimum for s in region.symbols})
@@ -184,7 +184,7 @@ def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
             case Branch(_, then, orelse):
                 total += _unfused((*then, *orelse), region, sizes)
             case Call():
-                total += fused(stmt, region, sizes).bytes
+                total += fused_traffic(stmt, region, sizes).bytes
             case _:
                 for c in _computes(stmt):
                     total += _bytes((c.target,), region, sizes) + _steps(c, sizes)
@@ -192,7 +192,7 @@ def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
 
 
 def _steps(c: Compute, sizes: Sizes) -> int:
-    """Return bytes of the single operations of an expression, without the store of its result."""
+    """Return the bytes of the single operations of an expression, without the store of its result."""
     domain = [_int(d, sizes) for d in c.target.shape]
     axes: dict[Expr, frozenset[int]] = {}
     total = 0

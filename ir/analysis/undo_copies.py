@@ -22,7 +22,8 @@ from .effects import families, sharing, touched, writes
 
 @dataclass(frozen=True, slots=True)
 class UndoCopy:
-    """The array ``copy`` holds the elements that ``array`` had under ``window`` before the run."""
+    """An undo copy: the array ``copy`` holds the elements that ``array`` had under ``window`` before the
+    run."""
 
     array: str
     copy: str
@@ -57,7 +58,7 @@ def with_undo_copies(region: Region, names: Sequence[str]) -> tuple[Region, tupl
     return replace(region, arrays=(*region.arrays, *copies), body=(*saves, *region.body)), undo
 
 
-def aliased(region: Region, names: Sequence[str]) -> tuple[str, ...]:
+def aliased_arrays(region: Region, names: Sequence[str]) -> tuple[str, ...]:
     """Return the named arrays that share their memory with others."""
     shared = sharing(region)
     return tuple([name for name in names if name in shared])
@@ -83,7 +84,7 @@ def caller_copies(
     return left, tuple([one for one in undo if one not in found]), tuple([one.array for one in found])
 
 
-def ending_before_overwrites(
+def end_before_overwrites(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
     """Return the region without undo copies of arrays that only its last statements overwrite, if these do
@@ -111,7 +112,7 @@ def ending_before_overwrites(
     return replace(region, arrays=arrays, body=body), left, end - len(gone)
 
 
-def computing_aside(
+def compute_aside(
     region: Region, undo: Sequence[UndoCopy]
 ) -> tuple[Region, tuple[UndoCopy, ...], int | None]:
     """Return the region with the results of its last statement in temporaries that one more statement copies;
@@ -175,7 +176,7 @@ def without_copies(region: Region, undo: Sequence[UndoCopy], beside: bool = Fals
 
 
 def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
-    """Return the statement without the parts that make copies; None if all do."""
+    """Return the statement without the parts that make undo copies; None if all parts do."""
     if not isinstance(stmt, Nest | Rows):
         return None if _written(stmt) in copies else stmt
     rest: list[Any] = [made for part in stmt.body if (made := _left(part, copies)) is not None]

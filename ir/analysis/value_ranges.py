@@ -72,7 +72,7 @@ class Limits(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """Bounds of a value's magnitude from above and below; ``sure``: it is not negative, too."""
+    """Bounds of a value's magnitude from above and below; ``sure``: the value is not negative."""
 
     most: float
     least: float = 0.0
@@ -128,12 +128,12 @@ def worth_checking(region: Region, names: Collection[str], least: int, hints: Ma
 
 
 def checked_inputs(region: Region) -> tuple[str, ...]:
-    """Return the inputs that limits apply to."""
+    """Return the inputs whose magnitude the limits bound."""
     return tuple([a.name for a in region.arrays if a.role in ("in", "inout") and a.dtype.kind in "fc"])
 
 
 def is_scalar(array: Array) -> bool:
-    """Whether it is a number, not an array, so that its sign is checked, too."""
+    """Whether an input is a number, not an array: then its sign is checked, too."""
     return not array.shape and array.dtype.kind == "f"
 
 

@@ -21,10 +21,7 @@ class Note:
 
 @dataclass(slots=True)
 class Log:
-    """Collects the notes of the passes, each once.
-
-    Passes run to a fixpoint: the refusals of a pass are those of its last run.
-    """
+    """A log of passes: what they did and refused, each note once."""
 
     notes: list[Note] = field(default_factory=list)
     _seen: set[Note] = field(default_factory=set)

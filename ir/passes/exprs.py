@@ -55,7 +55,7 @@ def is_zero(expr: Expr) -> bool:
     return isinstance(expr, Const) and bool(const_value(expr) == 0)
 
 
-def checks(stmt: Part) -> bool:
+def has_checks(stmt: Part) -> bool:
     """Whether the statement checks its values at run time, and so has an effect even if nothing reads
     them."""
     roots = [part.body for part in computes_of(stmt)]
@@ -63,14 +63,14 @@ def checks(stmt: Part) -> bool:
 
 
 def size_bound(expr: Expr) -> int:
-    """Return an upper bound of the number of nodes; see `made_of`."""
+    """Return an upper bound of the number of nodes; see `cache_sizes`."""
     found = _sizes.get(expr)
     if found is None:
         found = _sizes[expr] = len(windows.walk(expr))
     return found
 
 
-def made_of(expr: Expr, loads: tuple[Load | Gather, ...], size: int) -> None:
+def cache_sizes(expr: Expr, loads: tuple[Load | Gather, ...], size: int) -> None:
     """Record the loads and size of an expression that was just made, which saves a traversal."""
     if isinstance(expr, Apply) and expr not in _loads:
         _loads[expr] = loads

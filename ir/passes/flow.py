@@ -19,7 +19,7 @@ from dcarray.ir.statements import bodies, with_bodies
 
 from .base import Log, Pass
 from .exprs import loads_of
-from .match import far_apart, fills, serve
+from .match import containing_map, provably_apart, writes_all
 
 #: How an element is read: through a plain load, at a data-dependent place, as the start of a fold, by a
 #: library call, or somewhere in a loop or a branch.
@@ -39,7 +39,8 @@ class Use:
 
 
 class Facts:
-    """Facts about a whole region: which arrays share memory and which must survive."""
+    """The memory of a whole region: which arrays share it, which must survive, and which bodies touch
+    them."""
 
     __slots__ = ("arrays", "blocks", "kept", "roots", "shared", "variables")
 
@@ -83,7 +84,7 @@ class Facts:
     def overlap(self, a: Window, b: Window) -> bool | None:
         """Whether the windows, perhaps of different arrays, may share memory."""
         if a.array == b.array:
-            return False if far_apart(a, b) else windows.overlap(a, b)
+            return False if provably_apart(a, b) else windows.overlap(a, b)
         return None if self.roots[a.array] == self.roots[b.array] else False
 
 
@@ -217,7 +218,7 @@ class Block:
             for window in self.writes[q]:
                 if facts.overlap(target, window) is False:
                     continue
-                if self._definite(q) and fills(window, target):
+                if self._definite(q) and writes_all(window, target):
                     return found, None
                 shadows.append(window)
         return found, self._kept(pos, target)
@@ -228,7 +229,7 @@ class Block:
             return Reason(f"{target.array} is read in another body or nest", (window,))
         if window.array != target.array:
             return Reason(f"{target.array} is read as {window.array}", (target, window))
-        if kind != "gather" and serve(target, window) is None:
+        if kind != "gather" and containing_map(target, window) is None:
             return Reason(
                 f"{target.array} is read where this statement may not have written it", (target, window)
             )
@@ -278,7 +279,7 @@ class Block:
         return None
 
     def toucher_between(self, start: int, stop: int, window: Window) -> Window | None:
-        """Return a read or write, at a position strictly between, of what ``window`` writes."""
+        """Return a read or write, at a position strictly between, of elements that ``window`` writes."""
         for q in self.touching(window.array, start):
             if q >= stop:
                 break

@@ -10,7 +10,7 @@ from dcarray.ir.nodes import Dim, Index, Window
 
 
 def _quotient(value: Dim, divisor: Dim) -> Dim | None:
-    """``value / divisor`` if that is provably an integer."""
+    """Return ``value / divisor`` if that is provably an integer."""
     if isinstance(divisor, int):
         if divisor == 1:
             return value
@@ -25,11 +25,13 @@ def _quotient(value: Dim, divisor: Dim) -> Dim | None:
     return None
 
 
-def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
-    """Return each domain axis of ``outer`` in terms of ``inner``'s, such that both name the same element.
+def domain_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
+    """Return the affine map from ``inner``'s domain to ``outer``'s, such that both windows name the same
+    element.
 
-    Both are windows of one array.  The result may lead outside of ``outer``'s domain: see `serve`.
-    None if there is no single such map, or it cannot be shown."""
+    Both are windows of one array. The result may lead outside of ``outer``'s domain: see `containing_map`.
+    None if there is no single such map, or it cannot be shown.
+    """
     found: list[Index | None] = [None] * len(outer.shape)
     single = {axis for axis, extent in enumerate(inner.shape) if dims.is_number(extent, 1)}
     for have, want in zip(outer.index, inner.index, strict=True):
@@ -55,7 +57,7 @@ def solve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
     return tuple(index for index in found if index is not None)
 
 
-def within(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) -> bool:
+def maps_into(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) -> bool:
     """Whether the map provably leads from the whole of ``domain`` into ``bounds``."""
     if any(dims.is_number(extent, 0) for extent in domain):
         return True
@@ -75,22 +77,22 @@ def within(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim]) 
     return True
 
 
-def serve(outer: Window, inner: Window) -> tuple[Index, ...] | None:
-    """Return `solve`'s map if ``outer`` provably names every element that ``inner`` names."""
+def containing_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
+    """Return the `domain_map` of two windows if ``outer`` provably contains every element of ``inner``."""
     if outer.array != inner.array or len(outer.index) != len(inner.index):
         return None
-    amap = solve(outer, inner)
-    if amap is None or not within(amap, inner.shape, outer.shape):
+    amap = domain_map(outer, inner)
+    if amap is None or not maps_into(amap, inner.shape, outer.shape):
         return None
     return amap
 
 
-def fills(target: Window, inner: Window) -> bool:
+def writes_all(target: Window, inner: Window) -> bool:
     """Whether a statement that writes ``target``, perhaps a reduction, provably writes all of ``inner``."""
-    return serve(without_reduced_axes(target), inner) is not None
+    return containing_map(without_reduced_axes(target), inner) is not None
 
 
-def far_apart(a: Window, b: Window) -> bool:
+def provably_apart(a: Window, b: Window) -> bool:
     """Whether two windows of one array are disjoint by constants alone: a quick test."""
     for x, y in zip(a.index, b.index, strict=False):
         first, second = _span(x, a), _span(y, b)

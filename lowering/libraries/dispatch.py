@@ -53,7 +53,7 @@ def find(call: Call, region: Region, libraries: Mapping[str, Sequence[Library]])
     return next((one for one in libraries.get(call.op, ()) if one.serves(call, region)), None)
 
 
-def described(call: Call, region: Region, cores: int, libraries: Mapping[str, Sequence[Library]]) -> str:
+def describe_call(call: Call, region: Region, cores: int, libraries: Mapping[str, Sequence[Library]]) -> str:
     """Return how a call is served, for people."""
     library = find(call, region, libraries)
     if library is None:

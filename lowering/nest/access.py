@@ -107,7 +107,7 @@ class Memory:
         return name
 
     def _overlay(self, name: str) -> tuple[Any, ...] | None:
-        """Equal for two arrays of one family that begin at one place with one dtype."""
+        """Return a key that is equal for two arrays of one family that begin at one place with one dtype."""
         array, root = self.arrays[name], self.arrays[self.family(name)]
         if array is root:
             return (root.name, root.dtype)
@@ -193,7 +193,7 @@ class Arguments:
         return affine(0, self.number(rest), *parts)
 
     def number(self, dim: Dim) -> Affine:
-        """As ``integer``, but small numbers are constants."""
+        """Return an integer as ``integer`` does, but small numbers as constants."""
         return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")
 
     def _split_variables(self, dim: Dim) -> tuple[Dim, list[tuple[Dim, Affine]]]:

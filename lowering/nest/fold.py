@@ -49,7 +49,7 @@ def op(name: str, *args: Expr) -> Op:
     return Op(name, args, args[0].dtype)
 
 
-def converted(value: Expr, dtype: DType) -> Expr:
+def cast_to(value: Expr, dtype: DType) -> Expr:
     """Return the value, cast to a dtype if it has another."""
     return value if value.dtype == dtype else Op("cast", (value,), dtype)
 
@@ -100,7 +100,7 @@ class Fold:
         if self.mode == "sum" and self.dtype.kind == "c":
             part = real(self.dtype)
             return [Op("real", (value,), part), Op("imag", (value,), part)]
-        return [converted(value, self.wide)]
+        return [cast_to(value, self.wide)]
 
     def _joined(self, parts: list[Expr]) -> Expr:
         return parts[0] if len(parts) == 1 else Op("complex", tuple(parts), self.dtype)
@@ -195,7 +195,7 @@ class Fold:
         """Return the initial value combined with the accumulated one, as the target's dtype."""
         if self._started:
             return total
-        return converted(op(self.name, converted(start, self.wide), total), self.dtype)
+        return cast_to(op(self.name, cast_to(start, self.wide), total), self.dtype)
 
 
 def foldings_of(nest: LoopNest) -> list[Folding]:

@@ -20,7 +20,7 @@ from .access import Memory, dense, same
 COMPILED = frozenset("?bhilqBHILQefdFD")  # type characters that kernels can hold
 
 
-def used(window: Window) -> frozenset[int]:
+def used_axes(window: Window) -> frozenset[int]:
     """Return the domain axes that a window depends on; raise `Unsupported` if that is not known."""
     axes = set()
     for index in window.index:
@@ -32,11 +32,11 @@ def used(window: Window) -> frozenset[int]:
     return frozenset(axes)
 
 
-def reduced(compute: Compute) -> frozenset[int]:
+def reduced_axes(compute: Compute) -> frozenset[int]:
     """Return the axes that a statement reduces; raise `Unsupported` if elements are written more than once
     without a fold."""
     shape = compute.target.shape
-    axes = frozenset(range(len(shape))) - used(compute.target)
+    axes = frozenset(range(len(shape))) - used_axes(compute.target)
     axes = frozenset(axis for axis in axes if not same(shape[axis], 1))
     if axes and compute.combine is None:
         raise Unsupported("an element is written more than once")
@@ -58,7 +58,7 @@ def check(computes: Sequence[Compute], memory: Memory) -> None:
         check_types(compute.body, *([compute.init] if compute.init else []))
         if not dense(memory.arrays[compute.target.array]):
             raise Unsupported(f"elements of {compute.target.array} may share memory")
-    folds = [bool(reduced(compute)) for compute in computes]
+    folds = [bool(reduced_axes(compute)) for compute in computes]
     for number, writer in enumerate(computes):
         target = writer.target
         for other, compute in enumerate(computes):

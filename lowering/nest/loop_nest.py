@@ -15,7 +15,7 @@ from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, If, Kernel
 
 from .access import Arguments, Memory, Spot, positive, same, total
 from .body import Names, Scope
-from .legality import check, reduced
+from .legality import check, reduced_axes
 from .order import can_join, choose
 
 MIN_PARALLEL = 16  # iterations of a parallel loop that occupy many cores
@@ -97,7 +97,7 @@ class LoopNest:
         self.enclosing = enclosing
         self.shape = self.computes[0].target.shape
         check(self.computes, self.memory)
-        folds = [reduced(compute) for compute in self.computes]
+        folds = [reduced_axes(compute) for compute in self.computes]
         self.folds = [bool(axes) for axes in folds]
         folded = frozenset[int]().union(*folds)
         if any(axes and axes != folded for axes in folds):
@@ -327,7 +327,7 @@ def evaluate_statements(nest: LoopNest, scope: Scope, fold: Callable[[int, Expr]
         scope.store(compute.target, value, any(nest.memory.family(x.window.array) == family for x in later))
 
 
-def evaluated_scope(
+def scope_of_statements(
     nest: LoopNest, phase: str, headers: Sequence[LoopHeader], tiles: Mapping[Spot, Spot]
 ) -> Scope:
     """Return the innermost scope of the phase and the loops, with all statements evaluated."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dcarray.ir.analysis import effects
-from dcarray.ir.analysis.idempotence import idempotent
+from dcarray.ir.analysis.idempotence import idempotent_arrays
 from dcarray.ir.nodes import Call, Compute, Region, Stmt
 
 from . import nodes
@@ -117,5 +117,5 @@ class Plan:
         written = {window.array for stmt in before for window in effects.writes(stmt)}
         written |= {root[name] for name in written}  # perhaps in another shape
         found = [a.name for a in self.region.arrays if a.role == "inout" and a.name in written]
-        anew = idempotent(self.region) if found else ()
+        anew = idempotent_arrays(self.region) if found else ()
         return tuple([name for name in found if name not in anew])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.lowering.runtime.driver_scope import function, imported
+from dcarray.lowering.runtime.driver_scope import function, import_object
 
 if TYPE_CHECKING:
     from .input_range_check import InputRangeCheck
@@ -118,7 +118,7 @@ def _restored(kind: str, *parts: Any) -> Any:
         return address
     if kind == "launch":
         try:
-            return imported(parts[0])(*parts[1:])
+            return import_object(parts[0])(*parts[1:])
         except (OSError, ImportError) as error:
             raise NotPortable(str(error)) from error
     from dcarray.lowering.runtime.library_calls import CallStep, Interpreted

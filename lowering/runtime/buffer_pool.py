@@ -77,7 +77,7 @@ class _Block:
         self.whole = self.other = None
 
     def divided(self, size: int) -> tuple[_Block, _Block]:
-        """Its first bytes and the others."""
+        """Return the first bytes of a block, and the others, as blocks."""
         past = size + max((self.room - self.size) // (2 * _APART), 1) * _APART
         first, rest = _Part(self, 0, size, past), _Part(self, past, self.size - size, self.room - past)
         first.other, rest.other = rest, first
@@ -273,7 +273,8 @@ class Pool:
             return {"retained": self._kept(), "lent": self.lent, "reused": self.reused, "mapped": self.mapped}
 
     def after_fork(self) -> None:
-        """In the child: a lock that another thread of the parent held would never be released."""
+        """Replace the lock in a forked child: another thread of the parent may have held it, and would never
+        release it."""
         self._lock = threading.Lock()
 
 
@@ -298,7 +299,7 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
 
 
 def round_up(extent: int, step: int) -> int:
-    """Return an extent that is filled up to a multiple of a step."""
+    """Return the smallest multiple of a step that is not below an extent."""
     return -(-extent // step) * step
 
 
@@ -365,13 +366,13 @@ def require(nbytes: int) -> None:
 
 
 def empty(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[Any, Any]:
-    """As ``numpy.empty``, with large arrays from the pool."""
+    """Return an array as ``numpy.empty`` does, a large one from the pool."""
     return allocate(shape, dtype, pooled=pooled)[0]
 
 
 def zeros(shape: Sequence[int], dtype: Any, pooled: int = POOLED) -> np.ndarray[Any, Any]:
-    """As ``numpy.zeros``, with large arrays from the pool; pages that are fresh from the system are not
-    touched."""
+    """Return an array as ``numpy.zeros`` does, a large one from the pool; pages that are fresh from the
+    system are not touched."""
     made = empty(shape, dtype, pooled)
     if type(made.base) is not _Loan or made.base._block.used:
         made.fill(0)

@@ -43,7 +43,7 @@ def _repeat(iterations: range, threads: int, *launches: tuple[Any, Callable[[int
     return flags
 
 
-def imported(path: str) -> Any:
+def import_object(path: str) -> Any:
     """Return the object of an import path ``package.module:NAME``."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .buffer_pool import empty
-from .driver_scope import imported
+from .driver_scope import import_object
 
 if TYPE_CHECKING:
     from dcarray.ir.interp import Interpreter
@@ -85,7 +85,7 @@ BLAS = "fdFD"
 
 def _multiplied(module: str, *arguments: Any) -> int | None:
     """Multiply by a module that is loaded when the first product needs it."""
-    result: int | None = imported(f"dcarray.lowering.runtime.{module}:multiply")(*arguments)
+    result: int | None = import_object(f"dcarray.lowering.runtime.{module}:multiply")(*arguments)
     return result
 
 
@@ -204,7 +204,7 @@ class CallStep:
     ) -> None:
         self.op, self.library = op, library
         self.parts = (op, library, attrs, writes, views)
-        self._run = imported(library) if ":" in library else IMPLEMENTATIONS[op][library]
+        self._run = import_object(library) if ":" in library else IMPLEMENTATIONS[op][library]
         self._attrs, self._writes, self.launch = dict(attrs), writes, launch
         self._views = [View(*parts) for parts in views]
 

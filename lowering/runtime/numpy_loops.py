@@ -104,7 +104,7 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
 
 
 def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
-    """NumPy's generic loop over functions of doubles, with one of the C library."""
+    """Return NumPy's generic loop over functions of doubles, with one of the C library."""
     if any(dtype != np.float64 for dtype in (*types, result)) or not _known():
         return None
     try:

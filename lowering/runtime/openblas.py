@@ -93,8 +93,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _routines(char: str, *names: str) -> list[Any] | None:
-    """Functions of the library that return nothing, by their names with ``?`` for a dtype's letter; None if
-    one is missing."""
+    """Return functions of the library that return nothing, by their names with ``?`` for a dtype's letter;
+    None if one is missing."""
     library, letter = _library(), _LETTERS.get(char)
     if library is None or letter is None:
         return None
@@ -113,7 +113,7 @@ def _scalar(char: str) -> Any:
 
 
 def _given(scalars: np.ndarray[Any, Any]) -> list[Any]:
-    """Scalars as BLAS's arguments; the array has to outlive the call."""
+    """Return scalars as BLAS's arguments; the array has to outlive the call."""
     if _scalar(scalars.dtype.char) is not ctypes.c_void_p:
         return list(scalars.tolist())
     return [scalars.ctypes.data + k * scalars.itemsize for k in range(len(scalars))]

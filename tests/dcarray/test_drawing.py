@@ -10,7 +10,7 @@ import pytest
 from dcarray.inspect.drawing import draw, panel, size_text
 from dcarray.inspect.formula import statement_lines
 from dcarray.inspect.graph_layout import place
-from dcarray.ir.analysis.traffic import Traffic, fused, fused_all, unfused
+from dcarray.ir.analysis.traffic import Traffic, fused_traffic, total_fused_traffic, unfused_bytes
 from dcarray.ir.nodes import Apply, Array, Compute, Expr, Index, Load, Region, Window
 from dcarray.ir.ops import const
 
@@ -87,17 +87,17 @@ def test_shared_parts_are_named_and_deep_graphs_stay_small() -> None:
 def test_traffic_counts_each_array_once() -> None:
     region = _jacobi()
     inner, whole = 98 * 98 * 8, 100 * 100 * 8
-    assert fused(region.body[0], region) == Traffic(whole, inner, 98 * 98)
-    assert fused(region.body[1], region) == Traffic(inner + 8, inner, 98 * 98)
-    assert fused(region.body[2], region) == Traffic(whole, 8, 2 * 100 * 100)
-    assert fused_all(region.body, region).bytes == 2 * whole + 3 * inner + 16
+    assert fused_traffic(region.body[0], region) == Traffic(whole, inner, 98 * 98)
+    assert fused_traffic(region.body[1], region) == Traffic(inner + 8, inner, 98 * 98)
+    assert fused_traffic(region.body[2], region) == Traffic(whole, 8, 2 * 100 * 100)
+    assert total_fused_traffic(region.body, region).bytes == 2 * whole + 3 * inner + 16
 
 
 def test_unfused_counts_every_operation() -> None:
     region = _jacobi()
     inner, whole = 98 * 98 * 8, 100 * 100 * 8
     # add: two reads, one write; multiply: one and one; square: one and one; sum: one read, a scalar
-    assert unfused(region) == 3 * inner + 2 * inner + 2 * whole + whole + 8
+    assert unfused_bytes(region) == 3 * inner + 2 * inner + 2 * whole + whole + 8
 
 
 def test_layout_goes_down_and_keeps_nodes_apart() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dcarray.ir import interp
-from dcarray.ir.analysis.idempotence import idempotent
+from dcarray.ir.analysis.idempotence import idempotent_arrays
 from dcarray.ir.text import dump, parse
 from dcarray.ir.verify import VerifyError, verify
 
@@ -16,7 +16,7 @@ HEAD = "in A: f64[9, 9];  inout B: f64[9, 9];  inout v: f64[9];  temp t: f64[9];
 def found(*lines: str) -> frozenset[str]:
     region = parse(f"region() {{\n{HEAD}\n" + "\n".join(lines) + "\n}")
     verify(region)
-    return idempotent(region)
+    return idempotent_arrays(region)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_no_array_next_to_library_calls():
         "region() {\nin A: f64[9, 9];  inout D: f64[9, 9];  inout w: f64[9]\n"
         "w[i] = 0.0 for i<9\ncall linalg.inv(A) -> D\n}"
     )
-    assert not idempotent(region)
+    assert not idempotent_arrays(region)
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -107,7 +107,7 @@ def test_a_second_run_finds_what_the_first_did(seed):
     state = np.random.default_rng(seed)
     data = {"A": state.random((9, 9)), "B": state.random((9, 9)), "v": state.random(9)}
     once = interp.run(region, {name: a.copy() for name, a in data.items()})
-    left = idempotent(region)
+    left = idempotent_arrays(region)
     assert left <= {"B", "v"}
     twice = {name: (once[name] if name in left else a).copy() for name, a in data.items()}
     again = interp.run(region, twice)

@@ -31,7 +31,7 @@ def kept(more="", last="s[i,j]", names=("a", "b")):
     verify(before)
     with_copies, found = undo_copies.with_undo_copies(before, names)
     verify(with_copies)
-    after, left, stop = undo_copies.ending_before_overwrites(with_copies, found)
+    after, left, stop = undo_copies.end_before_overwrites(with_copies, found)
     verify(after)
     data = {array.name: np.random.default_rng(3).random(array.shape) for array in before.arrays[:3]}
     one = interp.run(before, {k: v.copy() for k, v in data.items()}, {})
@@ -67,7 +67,7 @@ def test_what_else_is_overwritten_is(more, last, left, stop):
 
 def test_nothing_to_spare():
     region = parse("region() {\n inout a: f64[3]\n a[i] = add(a[i], a[i]) for i<3\n}")
-    assert undo_copies.ending_before_overwrites(region, ()) == (region, (), None)
+    assert undo_copies.end_before_overwrites(region, ()) == (region, (), None)
 
 
 LATE = """region() {
@@ -87,7 +87,7 @@ def late(body=SUM, some="out o: f64[6, 5]", names=("c",)):
     parts = last.body if isinstance(last, Nest) else (last,)
     fused = replace(with_copies, body=(call, *more, Nest((save, *parts))))
     verify(fused)
-    after, left, stop = undo_copies.computing_aside(fused, found)
+    after, left, stop = undo_copies.compute_aside(fused, found)
     verify(after)
     if stop is None:
         assert after is fused and left == found
@@ -158,7 +158,7 @@ def test_memory_in_several_geometries():
         "  a[i] = add(a[i], 1.0) for i<6\n  b[i,j] = add(b[i,j], c[j]) for i<2, j<3\n"
         "  c[i] = add(c[i], 1.0) for i<6\n}"
     )
-    assert undo_copies.aliased(region, ("a", "b", "c")) == ("a", "b")
+    assert undo_copies.aliased_arrays(region, ("a", "b", "c")) == ("a", "b")
 
 
 ROWS = """region() {

@@ -72,7 +72,7 @@ def test_interior_points(any_size, same_meaning):
 )
 def test_rows(shape, begin, made, ahead):
     array = Array("a", np.dtype("d"), shape)
-    assert aligned_copies.padded(array, begin, "b") == (Array("b", np.dtype("d"), made), ahead)
+    assert aligned_copies.padded_array(array, begin, "b") == (Array("b", np.dtype("d"), made), ahead)
 
 
 @pytest.mark.parametrize("arrays", ["temp", "out"])

@@ -4,7 +4,7 @@ import pytest
 import sympy
 
 from dcarray.ir import dims
-from dcarray.ir.passes.portable.reshapes import RESHAPES, grouped
+from dcarray.ir.passes.portable.reshapes import RESHAPES, axis_groups
 
 
 def test_a_reshaped_temporary_is_made_in_the_shape_in_which_it_is_read(check):
@@ -139,11 +139,11 @@ def test_memory_that_is_given_in_two_shapes_stays(check):
 
 def test_groups_of_axes():
     n, m = dims.symbol("N"), dims.symbol("M")
-    assert grouped((2, 3, 4), (24,)) == ((0, 1, 2),)
-    assert grouped((2, 3, 4), (6, 4)) == ((0, 1), (2,))
-    assert grouped((2, 1, 3, 1), (1, 2, 3)) == ((), (0,), (2,))
-    assert grouped((2, 3), (3, 2)) is None
-    assert grouped((6,), (2, 3)) is None
-    assert grouped((0, 3), (0,)) is None  # nothing to win
-    assert grouped((n, m), (sympy.Mul(n, m),)) == ((0, 1),)
-    assert grouped((n, m), (n,)) is None
+    assert axis_groups((2, 3, 4), (24,)) == ((0, 1, 2),)
+    assert axis_groups((2, 3, 4), (6, 4)) == ((0, 1), (2,))
+    assert axis_groups((2, 1, 3, 1), (1, 2, 3)) == ((), (0,), (2,))
+    assert axis_groups((2, 3), (3, 2)) is None
+    assert axis_groups((6,), (2, 3)) is None
+    assert axis_groups((0, 3), (0,)) is None  # nothing to win
+    assert axis_groups((n, m), (sympy.Mul(n, m),)) == ((0, 1),)
+    assert axis_groups((n, m), (n,)) is None

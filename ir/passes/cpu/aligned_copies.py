@@ -92,8 +92,8 @@ def _fixed_layout(body: tuple[Stmt, ...]) -> frozenset[str]:
 
 # ---- what it is worth ---------------------------------------------------------------------------------
 def row_start(array: Array, loop: Loop) -> int | None:
-    """Return the position in a row of the array at which most accesses of the loop begin; None if an
-    iteration writes less than half of the array."""
+    """Return the position in an array's rows at which most accesses of a loop begin, to be aligned; None if
+    an iteration writes less than half of the array."""
     found: Counter[int] = Counter()
     much = False
     for stmt in loop.body:
@@ -154,9 +154,9 @@ def live_around(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def padded(array: Array, begin: int, name: str) -> tuple[Array, int]:
-    """Return an array for the elements of another one in which position ``begin`` of each row is aligned, and
-    the padding before each row, in elements."""
+def padded_array(array: Array, begin: int, name: str) -> tuple[Array, int]:
+    """Return an array for the elements of another one, with padding before each row that aligns position
+    ``begin``, and the length of the padding."""
     lanes = LINE // array.dtype.itemsize
     ahead = -begin % lanes
     lines = -(-(array.shape[-1] + ahead) // lanes)
@@ -184,7 +184,7 @@ def align(loop: Loop, arrays: list[tuple[Array, int]], region: Region
         while name in names:
             name += "_"
         names.add(name)
-        copy, ahead = padded(array, begin, name)
+        copy, ahead = padded_array(array, begin, name)
         made.append(copy)
         others[array.name] = name, ahead
         copied, used = live_around(array, loop, region)
@@ -256,7 +256,7 @@ def _symbols(stmt: Compute) -> frozenset[str]:
 
 
 def border(array: Array, box: Window) -> list[Window]:
-    """Disjoint boxes of all elements of an array outside of this one."""
+    """Return disjoint boxes of all elements of an array outside of this one."""
     found: list[Window] = []
     spans = [(0, int(extent)) for extent in array.shape]
     for axis, (ix, extent) in enumerate(zip(box.index, box.shape, strict=True)):
@@ -271,7 +271,7 @@ def border(array: Array, box: Window) -> list[Window]:
 
 
 def _copy_nests(copies: list[Compute]) -> list[Stmt]:
-    """Copies of different arrays; those of one shape are one launch, which sooner pays for several
+    """Return copies of different arrays, those of one shape as one nest, which sooner pays for several
     threads."""
     shapes: dict[tuple[Dim, ...], list[Compute]] = {}
     for copy in copies:
@@ -310,7 +310,7 @@ def aligned_copies(limits: CacheLimits) -> Pass:
                 continue
             reason = can_align(array, loop, region)
             if reason is None:
-                copy, ahead = padded(array, begin, array.name)
+                copy, ahead = padded_array(array, begin, array.name)
                 if (array.role, array.shape, ahead) == ("temp", copy.shape, 0):
                     continue  # it is so already
                 found.append((array, begin))

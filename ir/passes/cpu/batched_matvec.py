@@ -59,7 +59,8 @@ class _Product:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def products(loop: Loop, region: Region) -> list[_Product] | Reason:
-    """Return the products of a loop that can be made for a block of iterations; or why there are none."""
+    """Return a loop's vector-matrix products that can be batched over a block of iterations, or why there are
+    none."""
     start, stop, step = loop.bounds
     if not (type(start) is type(stop) is type(step) is int and step == 1):
         return Reason("its iterations are not numbers one after the other")
@@ -133,7 +134,7 @@ def _batchable(stmt: Compute, vector: Window, matrix: Window, kept: int, var: st
 
 
 def _worth(product: _Product, loop: Loop, region: Region) -> bool:
-    """Whether it is worth library calls."""
+    """Whether the products of a loop are large enough for library calls."""
     hints, shape = SizeHints(region), product.stmt.target.shape
     iterations = loop.bounds[1] - loop.bounds[0]
     middle = dims.substitute(shape[product.kept], {loop.var: loop.bounds[0] + iterations // 2})
@@ -142,8 +143,8 @@ def _worth(product: _Product, loop: Loop, region: Region) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def batched(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tuple[Stmt, ...], list[Array]]:
-    """Return the statements that do what the loop does, and new arrays for the products of a block."""
+def batch(loop: Loop, found: Sequence[_Product], region: Region) -> tuple[tuple[Stmt, ...], list[Array]]:
+    """Return the statements that replace a loop, and new arrays for the products of a block of iterations."""
     start, stop, _ = loop.bounds
     taken = {array.name for array in region.arrays}
     arrays = []
@@ -230,7 +231,7 @@ def _run(region: Region, log: Log) -> Region:
             log.refused("batched_matvec", f"{name} has no matrix products: {found.text}", loop.loc)
             return None
         log.done("batched_matvec", f"{BLOCK} iterations of {name} are matrix products", loop.loc)
-        return batched(loop, found, region)
+        return batch(loop, found, region)
 
     made = each_loop(region, replaced)
     return region if made is region else without_unused(made)

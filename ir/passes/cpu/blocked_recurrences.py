@@ -35,8 +35,8 @@ class _Sum:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def growing_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """Return the sum that a statement makes, if a part of it can be computed before a block of iterations; or
-    why not."""
+    """Return the sum that a statement makes, if its terms before a block of iterations can be added up first;
+    or why not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
     if len(stmt.target.shape) != 1 or any(ix.axis is not None for ix in stmt.target.index):
@@ -87,8 +87,9 @@ def _worth(found: _Sum, loop: Loop, region: Region) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def blocked(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations: int) -> tuple[Stmt, ...]:
-    """Return the iterations from ``at`` on, where the sums, by position, begin with a part in an array."""
+def in_blocks(loop: Loop, sums: dict[int, tuple[_Sum, Array]], at: Dim, iterations: int) -> tuple[Stmt, ...]:
+    """Return the iterations from ``at`` on, with sums (by position) that begin with their partial sums in an
+    array."""
     made: list[Stmt] = []
     rest = list(loop.body)
     for position, (found, array) in sums.items():
@@ -153,10 +154,10 @@ def _run(region: Region, log: Log) -> Region:
         start, stop, _ = loop.bounds
         whole = start + (stop - start) // BLOCK * BLOCK
         var = f"{loop.var}_block"
-        inner = blocked(loop, sums, dims.symbol(var, None), BLOCK)
+        inner = in_blocks(loop, sums, dims.symbol(var, None), BLOCK)
         body: list[Stmt] = [Loop(var, (start, whole, BLOCK), inner, loc=loop.loc)]
         if whole < stop:
-            body += blocked(loop, sums, whole, stop - whole)
+            body += in_blocks(loop, sums, whole, stop - whole)
         names = ", ".join(found.stmt.target.array for found, _ in sums.values())
         text = f"{names}: a part for {BLOCK} iterations over {loop.var} at once"
         log.done("blocked_recurrences", text, loop.loc)

@@ -20,9 +20,9 @@ from dcarray.ir.passes.portable.loop_distribution import over_iterations
 _CHOICES = {"greater": "maximum", "greater_equal": "maximum", "less": "minimum", "less_equal": "minimum"}
 
 
-def folded(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Array] | Reason:
-    """Return the reduction of a loop's terms into the new array ``name`` without axes, the statement that
-    combines it with the element, and that array; or why the loop finds no extremum of integers."""
+def as_reduction(loop: Stmt, region: Region, name: str) -> tuple[Compute, Compute, Array] | Reason:
+    """Return a loop's terms as a reduction into the new array ``name``, the statement that combines that with
+    the element, and the array; or why the loop finds no extremum of integers."""
     if not isinstance(loop, Loop) or loop.parallel or len(loop.body) != 1:
         return Reason("it is no loop of one statement")
     stmt = loop.body[0]

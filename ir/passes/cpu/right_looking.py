@@ -41,7 +41,7 @@ from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.renaming import unused_names
 from dcarray.ir.statements import bodies, with_bodies
 
-from .extrema import folded
+from .extrema import as_reduction
 
 #: Terms of one partial sum; a power of two.
 PART = 512
@@ -83,9 +83,9 @@ class _Sum:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def right_looking_sum(position: int, loop: Loop, region: Region, new: str = "") -> _Sum | Reason:
-    """Return the sum that a statement of the loop makes, if each term may be added as soon as the iteration
-    before the first sum that has it is over; or why not.  ``loop`` is somewhere in ``region``, that very
-    object, or makes the sum in the array ``new``, which has no other uses."""
+    """Return the sum that a statement of the loop makes, if each term can be added as soon as it is known, to
+    all later sums; or why not. ``loop`` is somewhere in ``region``, that very object, or makes the sum in the
+    array ``new``, which has no other uses."""
     stmt = loop.body[position]
     if not isinstance(stmt, Compute) or stmt.combine not in _DTYPES or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
@@ -163,15 +163,15 @@ def _worth(found: _Sum, loop: Loop, region: Region, hints: SizeHints) -> bool:
 
 
 def _contiguous(moves: list[Dim], array: Array) -> bool:
-    """Whether indices with these steps take neighbours in memory."""
+    """Whether indices with these steps access neighbours in memory."""
     strides = array.strides if array.strides is not None else (*(0 for _ in moves[1:]), 1)
     return all(move == (1 if stride == 1 else 0) for move, stride in zip(moves, strides, strict=True))
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def scattering(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
-    """Return the statements that initialise the sums in ``array``, and the loop that adds to them, or to
-    those in ``part``."""
+def scatter_terms(loop: Loop, found: _Sum, array: str, part: str) -> tuple[Stmt, ...]:
+    """Return the statements that initialise all sums, in ``array``, and the loop that adds each iteration's
+    term to the later ones, or to their partial sums in ``part``."""
     start, stop, _ = loop.bounds
     iteration, stmt = dims.symbol(loop.var, None), found.stmt
     dtype, first = dtype_of(stmt.body), {loop.var: start}
@@ -279,7 +279,7 @@ def _own_sum(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | 
         if isinstance(inner, Loop):
             made = next(unused_names(f"{inner.var}_", taken))
             with dims.ranging(stmt.var, stmt.bounds):
-                fold = folded(inner, region, made)
+                fold = as_reduction(inner, region, made)
             if isinstance(fold, Reason):
                 continue
             body = (*stmt.body[:position], *fold[:2], *stmt.body[position + 1 :])
@@ -302,7 +302,7 @@ def _own_sum(stmt: Loop, region: Region, hints: SizeHints, log: Log) -> _Made | 
                 inner.loc,
             )
             own_arrays = whole.arrays[len(region.arrays) :]
-            return scattering(loop, found, names[0], names[-1]), (*own_arrays, *arrays)
+            return scatter_terms(loop, found, names[0], names[-1]), (*own_arrays, *arrays)
     return None
 
 

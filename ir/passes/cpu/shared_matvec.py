@@ -91,7 +91,8 @@ def _reduces_along_rows(matrix: Window, first: bool, facts: Facts, hints: SizeHi
 def _pass_of(
     stmt: Stmt | None, facts: Facts, hints: SizeHints
 ) -> tuple[Window, bool, bool, tuple[Dim, ...]] | None:
-    """What products that can be read side by side have in common; None of those that are not worth it."""
+    """Return the key of a product that can be read side by side with others, equal for these; None where that
+    does not pay."""
     matrix = matrix_of(stmt)
     if matrix is None or not isinstance(stmt, Call):
         return None

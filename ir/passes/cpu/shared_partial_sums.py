@@ -86,8 +86,8 @@ def _shared_terms(found: _Sum, var: str, block: Dim, ahead: int) -> Compute:
 
 # ---- legality -----------------------------------------------------------------------------------------
 def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
-    """Return the sum that a statement of a loop makes, if several iterations can share terms of it; or why
-    not."""
+    """Return the sum that a statement of a loop makes, if several iterations have most of its terms in
+    common; or why not."""
     if not isinstance(stmt, Compute) or stmt.combine != "add" or not isinstance(stmt.init, Const):
         return Reason("it is no sum")
     shape = stmt.target.shape
@@ -137,7 +137,7 @@ def _worth(found: _Sum, loop: Loop, hints: SizeHints) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def blocked(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
+def in_blocks(loop: Loop, found: _Sum, position: int, name: str) -> tuple[Loop, ...]:
     """Return the loop in blocks of iterations whose sums begin in an array; and the remaining iterations."""
     start, stop, _ = loop.bounds
     var, stmt = loop.var, found.stmt
@@ -174,7 +174,7 @@ def _run(region: Region, log: Log) -> Region:
         text = f"the sums {like} of {ITERATIONS} iterations of {loop.var} begin at once"
         log.done("shared_partial_sums", text, sums.stmt.loc)
         array = Array(name, dtype_of(sums.stmt.body), (ITERATIONS, *sums.room))
-        return blocked(loop, sums, position, name), [array]
+        return in_blocks(loop, sums, position, name), [array]
 
     return each_loop(in_bodies(region, log, _run), replaced)
 

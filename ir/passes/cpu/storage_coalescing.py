@@ -34,7 +34,7 @@ def _candidates(region: Region) -> list[list[Array]]:
 
 
 def _assignment(group: Sequence[Array], lives: dict[str, tuple[int, int]]) -> dict[str, str]:
-    """For each array that can use the memory of another one, the name of the first array there."""
+    """Return the arrays that can use the memory of another one, each with the first array there."""
     found: dict[str, str] = {}
     until: dict[str, int] = {}  # the last use of each place
     for array in sorted((a for a in group if a.name in lives), key=lambda array: lives[array.name]):

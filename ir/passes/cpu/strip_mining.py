@@ -150,7 +150,7 @@ def height(loop: Loop, cut: Cut, region: Region, hints: SizeHints, threads: int)
 
 
 def points(body: tuple[Stmt, ...], hints: SizeHints) -> int:
-    """Estimated number of points that a loop body computes in total, by size hints."""
+    """Return the estimated number of points that a loop body computes in total, by size hints."""
     total = 0
     for stmt in body:
         if isinstance(stmt, Loop):
@@ -225,7 +225,7 @@ def _part(stmt: Part, axis: int, start: Dim, count: Dim) -> Part:
 
 
 def pieces(loop: Loop, cut: Cut, high: int, name: str) -> tuple[Loop, ...]:
-    """As `strips`, but all strips of a loop have one height, and the remaining positions follow."""
+    """Return `strips` of one height for all strips of a loop, and a loop over the remaining positions."""
     extent = cut.extent
     if type(extent) is not int or extent % high == 0:
         return (strips(loop, cut, high, name),)
@@ -306,7 +306,7 @@ class _Sweep:
         return None
 
     def again(self, whole: Loop, put: Put, hints: SizeHints) -> Loop:
-        """Strips of one position, in which the loop may run in strips of another axis."""
+        """Return strips of one position, in which the loop may run in strips of another axis."""
         (loop,) = whole.body
         assert isinstance(loop, Loop)
         hints, _ = hints.within(whole.var, whole.bounds)

@@ -21,30 +21,7 @@ from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    """When bands pay, and how large they are.
-
-    Attributes
-    ----------
-    last : int
-        Bytes of the last cache: what fits into it needs no tiles.
-    near, far : int
-        Bytes that the bands of one thread may fill, and, where rows are so long that only few statements can
-        share those, of the last cache.
-    again : int
-        How often each array has to be used, on average.
-    parts : int
-        Statements of one chain at most.
-    points : int
-        Shorter rows are not worth a loop of their own.
-    tiles, sides : int
-        So many tiles are made at most, and each is at least ``sides`` times as high as the rows at its sides.
-    threads : int
-        Those that take the tiles: all are to have equally many.
-    first : int
-        Bytes of the first cache: where statements use different arrays, bands of a few rows stay in it.
-    height : int
-        Rows of a band; 0: as many as fit.
-    """
+    """The sizes of caches, and the limits within which time tiles pay and fit them."""
 
     last: int = 32 << 20
     near: int = 2 << 20
@@ -67,8 +44,8 @@ _FEW = 5  # statements of a chain that move less than half of what they could
 
 # ---- legality -----------------------------------------------------------------------------------------
 def with_rows(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
-    """Return the statement with its rows as the first axis of its domain, or why it has none.  The statements
-    of a nest of single rows run one after the other."""
+    """Return a statement with its rows as the first axis of its domain, or why it has none; a nest of single
+    rows is several statements."""
     if not isinstance(stmt, Part):
         return Reason("it is no computation")
     target = writes_of(stmt)[0]
@@ -113,8 +90,8 @@ class _Chain:
         return _Chain(self.stmts[start : start + count], self.block, self.hints)
 
     def sides(self) -> tuple[list[int], Reason | None]:
-        """For each statement, as far as possible, the rows that a tile of all up to it has at its sides; and
-        why the next statement cannot be added."""
+        """Return the rows at the sides of a tile of the first statements, one, two, ... of them, as far as
+        possible; and why the next statement cannot be added."""
         facts = self.block.facts
         written = {facts.roots[w.array] for part in self.parts for w in writes_of(part)}
         made = SkewAnalysis(facts.roots, written, facts.overlap)

@@ -18,7 +18,7 @@ from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Part, Region
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import each_loop, in_bodies, without_unused
 from dcarray.ir.renaming import numbered, rename, statement_at
-from dcarray.ir.statements import flattened, is_point
+from dcarray.ir.statements import flatten, is_point
 
 #: Rows that are jammed.
 ROWS = 4
@@ -53,7 +53,7 @@ def candidate(loop: Loop) -> Loop | None:
         return None
     if not all(isinstance(stmt, Part) for stmt in (*inner.body, *loop.body[1:])):
         return None
-    parts = [stmt for stmt in flattened(inner.body) if isinstance(stmt, Compute)]
+    parts = [stmt for stmt in flatten(inner.body) if isinstance(stmt, Compute)]
     sums = [part for part in parts if part.combine == "add"]
     if len(parts) > PARTS or not all(part in sums or is_point(part) for part in parts):
         return None
@@ -61,7 +61,7 @@ def candidate(loop: Loop) -> Loop | None:
 
 
 def _shares(part: Compute, var: str) -> bool:
-    """Whether it is a sum to one element of which all rows share some operands."""
+    """Whether a statement is a sum to one element of which all rows share some operands."""
     shape = part.target.shape
     if len(shape) != 1 or _runs(part.target) or part.init is None or var in dims.free_symbols(shape[0]):
         return False
@@ -80,7 +80,7 @@ def _moved(window: Window) -> frozenset[str]:
 
 
 def can_jam(loop: Loop, inner: Loop, region: Region) -> _Rows | Reason:
-    """Return the rows, if the columns that one shares with those before it are independent of them; or why
+    """Return the rows that can be jammed, if the columns that they have in common are independent; or why
     not. ``loop`` is a statement of ``region``, that very object."""
     pair = iteration_pair(loop)
     if pair is None:
@@ -109,7 +109,7 @@ def _worth(loop: Loop, inner: Loop, region: Region) -> bool:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
+def jam(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]:
     """Return the loop unrolled and jammed by `ROWS`, the remaining rows, and new temporaries."""
     loop, inner = found.loop, found.inner
     start, stop, _ = loop.bounds
@@ -143,7 +143,7 @@ def jammed(found: _Rows, region: Region) -> tuple[tuple[Loop, ...], list[Array]]
     rows = [(i + k, copies(found.mine)) for k in range(ROWS)]
     together: list[Stmt] = []
     for stmt in inner.body:
-        unit = [part for part in flattened((stmt,)) if isinstance(part, Compute)]
+        unit = [part for part in flatten((stmt,)) if isinstance(part, Compute)]
         made = [at(part, value, names) for value, names in rows for part in unit]
         together += [Nest(tuple(made), stmt.loc)] if unit[0].combine is not None else made
     body: list[Stmt] = [replace(inner, body=tuple(together))]
@@ -171,7 +171,7 @@ def _run(region: Region, log: Log) -> Region:
             log.refused("triangular_jam", f"{name} stays row by row: {found.text}", loop.loc)
             return None
         log.done("triangular_jam", f"{ROWS} rows of {name} go through their columns at once", loop.loc)
-        return jammed(found, region)
+        return jam(found, region)
 
     region = in_bodies(region, log, _run)
     made = each_loop(region, replaced)

@@ -14,7 +14,7 @@ from dcarray.ir.nodes import Compute, Loop, Part, Region, Size, Stmt, TimeTiles,
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import rewindow
-from dcarray.ir.statements import flattened
+from dcarray.ir.statements import flatten
 
 from .time_tiling import CacheLimits, time_tiling
 
@@ -32,7 +32,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
     if 2 * len(loop.body) > many or len(range(start, stop, step)) < 2:
         return Reason("there are not iterations enough, or too many statements in one")
     for stmt in loop.body:
-        parts = [part for part in flattened((stmt,)) if isinstance(part, Compute)]
+        parts = [part for part in flatten((stmt,)) if isinstance(part, Compute)]
         roots = [expr for part in parts for expr in (part.body, part.init) if expr]
         values = [node.dim for node in windows.walk(*roots) if isinstance(node, Size)]
         for window in (*writes(stmt), *reads(stmt)):
@@ -45,7 +45,7 @@ def can_unroll(loop: Loop, many: int, region: Region) -> Reason | None:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def unrolled(loop: Loop, many: int) -> tuple[Loop, ...]:
+def unroll_loop(loop: Loop, many: int) -> tuple[Loop, ...]:
     """Return the loop unrolled to at most ``many`` statements, and the remaining iterations."""
     start, stop, step = loop.bounds
     iterations = range(start, stop, step)
@@ -86,7 +86,7 @@ def unroll(limits: CacheLimits) -> Pass:
     def tiled(loop: Loop, region: Region, position: int) -> tuple[Stmt, ...] | None:
         if can_unroll(loop, limits.parts, region) is not None:
             return None
-        large, *rest = unrolled(loop, limits.parts)
+        large, *rest = unroll_loop(loop, limits.parts)
         body = (*region.body[:position], large, *region.body[position + 1 :])
         new = chains.fn(replace(region, body=body), Log()).body[position]
         assert isinstance(new, Loop)

@@ -53,9 +53,8 @@ def _conflict(
     return None
 
 
-def behind(outer: Loop, inner: Loop, region: Region) -> int | Reason:
-    """Return the minimum skew: the columns that each row has to be behind the one before it; or why there is
-    none."""
+def minimum_skew(outer: Loop, inner: Loop, region: Region) -> int | Reason:
+    """Return the number of columns that each row has to be behind the row before it, or why there is none."""
     i, j = dims.symbol(outer.var, None), dims.symbol(inner.var, None)
     ranges, step = _ranges(outer, inner), inner.bounds[2]
     root = families(region)
@@ -102,8 +101,9 @@ def candidate(loop: Loop) -> Loop | None:
 
 
 # ---- action -------------------------------------------------------------------------------------------
-def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
-    """Return the loop over columns with the statements on whole rows before it, point by point."""
+def fuse_row_statements(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
+    """Return the loop over columns with the statements on whole rows before it in its body, point by point;
+    or why they cannot be."""
     root, iterations = families(region), len(range(*inner.bounds))
     start, _, step = inner.bounds
     amap = (Index(dims.simplify((dims.symbol(inner.var, None) - start) * step)),)
@@ -126,7 +126,7 @@ def gathered(loop: Loop, inner: Loop, region: Region) -> Loop | Reason:
     return replace(inner, body=(*points, *inner.body))
 
 
-def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
+def jam(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
     """Return the skewed loop with several rows at once, and the remaining rows."""
     start, stop, step = outer.bounds
     count = len(range(start, stop, step)) // rows * rows
@@ -134,7 +134,7 @@ def jammed(outer: Loop, inner: Loop, skew: int, rows: int) -> tuple[Loop, ...]:
     columns = len(range(*inner.bounds))
 
     def part(row: int, at: int, end: int) -> tuple[Stmt, ...]:
-        """Columns of a row."""
+        """Return columns of one row."""
         body = tuple(statement_at(stmt, {outer.var: _ahead(outer.var, row * step)}) for stmt in inner.body)
         bounds = first + at * along, first + end * along, along
         return (replace(inner, bounds=bounds, body=body),) if at < end else ()
@@ -175,7 +175,7 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
         return outer, replace(region, body=(*region.body[:position], outer, *region.body[position + 1 :]))
 
     if len(loop.body) > 1:
-        found = gathered(loop, inner, region)
+        found = fuse_row_statements(loop, inner, region)
         if isinstance(found, Reason):
             return found
         inner = found
@@ -190,14 +190,14 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
         return Reason(f"an iteration of {inner.var} does too much")
     if independent(inner, around) is None or independent(outer, around) is None:
         return Reason("its elements do not wait for one another")
-    skew = behind(outer, inner, around)
+    skew = minimum_skew(outer, inner, around)
     if isinstance(skew, Reason):
         return skew
     skew += SLACK
     rows = min(ROWS, len(range(*outer.bounds)))
     if len(range(*inner.bounds)) < LONG * skew * (rows - 1):
         return Reason("its rows are short")
-    return jammed(outer, inner, skew, rows)
+    return jam(outer, inner, skew, rows)
 
 
 def _run(region: Region, log: Log) -> Region:

@@ -42,7 +42,7 @@ def _operands(stmt: Compute) -> tuple[Load, Load] | None:
 
 
 def _length(stmt: Compute, axis: int) -> tuple[bool, int, int]:
-    """Sort key of domain axes: their length, unknown ones last, and then their position."""
+    """Return the sort key of domain axes: their length, unknown ones last, and then their position."""
     extent = stmt.target.shape[axis]
     known = isinstance(extent, int)
     return not known, extent if known else 0, axis

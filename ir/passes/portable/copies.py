@@ -11,7 +11,7 @@ from dcarray.ir.nodes import Call, Compute, Expr, Gather, Load, Nest, Stmt, Wind
 from dcarray.ir.ops import CALLS
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.flow import Block, Use, block_pass
-from dcarray.ir.passes.match import fills, serve, solve, within
+from dcarray.ir.passes.match import containing_map, domain_map, maps_into, writes_all
 
 
 def is_copy(stmt: Stmt | None) -> bool:
@@ -25,9 +25,9 @@ def _source(stmt: Stmt | None) -> Window:
 
 
 def _through(window: Window, given: Window, other: Window) -> Window | None:
-    """``window`` of ``given``'s array as a window of ``other``'s array, where ``given`` and ``other``
+    """Return ``window`` of ``given``'s array as a window of ``other``'s array, where ``given`` and ``other``
     correspond point by point; None unless ``given`` provably holds all of it."""
-    amap = serve(given, window)
+    amap = containing_map(given, window)
     return None if amap is None else windows.compose(other, amap, window.shape)
 
 
@@ -106,8 +106,8 @@ def _try_forward(block: Block, pos: int, copy: Compute, log: Log) -> bool:
 
 # ---- what is only copied is written to its place ------------------------------------------------------
 def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | None:
-    """Return why the temporary that is made at ``pos`` and copied at ``at`` must not be made where the copy
-    puts it; ``over`` says whether a library may write over what it reads."""
+    """Return why the temporary made at ``pos`` must not be written straight to the target of its copy at
+    ``at``; ``over``: a library may write over its operand."""
     maker, copy = block.stmts[pos], block.stmts[at]
     assert isinstance(copy, Compute)
     temp, final = _source(copy), copy.target
@@ -119,10 +119,10 @@ def can_place(block: Block, pos: int, at: int, over: bool = False) -> Reason | N
         return Reason(f"{temp.array} is made by more than one statement", (temp,))
     if any(w.array == temp.array for w, _ in block.reads[pos]):
         return Reason(f"{temp.array} is made from itself", (temp,))
-    if serve(temp, windows.identity(array)) is None:
+    if containing_map(temp, windows.identity(array)) is None:
         return Reason(f"only a part of {temp.array} is copied", (temp,))
     (written,) = [w for w in block.writes[pos] if w.array == temp.array]
-    if not fills(written, temp):
+    if not writes_all(written, temp):
         return Reason(f"{temp.array} is not written as a whole", (written,))
     for window in [w for w in block.writes[pos] if w is not written] + [w for w, _ in block.reads[pos]]:
         if over and _may_be_over(maker, _onto(written, temp, final), window):
@@ -177,8 +177,8 @@ def _may_reread(block: Block, q: int, window: Window, temp: Window, final: Windo
 
 
 def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = False) -> bool:
-    """Make the temporary that is copied at ``at`` in its final place, if it may be; ``over``: also where a
-    library call then writes over an operand."""
+    """Write the temporary that is copied at ``at`` straight to the copy's target, if it may be; ``over``:
+    also where a library call then writes over an operand."""
     temp, final = _source(copy), copy.target
     if block.facts.roots[temp.array] in block.facts.kept:
         return False
@@ -213,8 +213,8 @@ def place_result(block: Block, at: int, copy: Compute, log: Log, over: bool = Fa
 
 def _onto(written: Window, temp: Window, final: Window) -> Window:
     """Return the window of the final place for a window that writes the temporary."""
-    amap = solve(temp, written)
-    assert amap is not None and within(amap, written.shape, temp.shape)
+    amap = domain_map(temp, written)
+    assert amap is not None and maps_into(amap, written.shape, temp.shape)
     return windows.compose(final, amap, written.shape)
 
 

@@ -17,7 +17,7 @@ from dcarray.ir.nodes import Array, Compute, Dim, Expr, Gather, Index, Load, Reg
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import loads_of
 from dcarray.ir.passes.flow import Block, Facts
-from dcarray.ir.passes.match import serve, unused_axes
+from dcarray.ir.passes.match import containing_map, unused_axes
 from dcarray.ir.renaming import unused_names
 
 from .fuse import Fusion, plan
@@ -42,7 +42,7 @@ def conflicting_loads(block: Block, pos: int, consumer: Compute) -> tuple[Load, 
         if isinstance(node, Gather):
             return Reason(f"{node.window.array} is read at places that depend on values", (node.window,))
         for read in reads:
-            amap = serve(producer.target, read)
+            amap = containing_map(producer.target, read)
             if amap is None:
                 return Reason(f"{read.array} is read where it may not have been written", (read,))
             moved = windows.compose(node.window, amap, read.shape)

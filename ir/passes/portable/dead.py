@@ -7,7 +7,7 @@ from dataclasses import replace
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Call, Nest, Part, Region
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.exprs import checks
+from dcarray.ir.passes.exprs import has_checks
 from dcarray.ir.passes.flow import Block, each_block, names_of, reads_of
 from dcarray.ir.statements import bodies
 
@@ -28,7 +28,7 @@ def can_remove(block: Block, pos: int) -> Reason | None:
             return reason
         if uses:
             return Reason(f"{window.array} is read later", (window, uses[0].window))
-    if isinstance(stmt, Part) and checks(stmt):
+    if isinstance(stmt, Part) and has_checks(stmt):
         return Reason("it checks its values")
     return None
 
@@ -57,7 +57,7 @@ def _thin(block: Block, pos: int, nest: Nest, log: Log) -> bool:
         if any(block.facts.overlap(target, w) is not False for p in parts[k:] for w, _ in reads_of(p)):
             continue
         uses, reason = block.uses(pos, target)
-        if reason is None and not uses and not checks(parts[k]):
+        if reason is None and not uses and not has_checks(parts[k]):
             log.done("dead", f"{target.array} is never read: its statement is gone", parts[k].loc)
             del parts[k]
     if len(parts) == len(nest.body):

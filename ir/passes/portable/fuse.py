@@ -13,9 +13,9 @@ from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Compute, Expr, Gather, Index, Load, Window
 from dcarray.ir.passes.base import Log
-from dcarray.ir.passes.exprs import loads_of, made_of, size_bound, summary
+from dcarray.ir.passes.exprs import cache_sizes, loads_of, size_bound, summary
 from dcarray.ir.passes.flow import Block, Use, block_pass
-from dcarray.ir.passes.match import serve, unused_axes
+from dcarray.ir.passes.match import containing_map, unused_axes
 
 from .contract import can_contract
 
@@ -56,7 +56,7 @@ def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
         return Reason(f"{name} is the result of a reduction", (producer.target,))
     if not isinstance(consumer, Compute) or use.kind != "load":
         return Reason(f"{name} is read by more than a plain load of a computation", (use.window,))
-    amap = serve(producer.target, use.window)
+    amap = containing_map(producer.target, use.window)
     if amap is None:
         return Reason(f"{name} is read where this statement may not have written it", (use.window,))
     for node in loads_of(producer.body):
@@ -140,7 +140,7 @@ def inline(producer: Compute, consumer: Compute) -> Compute:
         nonlocal count
         new: Expr = node
         if isinstance(node, Load) and node.window.array == producer.target.array:
-            amap = serve(producer.target, node.window)
+            amap = containing_map(producer.target, node.window)
             if amap is not None:
                 new = _seen_through(producer, amap, node.window)
                 count += 1
@@ -149,7 +149,7 @@ def inline(producer: Compute, consumer: Compute) -> Compute:
 
     body = windows.map_loads(consumer.body, fn)
     found = dict.fromkeys(load for part in made for load in loads_of(part))
-    made_of(body, tuple(found), size_bound(consumer.body) + count * size_bound(producer.body))
+    cache_sizes(body, tuple(found), size_bound(consumer.body) + count * size_bound(producer.body))
     return replace(consumer, body=body)
 
 

@@ -19,7 +19,7 @@ from dcarray.ir.nodes import Array, Compute, Const, Dim, Expr, Gather, Index, Lo
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import loads_of, size_bound
 from dcarray.ir.passes.flow import Block, Facts, reads_of
-from dcarray.ir.passes.match import serve
+from dcarray.ir.passes.match import containing_map
 from dcarray.ir.passes.nested import in_bodies
 from dcarray.ir.renaming import unused_names
 
@@ -42,7 +42,7 @@ _Cuts = list[list[Dim]]  # for each axis of a domain where its pieces begin and 
 
 # ---- legality -----------------------------------------------------------------------------------------
 def can_read_through(block: Block, name: str) -> Reason | None:
-    """Return why readers of an array may not read the sources of the copies that make it in parts."""
+    """Return why an array made in parts cannot be replaced, in its readers, by the sources of its parts."""
     facts = block.facts
     root = facts.roots[name]
     if root in facts.kept or root in facts.shared:
@@ -70,11 +70,11 @@ def can_read_through(block: Block, name: str) -> Reason | None:
     return None if makers > 1 else Reason(f"{name} is not made in parts")
 
 
-def serving(block: Block, pos: int, window: Window, parts: Parts) -> Expr | Reason:
-    """Return the statements whose sources the one at ``pos`` can read instead of a window of an array made in
-    parts."""
+def source_of(block: Block, pos: int, window: Window, parts: Parts) -> Expr | Reason:
+    """Return the expression that the statement at ``pos`` can read instead of a window of an array made in
+    parts, or why there is none."""
     for at, part in reversed(parts):
-        amap = serve(part.target, window)
+        amap = containing_map(part.target, window)
         if amap is None:
             continue
         changed = block.writer_between(at, pos, window)
@@ -93,7 +93,7 @@ def _reach(node: Load | Gather) -> Window:
     return node.window if isinstance(node, Load) else replace(node.window, index=())
 
 
-def in_place(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | None:
+def write_conflict(facts: Facts, whole: Compute, pieces: list[Compute]) -> Reason | None:
     """Return why the pieces must not write to the target of the statement: other pieces may still have to
     read it."""
     for piece in pieces:
@@ -173,12 +173,12 @@ def pieces_of(stmt: Compute, cuts: _Cuts) -> Iterator[tuple[tuple[Index, ...], C
 def _through(
     block: Block, pos: int, piece: Compute, made: dict[str, Parts], names: set[str]
 ) -> Compute | str:
-    """Return the piece with the sources of the arrays' parts for the arrays; or the name of an array that it
-    cannot replace."""
+    """Return a piece with the sources of the arrays' parts in place of the arrays; or the name of an array
+    that cannot be replaced."""
     instead: dict[Expr, Expr] = {}
     for node in loads_of(piece.body):
         if isinstance(node, Load) and node.window.array in names:
-            found = serving(block, pos, node.window, made[node.window.array])
+            found = source_of(block, pos, node.window, made[node.window.array])
             if isinstance(found, Reason):
                 return node.window.array
             instead[node] = found
@@ -253,8 +253,9 @@ class _Sweep:
     def placed(
         self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]], names: set[str]
     ) -> list[Compute]:
-        """Return the pieces, which may have to write to another array first."""
-        reason = in_place(self.block.facts, stmt, pieces)
+        """Return the pieces, written to the target or, where others still have to read it, to a new array
+        first."""
+        reason = write_conflict(self.block.facts, stmt, pieces)
         if reason is not None and len(names) < IN_PLACE:
             self.refuse(stmt, reason)
             return [stmt]
@@ -268,7 +269,7 @@ class _Sweep:
         return pieces if reason is None else self.aside(stmt, pieces, places)
 
     def aside(self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]) -> list[Compute]:
-        """Return the pieces with an array of their own as target, and a copy of that array to the target."""
+        """Return the pieces, written to a new array, and a copy of that array to the target."""
         taken = {array.name for array in (*self.region.arrays, *self.arrays)}
         name = next(unused_names("w", taken))
         array = Array(name, self.block.facts.arrays[stmt.target.array].dtype, stmt.target.shape)

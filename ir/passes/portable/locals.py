@@ -12,7 +12,7 @@ from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Compute, Expr, Gather, Load, Nest
 from dcarray.ir.passes.base import Log
-from dcarray.ir.passes.exprs import checks, loads_of
+from dcarray.ir.passes.exprs import has_checks, loads_of
 from dcarray.ir.passes.flow import Block, block_pass, reads_of
 
 
@@ -43,7 +43,7 @@ def can_localise(block: Block, pos: int, nest: Nest, k: int) -> Reason | None:
             facts.overlap(other.target, load.window) is not False for load in loads_of(part.body)
         ):
             changed = True
-    if checks(part) and not any(w.array == name for other in nest.body for w, _ in reads_of(other)):
+    if has_checks(part) and not any(w.array == name for other in nest.body for w, _ in reads_of(other)):
         return Reason(f"{name} is never read, but its values are checked", (part.target,))
     return None
 

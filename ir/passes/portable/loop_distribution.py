@@ -17,7 +17,7 @@ import numpy as np
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash
-from dcarray.ir.analysis.independence import privatised
+from dcarray.ir.analysis.independence import privatised_arrays
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import (
     Apply,
@@ -57,7 +57,7 @@ class Iterations:
 
 
 class _Refused(Exception):
-    """Carries a reason out of the rewriting of an expression."""
+    """A reason that ends the rewriting of an expression."""
 
     def __init__(self, text: str, *found: Window) -> None:
         super().__init__(text)
@@ -79,7 +79,7 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
     reason = _rectangular(body, iterations)
     if reason is not None:
         return reason
-    own = privatised(loop, region)
+    own = privatised_arrays(loop, region)
     if isinstance(own, Reason):
         return own
     hints = SizeHints(region)

@@ -23,9 +23,9 @@ _Parts = dict[int, tuple[Dim, ...]]
 
 
 # ---- shapes -------------------------------------------------------------------------------------------
-def grouped(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, ...], ...] | None:
-    """For each axis of one shape, the axes of another shape that it consists of, without those of one
-    element; None if that cannot be shown."""
+def axis_groups(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, ...], ...] | None:
+    """Return for each axis of a coarse shape the axes of a finer shape that it consists of, without those of
+    one element; None if that cannot be shown."""
     groups: list[tuple[int, ...]] = []
     k = 0
     for extent in coarse:
@@ -46,8 +46,8 @@ def grouped(fine: Sequence[Dim], coarse: Sequence[Dim]) -> tuple[tuple[int, ...]
 def can_take_apart(
     stmt: object, coarse: Array, fine: Array, groups: tuple[tuple[int, ...], ...], arrays: dict[str, Array]
 ) -> _Parts | Reason:
-    """Return how the axes of a statement's domain are split so that it goes over ``fine`` instead of
-    ``coarse``; or why they cannot be."""
+    """Return how the axes of a statement's domain are split so that it uses ``fine`` instead of ``coarse``,
+    or why they cannot be."""
     if not isinstance(stmt, Compute) or any(
         isinstance(node, Gather) and node.window.array == coarse.name for node in windows.walk(stmt.body)
     ):
@@ -170,7 +170,7 @@ def take_apart(
 def _unify(block: Block, members: list[Array], geometries: _Geometries, log: Log) -> bool:
     """Make the statements of a block use one of several arrays of the same memory, where they can."""
     for fine in sorted(members, key=lambda array: -len(array.shape)):
-        groups = {array.name: grouped(fine.shape, array.shape) for array in members}
+        groups = {array.name: axis_groups(fine.shape, array.shape) for array in members}
         if None not in groups.values():
             break
     else:

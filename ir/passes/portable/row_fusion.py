@@ -114,7 +114,7 @@ def _strided_reduction(compute: Compute, axes: int) -> Window | None:
 
 def _worth_folding(first: tuple[Part, ...], second: tuple[Part, ...], axes: int, every: int, row: int
 ) -> Reason | None:  # fmt: skip
-    """Return why reducing rows into partial results on the way is of no use."""
+    """Return why partial results of reductions over the rows are of no use."""
     for part in first + second:
         for compute in computes_of(part):
             if not folds_rows(compute, axes):
@@ -166,7 +166,7 @@ def _sweep(block: Block, log: Log, hints: SizeHints) -> bool:
 def _join(
     block: Block, pos: int, parts: tuple[Part, ...], heads: list[int], log: Log, hints: SizeHints
 ) -> int | None:
-    """Fuse the statement with an earlier one: the position of the fused statement."""
+    """Fuse the statement with an earlier one; return the position of the fused statement."""
     for k in range(len(heads) - 1, max(-1, len(heads) - 1 - _TRIES), -1):
         head = heads[k]
         earlier = _parts(block.stmts[head])

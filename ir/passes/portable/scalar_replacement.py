@@ -26,9 +26,9 @@ _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 # ---- legality -----------------------------------------------------------------------------------------
-def element(loop: Loop, region: Region) -> Window | None:
-    """Return the element that all iterations of a loop write, and reach by no other window, while they read
-    other elements of its array."""
+def updated_element(loop: Loop, region: Region) -> Window | None:
+    """Return the element that all iterations of a loop update, while they read other elements of its
+    array."""
     if not all(isinstance(stmt, Compute | Loop | Branch) for stmt in all_statements(loop.body)):
         return None
     variables = {loop.var, *loop_variables(loop.body)}
@@ -56,16 +56,16 @@ def element(loop: Loop, region: Region) -> Window | None:
     return None
 
 
-def carried(loop: Loop, region: Region) -> list[int]:
-    """Return the statements of a loop that begin with the element which they wrote in the iteration before,
-    where others write to other elements of the array."""
+def carried_elements(loop: Loop, region: Region) -> list[int]:
+    """Return the positions of a loop's statements that read the element which they wrote in the iteration
+    before, where others write to other elements of the array."""
     points = [stmt for stmt in loop.body if is_point(stmt)]
     if len(points) < len(loop.body) or type(loop.bounds[2]) is not int:
         return []
     root, found = families(region), []
     with dims.ranging(loop.var, loop.bounds):
         for k, stmt in enumerate(points):
-            here, old = stmt.target, before(stmt.target, loop)
+            here, old = stmt.target, previous_element(stmt.target, loop)
             others = [other.target for other in (*points[:k], *points[k + 1 :])]
             others = [t for t in others if root[t.array] == root[here.array]]
             if not others or old == here or Load(old, stmt.body.dtype) not in loads(stmt.body):
@@ -75,7 +75,7 @@ def carried(loop: Loop, region: Region) -> list[int]:
     return found
 
 
-def before(window: Window, loop: Loop) -> Window:
+def previous_element(window: Window, loop: Loop) -> Window:
     """Return the element of a window in the iteration before."""
     return window_at(window, {loop.var: dims.simplify(dims.symbol(loop.var, None) - loop.bounds[2])})
 
@@ -114,7 +114,7 @@ def in_scalars(loop: Loop, which: Sequence[int], arrays: Sequence[Array]) -> Stm
     for k, array in zip(which, arrays, strict=True):
         stmt, scalar = body[k], Window(array.name, (), ())
         assert isinstance(stmt, Compute)
-        old, value = Load(before(stmt.target, loop), array.dtype), Load(scalar, array.dtype)
+        old, value = Load(previous_element(stmt.target, loop), array.dtype), Load(scalar, array.dtype)
         first = window_at(old.window, {loop.var: loop.bounds[0]})
         head.append(Compute(scalar, Load(first, array.dtype), loc=loop.loc))
         made = rewrite(stmt.body, partial(_put, old, value))
@@ -155,19 +155,19 @@ class _Sweep:
         return stmts if all(a is b for a, b in zip(made, stmts, strict=True)) else made
 
     def one(self, stmt: Stmt, inside: bool) -> Stmt:
-        """Return the statement; ``inside`` a loop, whose kernel has the scalars."""
+        """Return a statement with scalars; ``inside`` a loop, whose kernel has them."""
         if isinstance(stmt, Branch):
             return with_bodies(stmt, [self.body(part, inside) for part in bodies(stmt)])
         if not isinstance(stmt, Loop):
             return stmt
         if inside and not stmt.parallel:
-            target = element(stmt, self.region)
+            target = updated_element(stmt, self.region)
             if target is not None:
                 self.log.done(
                     "scalar_replacement", f"{target.array} has a scalar in the loop over {stmt.var}", stmt.loc
                 )
                 return in_scalar(stmt, target, self.scalar(target))
-            which = carried(stmt, self.region)
+            which = carried_elements(stmt, self.region)
             if which:
                 self.log.done("scalar_replacement", f"the loop over {stmt.var} carries scalars", stmt.loc)
                 targets = [part.target for part in stmt.body if isinstance(part, Compute)]

@@ -93,8 +93,8 @@ def can_move(block: Block, pos: int, other: int) -> Reason | None:
 
 
 def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
-    """Return the arrays that are traversed along every axis of the domain, with strides: accesses with equal
-    ones meet in the cache.  Of a reduction, along every axis along which it reads what it reduces."""
+    """Return the accesses that traverse the whole domain, as arrays with strides: equal ones meet in the
+    cache. Of a reduction, those along every axis that it reduces."""
     rank = len(parts[0].target.shape)
     found: set[Any] = set()
     for part in parts:
@@ -135,7 +135,7 @@ def _sweep(block: Block, log: Log) -> bool:
 
 
 def _join(block: Block, pos: int, parts: tuple[Compute, ...], heads: list[int], log: Log) -> int | None:
-    """Put the statement into an earlier nest, or that nest down here: the position of the nest."""
+    """Fuse the statement with an earlier nest; return the position of the nest."""
     for k in range(len(heads) - 1, max(-1, len(heads) - 1 - _TRIES), -1):
         head = heads[k]
         earlier = _parts(block.stmts[head])

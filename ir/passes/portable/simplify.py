@@ -103,7 +103,7 @@ def _step(node: Expr) -> Expr:
 
 
 def _fold(node: Apply) -> Expr:
-    """Compute an operation on constants, unless it would have raised a floating-point flag."""
+    """Return an operation on constants as a constant, unless it would have raised a floating-point flag."""
     if not all(isinstance(arg, Const) for arg in node.args):
         return node
     values = [np.asarray(const_value(arg)) for arg in node.args if isinstance(arg, Const)]
@@ -184,7 +184,7 @@ def _never_runs(loop: Loop) -> bool:
 
 
 def _each(body: tuple[Any, ...], fn: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Replace every statement; the same tuple if none changed."""
+    """Replace every statement; return the same tuple if none changed."""
     made = [fn(stmt) for stmt in body]
     if all(len(new) == 1 and new[0] is old for new, old in zip(made, body, strict=True)):
         return body

@@ -41,7 +41,7 @@ def is_exact(op: Op) -> bool:
     machine, kind = engine.machine(), op.args[0].dtype.char
     match op.name:
         case "power":
-            return machine.exact_powers and powers.plain(op.args[1])
+            return machine.exact_powers and powers.is_one_instruction(op.args[1])
         case "absolute":
             return machine.scaled_magnitude and kind == "D"
     return False

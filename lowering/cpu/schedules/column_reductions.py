@@ -31,7 +31,7 @@ from dcarray.lowering.kernel.nodes import (
 )
 from dcarray.lowering.nest.access import product, same, total
 from dcarray.lowering.nest.body import Scope, all_of
-from dcarray.lowering.nest.fold import Folding, converted, op, starts_of
+from dcarray.lowering.nest.fold import Folding, cast_to, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,
@@ -125,8 +125,8 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
     def flush(scope: Scope, folding: Folding) -> None:
         place, at = places[folding.number]
         old, fold = _element(scope, folding), folding.fold
-        value = op(fold.name, converted(old, fold.wide), Elem(place, at, fold.wide))
-        scope.store(folding.compute.target, converted(value, fold.dtype), False)
+        value = op(fold.name, cast_to(old, fold.wide), Elem(place, at, fold.wide))
+        scope.store(folding.compute.target, cast_to(value, fold.dtype), False)
 
     def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
         fold = folding.fold
@@ -134,8 +134,8 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
             place, at = places[folding.number]
             scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
             return
-        value = _folded(fold.name, converted(_element(scope, folding), fold.wide), values)
-        scope.store(folding.compute.target, converted(value, fold.dtype), False)
+        value = _folded(fold.name, cast_to(_element(scope, folding), fold.wide), values)
+        scope.store(folding.compute.target, cast_to(value, fold.dtype), False)
 
     begun, begins = sweep(begin, [f for f in foldings if f.compute.init is not None])
     summed = [f for f in foldings if f.number in places]
@@ -196,7 +196,7 @@ def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: li
     fills = nest.scope_at("b0", [nest.strip_loop(last, "b1", WIDE), across], 3, False)
     for folding in foldings:
         value = folding.fold.identity() if not folding.fold.idempotent else None
-        start = value or converted(starts_of(fills, nest, [folding])[0], folding.fold.wide)
+        start = value or cast_to(starts_of(fills, nest, [folding])[0], folding.fold.wide)
         fills.add(Store(places[folding.number], at, start))
     before = build_loops(fills, 2, [across], "vector")
     height = arguments.integer(size, "height")
@@ -241,8 +241,8 @@ def fold_parts(
         if folding.compute.init is not None:
             begins.store(folding.compute.target, starts_of(begins, nest, [folding])[0], False)
         fold, old = folding.fold, _element(adds, folding)
-        value = op(fold.name, converted(old, fold.wide), Elem(places[folding.number], at, fold.wide))
-        adds.store(folding.compute.target, converted(value, fold.dtype), False)
+        value = op(fold.name, cast_to(old, fold.wide), Elem(places[folding.number], at, fold.wide))
+        adds.store(folding.compute.target, cast_to(value, fold.dtype), False)
     body = build_loops(adds, 1, [LoopHeader("b0", affine(), (extent,)), strip], "vector")
     if any(folding.compute.init is not None for folding in foldings):
         body = (*build_loops(begins, 1, [strip], "vector"), *body)
@@ -318,7 +318,7 @@ def _row(
         scope.announce(nest.values, [compute.target for compute in nest.computes])
 
         def fold(number: int, value: Expr, scope: Scope = scope) -> None:
-            wide = converted(value, by_number[number].fold.wide)
+            wide = cast_to(value, by_number[number].fold.wide)
             # A later statement may write what this one reads.
             found[number].append(wide if count == 1 or isinstance(wide, Local | Lit) else scope.name(wide))
             if count == 1:

@@ -17,7 +17,7 @@ from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Elem, Expr, Kernel, Let, Phase, Stmt, Store, affine
 from dcarray.lowering.nest.access import product, total
-from dcarray.lowering.nest.fold import Folding, converted, foldings_of, op, starts_of
+from dcarray.lowering.nest.fold import Folding, cast_to, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     Block,
     LoopNest,
@@ -142,7 +142,7 @@ def _fill(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
     scope = nest.scope_at("b0", [across], 2, False)
     for folding in foldings:
         fold = folding.fold
-        start = converted(starts_of(scope, nest, [folding])[0], fold.wide) if fold.idempotent else None
+        start = cast_to(starts_of(scope, nest, [folding])[0], fold.wide) if fold.idempotent else None
         scope.add(Store(*places[folding.number], start or fold.identity()))
     return Phase("b0", affine(), "serial", build_loops(scope, 1, [across], "vector"), scope.preamble())
 
@@ -157,7 +157,7 @@ def _row(nest: LoopNest, foldings: list[Folding], places: Places) -> Phase:
     def add(number: int, value: Expr) -> None:
         (place, at), fold = places[number], folds[number]
         old = Elem(place, at, fold.wide)
-        scope.add(Store(place, at, op(fold.name, old, converted(value, fold.wide))))
+        scope.add(Store(place, at, op(fold.name, old, cast_to(value, fold.wide))))
 
     evaluate_statements(nest, scope, add)
     return Phase("i0", affine(), "serial", build_loops(scope, 1, [across], "vector"), scope.preamble())

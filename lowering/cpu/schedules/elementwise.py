@@ -19,7 +19,7 @@ from dcarray.lowering.nest.loop_nest import (
     LoopNest,
     SharedArguments,
     build_loops,
-    evaluated_scope,
+    scope_of_statements,
     variable,
 )
 
@@ -51,7 +51,7 @@ def row_nests(
 def schedule_row(nest: LoopNest) -> None:
     """Add the phase over rows of element-wise statements."""
     headers = [nest.whole_loop(loop) for loop in range(1, len(nest.loops.axes))]
-    scope = evaluated_scope(nest, "i0", headers, {})
+    scope = scope_of_statements(nest, "i0", headers, {})
     phase = Phase(
         "i0", nest.arguments.extent(0), "serial", build_loops(scope, 1, headers, "vector"), scope.preamble()
     )
@@ -91,7 +91,7 @@ def schedule_elementwise(nest: LoopNest) -> None:
             phase, extent, launch = f"i{order[0]}", arguments.extent(order[0]), loops.extents[order[0]]
             headers = [nest.whole_loop(loop) for loop in order[1:]]
             share = total(loops.extents[loop] for loop in order[1:])
-    scope = evaluated_scope(nest, phase, headers, {})
+    scope = scope_of_statements(nest, phase, headers, {})
     body = build_loops(scope, 1, headers, "vector")
     kind: Kind = "vector" if rank == 1 else "serial"
     nest.add_phase(
@@ -102,7 +102,7 @@ def schedule_elementwise(nest: LoopNest) -> None:
 def elementwise_loops(nest: LoopNest) -> Block:
     """Return the loops of element-wise statements inside other loops."""
     headers = [nest.whole_loop(loop) for loop in range(len(nest.loops.axes))]
-    scope = evaluated_scope(nest, "one", headers, {})
+    scope = scope_of_statements(nest, "one", headers, {})
     body = (*scope.preamble(), *build_loops(scope, 1, headers, "vector"))
     sure = all(map(positive, nest.loops.extents))
     if sure or (len(headers) == 1 and len(body) == 1):

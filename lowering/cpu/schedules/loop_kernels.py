@@ -17,9 +17,9 @@ import numpy as np
 from dcarray.ir import dims, nodes, windows
 from dcarray.ir.analysis.data_dependent import selected_index
 from dcarray.ir.analysis.effects import Reason, touched
-from dcarray.ir.analysis.independence import independent, privatisable, privatised
+from dcarray.ir.analysis.independence import independent, privatisable, privatised_arrays
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
-from dcarray.ir.analysis.traffic import fused
+from dcarray.ir.analysis.traffic import fused_traffic
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Dim, Nest, Part, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import (
@@ -68,7 +68,7 @@ def schedule_loops(
     names = tuple(f"n{k}" for k in range(len(maker.arguments.ints)))
     # variables of loops around the kernel have no hints
     sizes = defaultdict(lambda: UNKNOWN, {s.name: maker.hints(dims.symbol(s.name)) for s in region.symbols})
-    moved = fused(stmt, region, sizes)
+    moved = fused_traffic(stmt, region, sizes)
     share = maker.work
     if phase.var != "one":  # the loop may be empty
         share = maker.hints(maker.work) // max(1, maker.hints(extent))
@@ -146,7 +146,7 @@ class _Maker:
         arrays = sorted((a for a in self.region.arrays if a.name in names), key=_bytes)
         small = [a for k, a in enumerate(arrays) if sum(map(_bytes, arrays[: k + 1])) <= STACK]
         large = arrays[len(small) :]
-        if large and not isinstance(meeting := privatised(stmt, self.region), Reason):
+        if large and not isinstance(meeting := privatised_arrays(stmt, self.region), Reason):
             large = [a for a in large if a.name in meeting]  # iterations access disjoint parts of the others
         each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
         pieces = min(PIECES, ROOM // max(each, 1))
@@ -205,7 +205,8 @@ class _Maker:
         return plain
 
     def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
-        """Return the single iteration of a loop in which its variable equals a value."""
+        """Return the statements of the only iteration of a loop that does anything, the one in which its
+        variable equals a value."""
         start, stop, step = stmt.bounds
         if step != 1:
             return (self.loop(stmt),)

@@ -249,7 +249,8 @@ def _pieces(
 
 
 def _in_common(nest: LoopNest, kept: list[int], folded: list[int]) -> bool:
-    """Whether all rows reduce the same elements, and these exceed a cache."""
+    """Whether all rows reduce the same elements, and these exceed a cache: then rows reduce a block of them
+    before the next one."""
     arguments, bytes_ = nest.arguments, 0
     if len(kept) != 1 or any(isinstance(node, Gather) for node in windows.walk(*nest.values)):
         return False

@@ -24,7 +24,7 @@ from dcarray.lowering.nest.loop_nest import (
     LoopNest,
     assemble_kernel,
     build_loops,
-    evaluated_scope,
+    scope_of_statements,
     variable,
 )
 
@@ -72,7 +72,7 @@ def schedule_time_tiles(stmt: TimeTiles, region: Region) -> tuple[Kernel, Bindin
         if width := _strip(nest):
             headers[1] = nest.loop_from(1, variable("b1"), affine(width))
             headers.insert(0, nest.strip_loop(1, "b1", width))
-        scope = evaluated_scope(nest, "c0", headers, {})
+        scope = scope_of_statements(nest, "c0", headers, {})
         body += build_loops(scope, 1, headers, "vector")
         pre += scope.preamble()
     bands = For("b0", affine(), (rows,), stmt.height, "serial", tuple(body))

@@ -19,7 +19,7 @@ from dcarray.lowering.nest.loop_nest import (
     LoopHeader,
     LoopNest,
     build_loops,
-    evaluated_scope,
+    scope_of_statements,
     variable,
 )
 
@@ -76,7 +76,7 @@ def schedule_transposed(nest: LoopNest, tiling: Tiling) -> None:
         before, spots, after = tiles.buffers()
         first, second = tiles.pieces()
         headers = [*tiles.headers, replace(first, before=before, after=after), second]
-        scope = evaluated_scope(nest, tiles.phase, headers, spots)
+        scope = scope_of_statements(nest, tiles.phase, headers, spots)
         body, pre = build_loops(scope, 1, headers, "vector"), scope.preamble()
     phase = Phase(tiles.phase, tiles.extent, "serial", body, pre)
     nest.add_phase(phase, nest.unless_empty(tiles.launch), tiles.share * nest.cost())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.ufunc_loops import ALIASES, UFUNCS, resolve, short_power
-from dcarray.ir.build import applied
+from dcarray.ir.build import apply_op
 from dcarray.ir.nodes import Apply, Dim, Expr, Index
 from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
@@ -101,7 +101,7 @@ class Arithmetic(Numbers):
         ]
         if name == "square" and result in "FD" and not is_array(inputs[0]):
             return self.memory.value(_product(args[0], args[0]), scalar=True)
-        return self.memory.value(applied(name, kinds, result, args), shape, scalar=not shape)
+        return self.memory.value(apply_op(name, kinds, result, args), shape, scalar=not shape)
 
     def _power(self, inputs: Sequence[Value], loop: str, shape: Shape) -> str:
         """The operation of `dcarray.ir.ops` that ``numpy.power`` is here (see `dcarray.recording.power`)."""

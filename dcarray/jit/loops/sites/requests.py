@@ -62,7 +62,7 @@ class LoopRequest(NamedTuple):
 
     def plan_input(self) -> PlanInput:
         """The region of the loop."""
-        from dcarray.ir.analysis.idempotence import idempotent
+        from dcarray.ir.analysis.idempotence import idempotent_arrays
 
         from ..tracing.trace import trace
 
@@ -71,7 +71,7 @@ class LoopRequest(NamedTuple):
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         arguments = [a for a in traced.region.arrays if a.role != "temp"]
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in arguments])
-        rewritten = frozenset() if traced.may_raise else idempotent(traced.region)
+        rewritten = frozenset() if traced.may_raise else idempotent_arrays(traced.region)
         saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten
         checked = _checked(traced.region)
         interface = LoopInterface(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.conditions import implied
+from dcarray.ir.conditions import implied_inequalities
 from dcarray.ir.nodes import Branch, Load, Stmt
 from dcarray.ir.windows import same
 
@@ -294,7 +294,7 @@ class Statements(Expressions):
         cond = test.expr
         self.memory.materialise(test)
         before = dict(frame.names)
-        facts = (implied(cond, True), implied(cond, False))
+        facts = (implied_inequalities(cond, True), implied_inequalities(cond, False))
         blocks: list[list[Stmt]] = []
         ends: list[dict[str, Value]] = []
         results: list[Value] = []

@@ -207,7 +207,7 @@ class _Phase(Values):
         b.begin(end)
 
     def vectors(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
-        """A loop over whole vectors, with its remainder as one masked vector."""
+        """Emit a loop over whole vectors, with its remainder as one masked vector."""
         b = self.b
         wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
         masked = '!{!"llvm.loop.vectorize.predicate.enable", i1 true}'
@@ -237,7 +237,8 @@ class _Phase(Values):
         b.fall_into(end)
 
     def counted(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
-        """A loop of ``count`` iterations from ``low`` on, at least one; ``notes`` are for the vectoriser."""
+        """Emit a loop of ``count`` iterations from ``low`` on, at least one; ``notes`` are for the
+        vectoriser."""
         b = self.b
         start, inside, latch, end = (b.label(hint) for hint in ("start", "body", "latch", "end"))
         b.fall_into(start)

@@ -29,7 +29,7 @@ _QUIET = frozenset(
 
 
 def lanes(loop: For, machine: Machine) -> int:
-    """Return the elements in a vector of a loop whose remainder can be masked; 0 if it cannot."""
+    """Return the number of elements in a vector of a loop whose remainder can be masked; 0 if it cannot."""
     if loop.kind != "vector" or not machine.masks or loop.step != 1:
         return 0
     kinds: set[DType] = set()

@@ -14,7 +14,7 @@ from dcarray.lowering.kernel.flags import op_flags
 from dcarray.lowering.kernel.nodes import Expr, Let, Local, Op, Phase, Stmt
 from dcarray.lowering.kernel.walk import values, walk, walk_statements
 
-__all__ = ["NestedSelects", "opaque"]
+__all__ = ["NestedSelects", "make_opaque"]
 
 
 class NestedSelects:
@@ -36,7 +36,7 @@ class NestedSelects:
         ) != 0
 
 
-def opaque(b: Builder, value: Value, dtype: DType) -> Value:
+def make_opaque(b: Builder, value: Value, dtype: DType) -> Value:
     """Return the value, opaque to LLVM: multiplied by an unknown one, which changes no number."""
     if dtype.kind == "c":
         return tuple(_opaque(b, ty(part(dtype)), str(one)) for one in value)

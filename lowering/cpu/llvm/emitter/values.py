@@ -6,7 +6,7 @@ import numpy as np
 
 from dcarray.ir.ops import FITS
 from dcarray.lowering.cpu.llvm.math import exact_functions, magnitude_compare, powers
-from dcarray.lowering.cpu.llvm.ops.integer_ops import overflowing
+from dcarray.lowering.cpu.llvm.ops.integer_ops import with_overflow_flag
 from dcarray.lowering.cpu.llvm.ops.scalar_ops import apply
 from dcarray.lowering.cpu.llvm.text.builder import Builder, DType, Value, part, real, ty
 from dcarray.lowering.cpu.llvm.text.literals import literal
@@ -31,7 +31,7 @@ from dcarray.lowering.kernel.nodes import (
 from dcarray.lowering.kernel.walk import updates, walk
 
 from .access_hints import AccessHints
-from .select_barriers import NestedSelects, opaque
+from .select_barriers import NestedSelects, make_opaque
 
 _INT64 = np.dtype(np.int64)
 LEAST = -(2**62)  # the lower bound of strides and indices, which LLVM cannot know
@@ -131,7 +131,7 @@ class Values:
         return name
 
     def opaque_zero(self) -> str:
-        """Zero, opaque to LLVM."""
+        """Return zero, opaque to LLVM."""
         if "  %nothing = xor i64 %nothing.least, %lo" not in self.allocas:
             self.b.declare("llvm.smax.i64", _SMAX)
             self.allocas += [
@@ -286,11 +286,11 @@ class Values:
                 return self.load(expr)
             case Op(name, args, dtype):
                 types = tuple(a.dtype for a in args)
-                if (size := magnitude_compare.which(name, args, self.b)) is not None:
+                if (size := magnitude_compare.magnitude_argument(name, args, self.b)) is not None:
                     return self.compare_magnitudes(expr, size)
                 if self.is_overflow_checked(expr):
                     return self.overflowing(expr)
-                if name == "power" and self.b.machine.exact_powers and powers.plain(args[1]):
+                if name == "power" and self.b.machine.exact_powers and powers.is_one_instruction(args[1]):
                     return powers.power(self.b, str(self.arguments(expr)[0]), args[1])
                 return apply(self.b, name, self.arguments(expr), types, dtype)
             case NumpyOp():
@@ -311,7 +311,7 @@ class Values:
         value = expr.args[1]
         assert isinstance(value, Op)
         x, y = self.arguments(value)
-        made, wrapped = overflowing(self.b, value.name, (str(x), str(y)), value.dtype)
+        made, wrapped = with_overflow_flag(self.b, value.name, (str(x), str(y)), value.dtype)
         self.b.soft(wrapped, INVALID)
         return made
 
@@ -326,17 +326,17 @@ class Values:
         for a in expr.args:
             value = self.expr(a)
             guards = self.choices.guards(a, expr.name, types, expr.dtype)
-            values.append(opaque(self.b, value, a.dtype) if guards else value)
+            values.append(make_opaque(self.b, value, a.dtype) if guards else value)
         self.hides = hides
         return tuple(values)
 
     def compare_magnitudes(self, expr: Op, size: int) -> Value:
-        """Return a comparison with the absolute value of a complex number."""
+        """Emit a comparison with the absolute value of a complex number; return its result."""
         measured = expr.args[size]
         assert isinstance(measured, Op)
         values = [self.expr(a) if k != size else "" for k, a in enumerate(expr.args)]
         (z,) = self.arguments(measured)
-        values[size] = magnitude_compare.compared(self.b, z, values[1 - size])
+        values[size] = magnitude_compare.comparable_magnitude(self.b, z, values[1 - size])
         return apply(self.b, expr.name, tuple(values), tuple(a.dtype for a in expr.args), expr.dtype)
 
     # ---- variables ----------------------------------------------------------------------------------

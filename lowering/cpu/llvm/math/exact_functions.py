@@ -50,7 +50,8 @@ def single(b: Builder, name: str, args: tuple[Expr, ...], values: list[str]) -> 
     """Return the result for single doubles, if the C library has NumPy's."""
     if not _serves(b, name) or any(arg.dtype != np.float64 for arg in args):
         return None
-    if name == "power" and not powers.served(args[1]):  # NumPy does not ask the library about all exponents
+    # NumPy does not ask the library about all exponents
+    if name == "power" and not powers.is_served(args[1]):
         return None
     symbol, types = ("pow" if name == "power" else name), ", ".join(["double"] * len(args))
     b.declare(symbol, f"declare double @{symbol}({types}) #pure")

@@ -25,7 +25,7 @@ _ROOM = 2.0**-52 * 0.019
 
 
 def _ln2() -> tuple[float, float]:
-    """ln 2 in parts, of which products of the first with an exponent are exact."""
+    """Return ln 2 in two parts: products of the first with an exponent are exact."""
     first = Fraction(int(_LN2 * 2**32), 2**32)
     return float(first), float(_LN2 - first)
 

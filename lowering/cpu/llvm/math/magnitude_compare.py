@@ -18,7 +18,7 @@ from dcarray.lowering.kernel.nodes import Expr, Op
 
 from . import vecmath
 
-__all__ = ["compared", "which"]
+__all__ = ["comparable_magnitude", "magnitude_argument"]
 
 _ORDERS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 
@@ -75,9 +75,9 @@ done:
 }""")
 
 
-def which(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
-    """Return the position of the argument of a comparison that is a complex number's absolute value, without
-    other uses."""
+def magnitude_argument(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
+    """Return the position of a comparison's argument that is the absolute value of a complex number, without
+    other uses; None if there is none."""
     if name not in _ORDERS or not b.machine.scaled_magnitude:
         return None
     for k, arg in enumerate(args):
@@ -86,8 +86,8 @@ def which(name: str, args: tuple[Expr, ...], b: Builder) -> int | None:
     return None
 
 
-def compared(b: Builder, z: Value, limit: str) -> str:
-    """Return a value that compares with ``limit`` like the absolute value of ``z``."""
+def comparable_magnitude(b: Builder, z: Value, limit: str) -> str:
+    """Return a value that compares with ``limit`` as the absolute value of ``z`` does."""
     # by their bits, as signed integers: a NaN is on one of the sides, where no order holds
     bits = b.bits("double", limit)
     tiny, huge = b.icmp("slt", "i64", bits, bits_of(_LEAST)), b.icmp("sgt", "i64", bits, bits_of(_MOST))

@@ -21,7 +21,7 @@ from dcarray.lowering.runtime import libm
 
 from . import libm_fallback
 
-__all__ = ["loop", "plain", "power", "served"]
+__all__ = ["is_one_instruction", "is_served", "loop", "power"]
 
 _MOST = 40  # bases are up to 2**40 and its inverse
 # By how much more than half a unit in the last place the library's results are wrong, without FMA: by 0.011,
@@ -150,12 +150,12 @@ _SERVED = Template("""define internal i64 @$name(double %y, i64 %loop) {
 }""")
 
 
-def plain(exponent: object) -> TypeGuard[Lit]:
+def is_one_instruction(exponent: object) -> TypeGuard[Lit]:
     """Whether a kernel's constant is an exponent with which a power is a single instruction."""
     return isinstance(exponent, Lit) and exponent.dtype == np.float64 and _value(exponent) in (-1.0, 0.5, 2.0)
 
 
-def served(exponent: object) -> TypeGuard[Lit]:
+def is_served(exponent: object) -> TypeGuard[Lit]:
     """Whether a constant is an exponent that this module computes with NumPy's bits."""
     if not isinstance(exponent, Lit) or exponent.dtype != np.float64:
         return False
@@ -167,7 +167,7 @@ def _value(exponent: Lit) -> float:
 
 
 def power(b: Builder, x: str, exponent: Lit) -> str:
-    """``x ** y`` of two doubles, for an exponent that is `plain`."""
+    """Return ``x ** y`` of two doubles, for an exponent that `is_one_instruction`."""
     match _value(exponent):
         case 2.0:
             return b.op(f"fmul double {x}, {x}")
@@ -180,7 +180,7 @@ def loop(b: Builder, exponent: str, constant: Lit | None, code: str) -> str:
     """Return the address of the loop for rows of doubles and the exponent at an address: this module's, or
     NumPy's, whose address is ``code``."""
     if constant is not None:
-        if not served(constant):
+        if not is_served(constant):
             return code
         # LLVM makes a function without choices and loops of it.
         y = _value(constant)

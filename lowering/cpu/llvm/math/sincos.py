@@ -25,7 +25,7 @@ _TERMS = 9  # of the sine's series; the cosine's has one more
 
 
 def _parts() -> tuple[float, float, float]:
-    """pi/2 in parts whose products with a quotient below 2**20 are exact, but for the last."""
+    """Return pi/2 in parts whose products with a quotient below 2**20 are exact, but for the last."""
     first = Fraction(int(_HALF_PI * 2**32), 2**32)
     second = Fraction(int((_HALF_PI - first) * 2**65), 2**65)
     return float(first), float(second), float(_HALF_PI - first - second)
@@ -133,7 +133,7 @@ class Writer:
 
 
 def _sine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
-    """sin(r + low) as a large and a small part."""
+    """Return sin(r + low) as a large and a small part."""
     sixth, rest = pair(Fraction(1, 6))
     cube, cl = w.product(r, z)
     cl = w.fma(r, zl, cl)
@@ -149,7 +149,7 @@ def _sine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
 
 
 def _cosine(w: Writer, r: str, low: str, z: str, zl: str) -> tuple[str, str]:
-    """cos(r + low) as a large and a small part."""
+    """Return cos(r + low) as a large and a small part."""
     part, rest = pair(Fraction(1, 24))
     half = w.mul(z, w.const(0.5))
     high = w.sub(w.const(1.0), half)

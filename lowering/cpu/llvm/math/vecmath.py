@@ -95,7 +95,7 @@ def _fmod(b: Builder, name: str, t: str, lanes: int) -> None:
 
 
 def call(b: Builder, function: str, t: str, *args: str) -> str:
-    """Return a function of NumPy's name on float or double values."""
+    """Call a function, by NumPy's name, on float or double values; return the result."""
     symbol = _C_NAMES.get(function, function) + ("f" if t == "float" else "")
     typed = tuple((t, a) for a in args)
     if not b.machine.vector_math:
@@ -174,7 +174,7 @@ def _resized(name: str, native: str, t: str, lanes: int, count: int, size: int) 
 
 
 def power(b: Builder, t: str, x: str, y: str) -> str:
-    """``x ** y``.  The float32 variants raise a false overflow for powers of 0, which is common: those
+    """Return ``x ** y``. The float32 variants raise a false overflow for powers of 0, which is common: those
     are made here."""
     if t == "double":
         return call(b, "power", t, x, y)
@@ -194,7 +194,7 @@ def power(b: Builder, t: str, x: str, y: str) -> str:
 
 
 def log10(b: Builder, t: str, x: str) -> str:
-    """log10; exact for powers of ten, where programs count on it and the vector library is not."""
+    """Return log10; exact for powers of ten, where programs count on it and the vector library is not."""
     near = call(b, "log10", t, x)
     if t != "double" or not b.machine.vector_math:
         return near

@@ -138,7 +138,7 @@ def _lengths() -> bool:
 
 @cache
 def machine() -> Machine:
-    """Return the processor that this process runs on."""
+    """Return the description of the processor that this process runs on."""
 
     with LOCK:
         name, _, features = _host()
@@ -210,7 +210,8 @@ def _optimised(text: str) -> Any:
 
 
 def compile_object(text: str, optimised: bool = True) -> bytes:
-    """Object code of a module given as LLVM text, for this processor; ``optimised``, or as written."""
+    """Return the object code of a module given as LLVM text, for this processor; ``optimised``, or as
+    written."""
     with LOCK:
         module = _optimised(text) if optimised else _parsed(text)
         _load_libraries()

@@ -7,8 +7,9 @@ from dcarray.lowering.errors import Unsupported
 
 
 def _to_integer(b: Builder, t: str, x: str, to: DType) -> str:
-    """Out-of-range values and NaN as the processor's conversion instruction has them, like C code that
-    NumPy's compiler made of the cast.  ``freeze`` keeps LLVM from assuming that they do not occur."""
+    """Return a floating-point value as an integer: out-of-range values and NaN as the processor's conversion
+    instruction has them, like C code that NumPy's compiler made of the cast. ``freeze`` keeps LLVM from
+    assuming that they do not occur."""
     width = 8 * to.itemsize
     out = f"i{width}"
 
@@ -34,17 +35,18 @@ def _half(b: Builder, instruction: str) -> str:
 
 
 def narrow(b: Builder, x: str) -> str:
-    """float to half."""
+    """Return a float as a half."""
     return _half(b, f"fptrunc float {x} to half")
 
 
 def widen(b: Builder, x: str) -> str:
-    """half to float."""
+    """Return a half as a float."""
     return _half(b, f"fpext half {x} to float")
 
 
 def _double_to_half(b: Builder, x: str) -> str:
-    """Return one rounding: first to float with "round to odd", which keeps what the second rounding needs."""
+    """Return a double as a half, rounded once: first to float with "round to odd", which keeps what the
+    second rounding needs."""
     near = b.op(f"fptrunc double {x} to float")
     back = b.op(f"fpext float {near} to double")
     exact = b.op(f"fcmp ueq double {back}, {x}")
@@ -89,7 +91,7 @@ def _real(b: Builder, x: str, frm: DType, to: DType) -> str:
 
 
 def cast(b: Builder, x: Value, frm: DType, to: DType) -> Value:
-    """``x`` of dtype ``frm`` as dtype ``to``."""
+    """Return ``x`` of dtype ``frm`` as dtype ``to``."""
     if frm == to:
         return x
     if frm.kind == "c":

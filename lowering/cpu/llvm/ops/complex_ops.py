@@ -33,7 +33,7 @@ def multiply(b: Builder, t: str, x: Pair, y: Pair) -> Pair:
 
 
 def _note_nan(b: Builder, t: str, x: Pair) -> None:
-    """NumPy orders the parts with comparisons that flag a NaN."""
+    """Raise the flag that NumPy's comparison of the parts raises for a NaN."""
     b.soft(b.op(f"fcmp uno {t} {x[0]}, {x[1]}"), INVALID)
 
 
@@ -80,7 +80,8 @@ def _reciprocal(b: Builder, t: str, x: Pair) -> Pair:
 
 
 def _absolute(b: Builder, t: str, x: Pair) -> str:
-    """NumPy's vector loop: the larger part times ``sqrt(1 + ratio**2)``."""
+    """Return the absolute value by the formula of NumPy's vector loop: the larger part times ``sqrt(1 +
+    ratio**2)``."""
     if not b.machine.fused_complex:
         raise Unsupported("absolute of complex values on this processor")
     re, im = b.fabs(t, x[0]), b.fabs(t, x[1])
@@ -96,7 +97,8 @@ def _absolute(b: Builder, t: str, x: Pair) -> str:
 
 
 def _order(b: Builder, t: str, how: str, x: Pair, y: Pair) -> str:
-    """Return the lexicographic order: by the imaginary parts where the real ones are equal."""
+    """Return the result of a lexicographic comparison: by the imaginary parts where the real ones are
+    equal."""
     known = b.op(f"fcmp ord {t} {x[1]}, {y[1]}")
     first = b.both(b.fcmp({"lt": "olt", "le": "olt", "gt": "ogt", "ge": "ogt"}[how], t, x[0], y[0]), known)
     tied = b.op(f"fcmp oeq {t} {x[0]}, {y[0]}")
@@ -111,7 +113,8 @@ def _extreme(b: Builder, name: str, t: str, x: Pair, y: Pair) -> Pair:
 
 
 def _library(b: Builder, name: str, t: str, x: Pair) -> Pair:
-    """Return a function of the C library, called as the System V convention passes complex values."""
+    """Call a function of the C library as the System V convention passes complex values; return the
+    result."""
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() == "Windows":
         raise Unsupported(f"{name} of complex values on this system")
     symbol = _C_NAMES[name]
@@ -135,7 +138,7 @@ def _each(b: Builder, t: str, x: Pair, test: Callable[[str], str], join: str) ->
 
 
 def complex_op(b: Builder, name: str, args: tuple[Pair, ...], types: tuple[DType, ...]) -> Value:
-    """Return an operation of a complex64 or complex128 loop."""
+    """Emit an operation of a complex64 or complex128 loop; return its result."""
     t = ty(part(types[0]))
     x = args[0]
     y = args[1] if len(args) > 1 else ("", "")

@@ -24,8 +24,8 @@ _ROUND = frozenset(["floor", "ceil", "trunc", "rint", "sqrt", "fabs"])
 
 
 def _extreme(b: Builder, name: str, t: str, x: str, y: str, half: bool) -> str:
-    """maximum and minimum keep a NaN, fmax and fmin the other value; of equal values the second is taken,
-    as the vector instructions do, except for float16, where the first is."""
+    """Return the extremum: maximum and minimum keep a NaN, fmax and fmin the other value; of equal values the
+    second is taken, as the vector instructions do, except for float16, where the first is."""
     greater = name in ("maximum", "fmax")
     how = ("oge" if greater else "ole") if half else ("ogt" if greater else "olt")
     first = b.fcmp(how, t, x, y)
@@ -115,8 +115,9 @@ def _logaddexp(b: Builder, t: str, x: str, y: str, two: bool) -> str:
 
 
 def _hypot(b: Builder, t: str, x: str, y: str) -> str:
-    """Squares that cannot overflow or vanish: float32's in double, float64's scaled by powers of two and
-    with the rounding errors of the sum and the root put back, as near as the C library's own."""
+    """Return the hypotenuse from squares that cannot overflow or vanish: float32's in double, float64's
+    scaled by powers of two and with the rounding errors of the sum and the root put back, as near as the C
+    library's own."""
     x, y = b.fabs(t, x), b.fabs(t, y)
     infinite = b.op(f"fcmp oeq {t} {x}, {real(np.inf, t)}")
     infinite = b.either(infinite, b.op(f"fcmp oeq {t} {y}, {real(np.inf, t)}"))
@@ -162,7 +163,7 @@ def _by_degrees(b: Builder, t: str, x: str, name: str) -> str:
 
 
 def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DType, ...], half: bool) -> str:
-    """Return an operation on float or double values."""
+    """Emit an operation on float or double values; return its result."""
     x = args[0]
     y = args[1] if len(args) > 1 else ""
     if name in _PLAIN:
@@ -218,7 +219,7 @@ def _wide(b: Builder, name: str, t: str, args: tuple[str, ...], types: tuple[DTy
 
 
 def floating(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ...], out: DType) -> str:
-    """Return an operation of a float16, float32 or float64 loop."""
+    """Emit an operation of a float16, float32 or float64 loop; return its result."""
     t = ty(types[0])
     if t != "half":
         return _wide(b, name, t, args, types, False)

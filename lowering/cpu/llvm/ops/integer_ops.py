@@ -27,7 +27,7 @@ _BOOL = {
 
 
 def boolean(b: Builder, name: str, args: tuple[str, ...]) -> str:
-    """Return an operation of a bool loop."""
+    """Emit an operation of a bool loop; return its result."""
     if name in _BOOL:
         return b.op(f"{_BOOL[name]} i1 {args[0]}, {args[1]}")
     if name in _COMPARE:
@@ -44,7 +44,7 @@ def boolean(b: Builder, name: str, args: tuple[str, ...]) -> str:
 
 
 def compare(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ...]) -> str:
-    """Return a comparison, also of int64 with uint64."""
+    """Emit a comparison, also of int64 with uint64; return its result."""
     how = _COMPARE[name]
     t = ty(types[0])
     mixed = types[0].kind != types[1].kind
@@ -65,7 +65,7 @@ def compare(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ..
 
 
 def _quotient(b: Builder, t: str, signed: bool, a: str, d: str) -> str:
-    """C's ``a / d`` for a divisor that is not 0 and a quotient that fits."""
+    """Return C's ``a / d`` for a divisor that is not 0 and a quotient that fits."""
     s = "s" if signed else "u"
     if t == "i64":
         return b.op(f"{s}div i64 {a}, {d}")
@@ -76,7 +76,7 @@ def _quotient(b: Builder, t: str, signed: bool, a: str, d: str) -> str:
 
 
 def _divide(b: Builder, name: str, t: str, signed: bool, a: str, d: str) -> str:
-    """floor_divide, remainder and fmod: by 0 they are 0 and raise the flag."""
+    """Return floor_divide, remainder or fmod: by 0 they are 0 and raise the flag."""
     none = b.icmp("eq", t, d, "0")
     b.soft(none, DIVIDE)
     minus = b.icmp("eq", t, d, "-1") if signed else "false"
@@ -113,7 +113,7 @@ def _shift(b: Builder, name: str, t: str, signed: bool, a: str, count: str) -> s
 
 
 def _reciprocal(b: Builder, t: str, dtype: DType, x: str) -> str:
-    """C's cast of ``1.0 / x``."""
+    """Return C's cast of ``1.0 / x``."""
     none = b.icmp("eq", t, x, "0")
     b.soft(none, DIVIDE | INVALID)
     unit = b.icmp("eq", t, x, "1")
@@ -128,7 +128,7 @@ def _reciprocal(b: Builder, t: str, dtype: DType, x: str) -> str:
 _OVERFLOW = {"add": "add", "subtract": "sub", "multiply": "mul"}
 
 
-def overflowing(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> tuple[str, str]:
+def with_overflow_flag(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> tuple[str, str]:
     """Return the result of ``add``, ``subtract`` or ``multiply``, and whether it has wrapped: one
     instruction."""
     t = ty(dtype)
@@ -144,7 +144,7 @@ def _fits(b: Builder, name: str, args: tuple[str, ...], dtype: DType) -> str:
     t, (x, y) = ty(dtype), args
     if name == "multiply":
         if t == "i64":
-            return b.inverse(overflowing(b, name, args, dtype)[1])
+            return b.inverse(with_overflow_flag(b, name, args, dtype)[1])
         how, wide = "sext" if dtype.kind == "i" else "zext", f"i{2 * int(t[1:])}"
         product = b.op(f"mul {wide} {b.op(f'{how} {t} {x} to {wide}')}, {b.op(f'{how} {t} {y} to {wide}')}")
         back = b.op(f"{how} {t} {b.op(f'trunc {wide} {product} to {t}')} to {wide}")
@@ -217,7 +217,7 @@ def _sign(b: Builder, t: str, signed: bool, x: str) -> str:
 
 
 def integer(b: Builder, name: str, args: tuple[str, ...], types: tuple[DType, ...]) -> str:
-    """Return an operation of an integer loop."""
+    """Emit an operation of an integer loop; return its result."""
     dtype, t = types[0], ty(types[0])
     signed = dtype.kind == "i"
     if name in _PLAIN:

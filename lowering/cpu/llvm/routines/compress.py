@@ -13,7 +13,7 @@ from string import Template
 
 from dcarray.lowering.cpu.llvm.object_code import engine
 
-from .routine import Routine, filled
+from .routine import Routine, fill_template
 
 __all__ = ["compress"]
 
@@ -183,7 +183,7 @@ def compress(size: int) -> Routine:
     permuted = machine.permutes_words and not machine.masks
     head, eight = _permuted(size) if permuted else _compressed(size)
     kind = f"i{8 * size}" if size < 16 else "<2 x i64>"
-    text = filled(_TEXT.replace("$EIGHT", eight), SIZE=size, ALIGN=min(size, 8), T=kind)
+    text = fill_template(_TEXT.replace("$EIGHT", eight), SIZE=size, ALIGN=min(size, 8), T=kind)
     return Routine(f"compress {size}{' by permutations' if permuted else ''}", head + text, 2, 6)
 
 

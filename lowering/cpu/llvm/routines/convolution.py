@@ -7,7 +7,7 @@ few terms have NumPy's bits, and those of many have smaller errors than a single
 
 from __future__ import annotations
 
-from .routine import Routine, filled
+from .routine import Routine, fill_template
 
 __all__ = ["BLOCK", "products"]
 
@@ -104,7 +104,7 @@ _TYPES = {"d": ("double", 8), "f": ("float", 4)}
 
 def _sum(name: str, kind: str, lanes: int, align: int) -> str:
     words = {"NAME": name, "V": f"<{lanes} x {kind}>", "I": f"<{lanes} x i32>", "T": kind, "ALIGN": align}
-    return filled(_SUM, **words)
+    return fill_template(_SUM, **words)
 
 
 def products(char: str) -> Routine:
@@ -112,5 +112,5 @@ def products(char: str) -> Routine:
     kind, size = _TYPES[char]
     lanes = _REGISTERS // size
     words = {"BLOCK": BLOCK, "PIECE": _PIECE, "TERMS": _TERMS, "LANES": lanes, "T": kind}
-    text = _sum("several", kind, lanes, size) + _sum("one", kind, 1, size) + filled(_PRODUCTS, **words)
+    text = _sum("several", kind, lanes, size) + _sum("one", kind, 1, size) + fill_template(_PRODUCTS, **words)
     return Routine(f"sliding products {char}", text, 1, 5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dcarray.lowering.kernel.flags import ALL
 
-from .routine import Routine, filled, scalar, words_of
+from .routine import Routine, fill_template, scalar, words_of
 
 __all__ = ["ARGUMENTS", "gemm"]
 
@@ -170,4 +170,4 @@ def gemm(char: str) -> Routine:
         "ZERO": zero[0],
         **words_of(char),
     }
-    return Routine(f"products of matrices of {char}", filled(_TEXT, **words), 1, ARGUMENTS, ALL)
+    return Routine(f"products of matrices of {char}", fill_template(_TEXT, **words), 1, ARGUMENTS, ALL)

@@ -10,7 +10,7 @@ not so close that rounding matters, is for the caller to check.
 
 from __future__ import annotations
 
-from .routine import Routine, filled
+from .routine import Routine, fill_template
 
 __all__ = ["BLOCK", "histogram"]
 
@@ -165,5 +165,5 @@ def histogram(weighted: bool) -> Routine:
         if weighted
         else {"T": "i64", "ADD": "add", "ONE": "1", "ZERO": "0", "VALUE": ""}
     )
-    text = filled(_TEXT, BLOCK=BLOCK, PIECE=_PIECE, **words)
+    text = fill_template(_TEXT, BLOCK=BLOCK, PIECE=_PIECE, **words)
     return Routine(f"histogram of {'weights' if weighted else 'counts'}", text, 2, 8)

@@ -12,7 +12,7 @@ from dcarray.lowering.cpu.llvm.thread_pool.object_compiler import ObjectCompiler
 from dcarray.lowering.kernel.compiler import LoadedKernel
 from dcarray.lowering.kernel.nodes import Kernel
 
-__all__ = ["NO_KERNEL", "Routine", "filled", "scalar", "words_of"]
+__all__ = ["NO_KERNEL", "Routine", "fill_template", "scalar", "words_of"]
 
 NO_KERNEL = Kernel((), (), ())
 
@@ -41,7 +41,7 @@ class Routine(ObjectCompiler):
 
     @property
     def key(self) -> str:
-        """See `Compiler`."""
+        """The routine's name; see `Compiler`."""
         return self.name
 
     def emit(self, kernel: Kernel) -> str:
@@ -72,7 +72,7 @@ def scalar(char: str, name: str) -> tuple[str, str]:
     return f"{real} %{name}.v", f"%{name}.v = load {real}, ptr %{name}"
 
 
-def filled(text: str, **words: object) -> str:
+def fill_template(text: str, **words: object) -> str:
     """Return a template with values for its words in capitals, each after a dollar sign, and with addresses
     of elements and loads of arguments written out: ``arguments ptr x, _, i64 n`` are the first and the
     third."""

@@ -8,7 +8,7 @@ which hides the latency of loads.
 
 from __future__ import annotations
 
-from .routine import Routine, filled
+from .routine import Routine, fill_template
 
 __all__ = ["BLOCK", "PARTS", "interpolation", "search"]
 
@@ -264,7 +264,7 @@ def _finding(text: str, char: str, side: str) -> str:
         "LANES": _LANES, "BLOCK": BLOCK, "PIECE": _PIECE,
         "I": f"<{_LANES} x i32>", "L": f"<{_LANES} x i64>", "V": f"v{_LANES}i64", "T": kind,
     }  # fmt: skip
-    return filled(_FIND + text, **words)
+    return fill_template(_FIND + text, **words)
 
 
 def search(kind: tuple[str, str]) -> Routine:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.kernel.flags import ALL
 
-from .routine import Routine, filled
+from .routine import Routine, fill_template
 from .skinny_tiles import ABREAST, Vectors, tiles
 
 __all__ = ["ARGUMENTS", "skinny"]
@@ -254,5 +254,5 @@ def skinny(char: str) -> Routine:
         "TILE": ABREAST * v.lanes, "CHUNK": _ALONG // v.size, "DEPTH": _DEPTH, "DOWN": _DOWN,
         "ABREAST": ABREAST, "SUMS": most * ABREAST, "COUNTED": ", ".join(f"i64 {i}" for i in range(v.lanes)),
     }  # fmt: skip
-    text = filled("\n".join([*tiles(v, most), _TEXT]), **words)
+    text = fill_template("\n".join([*tiles(v, most), _TEXT]), **words)
     return Routine(f"products with skinny matrices of {char}", text, 1, ARGUMENTS, ALL)

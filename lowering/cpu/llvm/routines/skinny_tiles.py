@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .routine import filled
+from .routine import fill_template
 
 __all__ = ["ABREAST", "Vectors", "tiles"]
 
@@ -187,4 +187,4 @@ def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
 def _written(text: str, **words: object) -> str:
     """Return a template with lists of lines for its words."""
     given = {word: "\n  ".join(w) if isinstance(w, list) else w for word, w in words.items()}
-    return filled(text, **given)
+    return fill_template(text, **given)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.runtime.elimination import FIELDS, PHASES, Step
 
-from .routine import Routine, filled, scalar, words_of
+from .routine import Routine, fill_template, scalar, words_of
 from .triangles import triangle
 
 __all__ = ["solver"]
@@ -202,5 +202,5 @@ def solver(char: str) -> Routine:
     places = {k: str(_ARGUMENTS + k) for k in range(PHASES)}
     phases = [_PHASE.replace("$NUMBER", str(k)).replace("$PLACE", place) for k, place in places.items()]
     small, more = triangle(char, engine.machine().vector_bits)
-    text = filled(small + _TEXT + "".join(phases), **words, **more, **words_of(char))
+    text = fill_template(small + _TEXT + "".join(phases), **words, **more, **words_of(char))
     return Routine(f"systems of equations of {char}", text, PHASES, _ARGUMENTS + PHASES)

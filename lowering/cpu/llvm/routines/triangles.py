@@ -8,7 +8,7 @@ some columns at a time, which stay in registers.
 
 from __future__ import annotations
 
-from .routine import filled
+from .routine import fill_template
 
 __all__ = ["MOST", "triangle"]
 
@@ -264,4 +264,4 @@ def _tile(name: str, pairs: bool, vectors: int, lanes: int, real: str, masked: b
         parts["STORES"] += [place, stored]
     parts["FACTORS"] = spread("factor", "tp", 0) + (spread("other", "tp", 1) if pairs else [])
     parts["DIAGONAL"] = spread("unit", "dp", 0) + (spread("rest", "dp", 1) if pairs else [])
-    return filled(_TILE, NAME=name, **{word: "\n  ".join(lines) for word, lines in parts.items()})
+    return fill_template(_TILE, NAME=name, **{word: "\n  ".join(lines) for word, lines in parts.items()})

@@ -95,7 +95,7 @@ class Builder:
         self.line(f"br i1 {cond}, label %{yes}, label %{no}{note}")
 
     def op(self, text: str) -> str:
-        """Emit an instruction; returns its result."""
+        """Emit an instruction; return its result."""
         result = self.name()
         self.lines.append(f"  {result} = {text}")
         return result
@@ -147,8 +147,9 @@ class Builder:
 
     # ---- floating point -----------------------------------------------------------------------------
     def fcmp(self, how: str, t: str, a: str, b: str) -> str:
-        """Return a comparison.  oeq, une, uno and ord raise nothing for a quiet NaN; olt, ole, ogt and oge do
-        on x86 vectors, as NumPy's never seem to: so NaNs are kept from them when ``quiet``."""
+        """Emit a comparison; return its result. oeq, une, uno and ord raise nothing for a quiet NaN; olt,
+        ole, ogt and oge do on x86 vectors, as NumPy's never seem to: so NaNs are kept from them when
+        ``quiet``."""
         if how in ("olt", "ole", "ogt", "oge") and self.quiet:
             known = self.op(f"fcmp ord {t} {a}, {b}")
             low, high = real(0.0, t), real(1.0, t)
@@ -172,12 +173,12 @@ class Builder:
         return self.intrinsic("fabs", t, a)
 
     def one(self, t: str) -> str:
-        """1.0, opaque to LLVM: dividing by ``select(c, x, one)`` stays one division.  With a constant it
-        would become a select between two results, and divide where it must not."""
+        """Return 1.0, opaque to LLVM: dividing by ``select(c, x, one)`` stays one division. With a constant
+        it would become a select between two results, and divide where it must not."""
         return self._unknown("one", 1.0, t)
 
     def zero(self, t: str) -> str:
-        """0.0, opaque to LLVM, which would compare the operand of a root instead of the root."""
+        """Return 0.0, opaque to LLVM, which would compare the operand of a root instead of the root."""
         return self._unknown("zero", 0.0, t)
 
     def _unknown(self, what: str, value: float, t: str) -> str:

@@ -11,7 +11,7 @@ from .threads import Launch
 
 
 def linked(code: bytes, phases: int, arguments: int, mask: int) -> Launch:
-    """Code that is linked once, however often it comes."""
+    """Return the launch of object code, which is linked once, however often it comes."""
     key = (sha256(code).digest(), phases, arguments, mask)
     found = _LINKED.get(key)
     if found is None:

@@ -9,7 +9,7 @@ from . import threads
 
 
 class ObjectCompiler:
-    """What the compilers of kernels and of routines have in common; see `lowering.kernel.compiler`."""
+    """The common part of the compilers of kernels and of routines; see `lowering.kernel.compiler`."""
 
     def fingerprint(self) -> str:
         """Return a digest of what object code depends on besides its text."""
@@ -18,7 +18,7 @@ class ObjectCompiler:
     def compile(self, source: str) -> bytes:
         """Return the object code of LLVM text, with that of the thread pool before it."""
         try:
-            return threads.kept(engine.compile_object(source))
+            return threads.with_pool_code(engine.compile_object(source))
         except (RuntimeError, OSError, ImportError) as error:
             raise Unsupported(f"LLVM: {error}") from error
 

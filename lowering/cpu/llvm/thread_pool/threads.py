@@ -36,8 +36,9 @@ _code: bytes | None = None
 _SIZE = struct.Struct("<I")
 
 
-def kept(code: bytes) -> bytes:
-    """Object code of a kernel as it is cached and sent to other processes."""
+def with_pool_code(code: bytes) -> bytes:
+    """Return the object code of a kernel as it is cached and sent to other processes: with that of the pool
+    before it."""
     own = object_code()
     return _SIZE.pack(len(own)) + own + code
 
@@ -98,13 +99,13 @@ def _pool(threads: int) -> int:
         return address or 0
 
 
-def begun() -> bool:
+def is_running() -> bool:
     """Whether the pool has threads."""
     return any(_pools.values())
 
 
 def _after_fork() -> None:
-    """Threads do not survive a fork: the child makes its own pools."""
+    """Forget the pools in a forked child, in which their threads do not exist."""
     global _lock
     _lock = threading.Lock()
     _forget()
