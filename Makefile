@@ -32,7 +32,7 @@ lint: $(VENV)/.has-test
 bench: $(VENV)/.has-bench
 	@$(PY) -m benchmarks
 
-docs: $(VENV)/.has-docs
+docs: $(VENV)/.has-docs $(VENV)/.has-opencl
 	@$(PY) -m sphinx -W --keep-going -q -b html docs out/docs
 	@echo "== out/docs/index.html"
 

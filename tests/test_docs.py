@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from devices import needs_opencl
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(p for p in (ROOT / "docs").glob("*.md") if "```{code-cell}" in p.read_text())
@@ -23,7 +24,11 @@ def test_there_are_pages() -> None:
     assert {"getting-started", "laziness", "sharp-bits", "seeing"} <= {page.stem for page in PAGES}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=needs_opencl) if p.stem == "devices" else p for p in PAGES],
+    ids=[page.stem for page in PAGES],
+)
 def test_cells_run(page: Path, tmp_path: Path) -> None:
     program = (
         tmp_path / f"{page.stem.replace('-', '_')}.py"

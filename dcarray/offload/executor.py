@@ -70,6 +70,7 @@ def _run_plan(
     rec.watched = 0
     rec.log = [(*entry[:3], None, entry[4]) if entry[0] == "old" else entry for entry in rec.log]
     there = replace(options, target=device.target, jit="eager")
+    device.cache_dir = options.cache_dir
     plan_entry = executor.prepare(rec, there)
     if not plan_entry.useful:
         return True
