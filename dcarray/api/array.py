@@ -37,7 +37,7 @@ _LIMIT = 1 << 14  # elements; an array with as many or more may have to be large
 
 
 def _eager_operand(x: Any) -> Any:
-    """The operand as a plain array or scalar, where NumPy can use it without evaluation; else None."""
+    """Return the operand as a plain array or scalar, where NumPy can use it without evaluation; else None."""
     t = type(x)
     if t is ndarray:
         a = x._small
@@ -342,7 +342,7 @@ buffers.enable(ndarray)
 
 
 def wrap(value: Any) -> Any:
-    """A plain array as a wrapped one that shares its memory; anything else as it is."""
+    """Return a plain array as a wrapped one that shares its memory; anything else as it is."""
     if type(value) is _ndarray:
         below = config.current().eager_below
         if value.base is None and value.size < below and compiles(value.dtype):  # the same as `adopt`
@@ -354,7 +354,7 @@ def wrap(value: Any) -> Any:
 
 
 def unwrap(value: Any) -> Any:
-    """The evaluated memory of a wrapped array as a plain one that may be written; else the value itself."""
+    """Return the memory of a wrapped array as a plain one that may be written; any other value itself."""
     if not isinstance(value, ndarray):
         return value
     a = value._writable()

@@ -31,7 +31,7 @@ _FORMAT = 4  # the buffer flag of consumers that ask for the element format
 _BASES: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
-def _unwritten(head: Store, last: Any) -> bool:
+def _is_unchanged(head: Store, last: Any) -> bool:
     """Whether memory is unchanged since ``last`` had used it."""
     if head.remote is None:
         return head.dirty is None or head.dirty.done
@@ -39,8 +39,8 @@ def _unwritten(head: Store, last: Any) -> bool:
     return head.dirty is head.remote and head.used is last and (last is None or last.done)
 
 
-def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
-    """The handle of a base: one object as long as it lives."""
+def _base_handle(base: Any, make: Callable[[Any], Any]) -> Any:
+    """Return the handle of a base: one object as long as it lives."""
     found = _BASES.get(id(base))
     places = (getattr(found, name, None) for name in ("_small", "_ndarray", "_store"))
     if found is None or not any(place is base for place in places):
@@ -49,7 +49,7 @@ def _shared(base: Any, make: Callable[[Any], Any]) -> Any:
 
 
 def _of_elements(name: str) -> Callable[..., Any]:
-    """The method of NumPy's array, called with the elements."""
+    """Return the method of NumPy's array, called with the elements."""
 
     def method(self: Attributes, *args: Any, **kwargs: Any) -> Any:
         return getattr(self._read_only_elements(), name)(*args, **kwargs)
@@ -73,7 +73,7 @@ class Attributes(Handle):
     copy: Callable[..., Any]
 
     def _adopt(self, value: Any) -> Any:
-        """A plain array as a wrapped one; anything else as it is."""
+        """Return a plain array as a wrapped one; anything else as it is."""
         return operands.wrap_result(type(self), value)
 
     def _derive(self, view: NDArray) -> Any:
@@ -129,11 +129,11 @@ class Attributes(Handle):
     def base(self) -> Any:
         if self._small is not None:
             b = self._small.base
-            return _shared(b, self._adopt) if type(b) is np.ndarray else b
+            return _base_handle(b, self._adopt) if type(b) is np.ndarray else b
         head = self._store.family
         if self._store is head and self._index is None:
             return None
-        return _shared(head, lambda head: large(type(self), head, head.shape, None))
+        return _base_handle(head, lambda head: large(type(self), head, head.shape, None))
 
     @property
     def device(self) -> str:
@@ -144,7 +144,7 @@ class Attributes(Handle):
         return export(self).data
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The memory as a buffer; see `dcarray.api.buffers`."""
+        """Return the memory as a buffer; see `dcarray.api.buffers`."""
         try:
             a = export(self)
         except MemoryError:  # statements that fail stay pending, and raise each time
@@ -176,7 +176,7 @@ class Attributes(Handle):
         return self._pinned().__array_struct__
 
     def _pinned(self) -> NDArray:
-        """The plain view whose address is given away: from now on calls on this memory are eager."""
+        """Return the plain view whose address is given away: from now on calls on this memory are eager."""
         if not survives(self.dtype):
             raise AttributeError(refusal(self.dtype, "an address"))
         self._raise_buffer_error()
@@ -236,7 +236,7 @@ class Attributes(Handle):
             self._writable().imag = operands.plain_of(value)
 
     def _part(self, which: int) -> Any:
-        """The real (0) or imaginary (1) part of an array that may be distributed, or None."""
+        """Return the real (0) or imaginary (1) part of an array that may be distributed, or None."""
         if self._small is not None or communicator() is None:
             return None
         if self._complex():
@@ -269,14 +269,14 @@ class Attributes(Handle):
         return (self.__getitem__(k) for k in range(len(self)))
 
     def _elements(self) -> Iterator[Any]:
-        """The elements, each with its value at that time, including writes that were pending."""
+        """Yield the elements, each with its value at that time, including writes that were pending."""
         seen = last = None
         for k in range(len(self)):
             if self._small is not None:
                 seen = self._small
             else:
                 head = self._store.family
-                if seen is None or not _unwritten(head, last):
+                if seen is None or not _is_unchanged(head, last):
                     seen, last = self._read_only_elements(), head.used
             yield seen[k]
 
@@ -285,7 +285,7 @@ class Attributes(Handle):
 
     # ---- values ------------------------------------------------------------------------------------
     def _read_only_elements(self) -> np.ndarray[Any, Any]:
-        """The elements, to be read only; of a view of a distributed array no other elements are gathered."""
+        """Return the elements, to be read only; of a view of a distributed array no others are gathered."""
         if self._small is None and communicator() is not None:
             return backend().elements_of(self)
         return self._evaluated()

@@ -37,12 +37,12 @@ def survives(dtype: np.dtype[Any]) -> bool:
 
 
 def refusal(dtype: np.dtype[Any], source: str) -> str:
-    """The message with which NumPy is refused a buffer of this dtype."""
+    """Return the message with which NumPy is refused a buffer of this dtype."""
     return f"NumPy would read another dtype than {text_of(dtype)} from {source}"
 
 
 def text_of(dtype: np.dtype[Any]) -> str:
-    """The text of a dtype, cached since NumPy takes 10 us for one of dates."""
+    """Return the text of a dtype, cached since NumPy takes 10 us for one of dates."""
     return _TEXTS(dtype) if dtype.kind in "mM" else str(dtype)
 
 

@@ -14,7 +14,7 @@ Function = Callable[..., Any]
 
 
 class Dispatch:
-    """The implementations by NumPy function, and the fallback for all other functions."""
+    """A table of the implementations of NumPy functions, with a fallback for all other functions."""
 
     def __init__(self) -> None:
         self.table: dict[Function, Function] = {}

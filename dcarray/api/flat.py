@@ -32,7 +32,7 @@ class Flat:
         return self._array
 
     def copy(self) -> Any:
-        """The elements in a new array."""
+        """Return the elements in a new array."""
         return wrap_result(type(self._array), self._iterator.copy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:

@@ -22,7 +22,7 @@ _INT = frozenset({int})
 
 
 def plain_key(key: Any) -> Any:
-    """The key with wrapped arrays as plain ones and NumPy's integers as Python's."""
+    """Return the key with wrapped arrays as plain ones and NumPy's integers as Python's."""
     if type(key) is tuple:
         return tuple(plain_key(k) for k in key)
     if isinstance(key, Handle):
@@ -39,7 +39,7 @@ def plain_key(key: Any) -> Any:
 
 
 def evaluated_key(key: Any) -> Any:
-    """The key with wrapped arrays as plain ones."""
+    """Return the key with wrapped arrays as plain ones."""
     if type(key) is tuple:
         return tuple([operands.plain_of(k) for k in key])
     return operands.plain_of(key)
@@ -52,7 +52,7 @@ def _refuse_foreign(x: Handle, key: Any) -> None:
 
 
 def get(x: Handle, key: Any) -> Any:
-    """``x[key]`` of a large handle."""
+    """Return ``x[key]`` of a large handle."""
     _refuse_foreign(x, key)
     slices = (key,) if type(key) is slice else key
     if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
@@ -65,7 +65,7 @@ def get(x: Handle, key: Any) -> Any:
             (x._ndarray is None and x._store.mem is None)
             or math.prod(found[0]) >= config.current().eager_below
         ):
-            return _windowed(x, *found)
+            return _view(x, *found)
     if not window.is_basic(key):
         selected = x._select(key)
         if selected is not None:
@@ -73,7 +73,7 @@ def get(x: Handle, key: Any) -> Any:
         if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and communicator() is None:
             return gather(x, x._evaluated(), key._evaluated())
         if communicator() is not None:
-            found = _over_ranks(operator.getitem, x, key)
+            found = _call_on_blocks(operator.getitem, x, key)
             if found is not NotImplemented:
                 return found
         plain = plain_key(key)
@@ -92,11 +92,11 @@ def get(x: Handle, key: Any) -> Any:
     shape, index = window.getitem(x._shape, x._window(), key)
     if not shape and not _has_ellipsis(key):
         return element(x, index)
-    return _windowed(x, shape, index)
+    return _view(x, shape, index)
 
 
-def _over_ranks(function: Callable[..., Any], *args: Any) -> Any:
-    """Indexing of a distributed array without gathering it; NotImplemented if it is not distributed, or if
+def _call_on_blocks(function: Callable[..., Any], *args: Any) -> Any:
+    """Index a distributed array without gathering it; NotImplemented if it is not distributed, or if
     this key needs all of it."""
     found = try_call(function, args, {})
     return NotImplemented if found is NOT_DISTRIBUTED else found
@@ -109,7 +109,7 @@ def _is_element(x: Handle, key: Any) -> bool:
     return type(key) is int and len(x._shape) == 1
 
 
-def _windowed(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
+def _view(x: Handle, shape: tuple[int, ...], index: window.Index) -> Any:
     y = large(type(x), x._store, shape, index)
     y._readonly = x._readonly
     return y
@@ -143,7 +143,7 @@ def _has_array(key: Any) -> bool:
 
 
 def _take(x: Handle, key: Any) -> Any:
-    """Advanced indexing and fields, by NumPy."""
+    """Return elements or fields by NumPy's advanced indexing."""
     a = x._evaluated()
     if masked_assignment.is_mask(x, key):
         return gather(x, a, key)
@@ -158,14 +158,14 @@ def _take(x: Handle, key: Any) -> Any:
 
 
 def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:
-    """The elements of ``a``, a plain view of ``x``, that a mask selects."""
+    """Return the elements of ``a``, a plain view of ``x``, that a mask selects."""
     result, below = compress(a, mask), config.current().eager_below
     fresh = x._store.char and result.flags.c_contiguous
     return wrap_new(type(x), result, below) if fresh else derive(x, result, below)
 
 
 def put(x: Handle, key: Any, value: Any) -> None:
-    """``x[key] = value``."""
+    """Run or record ``x[key] = value``."""
     if isinstance(value, Handle) and value._device is not x._device:
         common_device(None, x, value)
         value = value._evaluated()
@@ -183,7 +183,10 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if not window.is_basic(key):
         if masked_assignment.assign(x, key, value):
             return
-        if communicator() is not None and _over_ranks(operator.setitem, x, key, value) is not NotImplemented:
+        if (
+            communicator() is not None
+            and _call_on_blocks(operator.setitem, x, key, value) is not NotImplemented
+        ):
             return
         key = plain_key(key)
         if not window.is_basic(key):

@@ -35,8 +35,8 @@ _UFUNCS = frozenset(UFUNCS.values())
 _PYTHON = (bool, int, float, complex)
 
 
-def _aligned(inputs: tuple[Any, ...]) -> list[Any] | None:
-    """The selections behind the operands (None for a scalar); None if they do not share one mask."""
+def _selections_of_one_mask(inputs: tuple[Any, ...]) -> list[Any] | None:
+    """Return the selections behind the operands (None for a scalar); None if they do not share one mask."""
     choices = [x._choice if type(x) is Selected else None for x in inputs]
     first: Any = None
     for x, choice in zip(inputs, choices, strict=True):
@@ -71,7 +71,7 @@ def _operands(
     ], value
 
 
-def _selected(choice: Choice) -> Any:
+def _new_selection(choice: Choice) -> Any:
     x = object.__new__(Selected)
     x._origin = choice  # type: ignore[assignment]
     session().rec.selections.append(ref(x))
@@ -90,9 +90,9 @@ def _gather(values: Any) -> None:
 
 
 def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
-    """An operation on selections, which are gathered where it does not support them."""
+    """Return an operation on selections, which are gathered where it does not support them."""
     with LOCK:
-        choices = _aligned(inputs)
+        choices = _selections_of_one_mask(inputs)
         found = None if choices is None else _operands(function, choices, inputs)
         if choices is not None and found is not None:
             # a run meanwhile gathers the selections, but keeps these arrays
@@ -101,13 +101,13 @@ def _apply(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
             fulls, rest = found
             result = function(*fulls)
             if type(result) is ndarray and isinstance(rest, np.generic) and rest.dtype == result.dtype:
-                return _selected(Choice(result, mask, rest, site))
+                return _new_selection(Choice(result, mask, rest, site))
     _gather(inputs)
     return function(*inputs)
 
 
-def _elements(x: Any, mask: Any) -> Any:
-    """The elements that a mask selects, as an array; distributed if the operand is."""
+def _compress(x: Any, mask: Any) -> Any:
+    """Return the elements that a mask selects, as an array; distributed if the operand is."""
     if communicator() is not None:
         found = try_call(operator.getitem, (x, mask), {})
         if found is not NOT_DISTRIBUTED:
@@ -131,7 +131,7 @@ class Selected(ndarray):
         return self._origin  # type: ignore[return-value]
 
     def _gather(self) -> None:
-        """Become an ordinary array."""
+        """Compress the elements, which makes this an ordinary array."""
         with LOCK:
             if type(self) is not Selected:  # another thread has gathered it
                 return
@@ -141,7 +141,7 @@ class Selected(ndarray):
             if choice.is_unchanged(session().rec):
                 x, mask = choice.source  # type: ignore[misc]
             choice.full = choice.mask = None  # never stored
-            self._become_plain(_elements(x, mask))
+            self._become_plain(_compress(x, mask))
 
     def _become_plain(self, result: Any) -> None:
         del self._origin
@@ -149,7 +149,7 @@ class Selected(ndarray):
         self._become(result)
 
     def _finish_selection(self, rec: Recording) -> Callable[[], None]:
-        """The callback for the end of the run of the recording in which the selection was made."""
+        """Return the callback for the end of the run of the recording in which the selection was made."""
         choice = self._choice
         if choice.full is None:  # another thread gathers it
             return lambda: None
@@ -164,7 +164,7 @@ class Selected(ndarray):
             if choice.full is None and (x._has_pending() or mask._has_pending()) and self._choose_again():
                 return  # it did not run
             masked_assignment.note_gathered(choice)
-            self._become_plain(_elements(x, mask))
+            self._become_plain(_compress(x, mask))
 
         return gather
 
@@ -209,8 +209,8 @@ class Selected(ndarray):
         return self.__reduce__()
 
     # ---- folds -------------------------------------------------------------------------------------
-    def _folded(self, name: str) -> Any:
-        """The reduction of all elements, or None if the recorder does not support it."""
+    def _reduce(self, name: str) -> Any:
+        """Return the reduction of all elements, or None if the recorder does not support it."""
         choice = self._choice
         dtype = choice.full.dtype
         kind = dtype.kind
@@ -244,7 +244,7 @@ class Selected(ndarray):
 
 
 def _read(selection: Any, x: Any) -> Any:
-    """The value of an array of one element, without storing the elements of the selection."""
+    """Return the value of an array of one element, without storing the elements of the selection."""
     if x._has_pending() and (choice := selection._choice).is_unchanged(session().rec):
         choice.full = choice.mask = None
         try:
@@ -257,14 +257,14 @@ def _read(selection: Any, x: Any) -> Any:
                 mask = selection._choice.mask.values._store
                 rec.guard = ref(mask, lambda _: rec.session.forget(rec, length))
             else:
-                selection._become_plain(_elements(*choice.source))
+                selection._become_plain(_compress(*choice.source))
     return x._evaluated().reshape(())[()]
 
 
-def _fold(name: str) -> Callable[..., Any]:
+def _reduction_method(name: str) -> Callable[..., Any]:
     def method(self: Selected, *args: Any, **kwargs: Any) -> Any:
         with LOCK:  # so that no other thread gathers it meanwhile
-            result = None if args or kwargs or type(self) is not Selected else self._folded(name)
+            result = None if args or kwargs or type(self) is not Selected else self._reduce(name)
         if result is not None:
             return result
         _gather((self,))
@@ -278,22 +278,14 @@ def _fold(name: str) -> Callable[..., Any]:
 _FOLDS = {np.sum: "sum", np.mean: "mean", np.max: "max", np.min: "min", np.amax: "max", np.amin: "min"}
 
 
-def _forward(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, other: _apply(function, (self, other))
-
-
-def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, other: _apply(function, (other, self))
-
-
-def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self: _apply(function, (self,))
+def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    return lambda self, *other: _apply(function, (*other, self) if reflected else (self, *other))
 
 
 def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Selected, other: Any) -> Any:
         with LOCK:
-            choices = _aligned((self, other))
+            choices = _selections_of_one_mask((self, other))
             found = None if choices is None else _operands(function, choices, (self, other))
             if choices is not None and found is not None:
                 mask, site, (full, value), rest = choices[0].mask, choices[0].site, *found
@@ -311,18 +303,16 @@ def _inplace(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _select(x: ndarray, key: Any) -> Any:
     choice = masked_assignment.choose(x, key) if type(x) is ndarray else None
-    return None if choice is None else _selected(choice)
+    return None if choice is None else _new_selection(choice)
 
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
     _function = getattr(operator, f"__{_name}__")
-    setattr(Selected, f"__{_name}__", _forward(_function))
-    setattr(Selected, f"__r{_name}__", _reflected(_function))
+    setattr(Selected, f"__{_name}__", _operator(_function))
+    setattr(Selected, f"__r{_name}__", _operator(_function, reflected=True))
     setattr(Selected, f"__i{_name}__", _inplace(getattr(operator, f"__i{_name}__")))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Selected, f"__{_name}__", _forward(getattr(operator, _name)))
-for _name in ("neg", "pos", "abs", "invert"):
-    setattr(Selected, f"__{_name}__", _unary(getattr(operator, _name)))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert"):
+    setattr(Selected, f"__{_name}__", _operator(getattr(operator, _name)))
 for _name in ("sum", "mean", "max", "min"):
-    setattr(Selected, _name, _fold(_name))
+    setattr(Selected, _name, _reduction_method(_name))
 ndarray._select = _select  # type: ignore[method-assign, assignment]

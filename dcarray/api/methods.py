@@ -61,8 +61,8 @@ def _compress(a: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
     return np.compress(condition, a, axis, out)
 
 
-def _settling(name: str) -> Callable[..., Any]:
-    """A method that NumPy runs on the evaluated memory."""
+def _numpy_method(name: str) -> Callable[..., Any]:
+    """Return a method that NumPy runs on the evaluated memory."""
 
     def method(self: Methods, *args: Any, **kwargs: Any) -> Any:
         a = self._writable()
@@ -107,7 +107,7 @@ class Methods(Attributes):
         return self._derive(a)
 
     def _reshaped(self, shape: tuple[int, ...]) -> Any:
-        """A reshape without evaluating the array, or None."""
+        """Return a reshape without evaluating the array, or None."""
         index = window.reshape_unit_axes(self._shape, self._window(), shape)
         if index is not None:
             return self._view(shape, index)
@@ -191,7 +191,7 @@ class Methods(Attributes):
         return self._derive(self._evaluated().view(*args, **kwargs))
 
     def _as_dtype(self, given: Any) -> Any:
-        """A large array's bytes as elements of another dtype, without evaluating it, or None."""
+        """Return a large array's bytes as elements of another dtype, without evaluating it, or None."""
         if isinstance(given, type) and issubclass(given, np.ndarray):
             return None
         dtype, shape = np.dtype(given), self.shape
@@ -275,7 +275,7 @@ class Methods(Attributes):
         self._become(self._adopt(new))
 
     def _resized(self, shape: Any) -> Any:
-        """A copy of a large array in C order with fewer elements, or zeros after them."""
+        """Return a copy of a large array in C order with fewer elements, or zeros after them."""
         new = np.zeros_like(self, shape=shape)
         assert isinstance(new, Handle)
         n = min(new.size, self.size)
@@ -363,12 +363,12 @@ class Methods(Attributes):
     var = _method("var")
     _conjugate = _method("conjugate")
     _searchsorted = _method("searchsorted")
-    _sort = _settling("sort")
-    _partition = _settling("partition")
-    _put = _settling("put")
-    byteswap = _settling("byteswap")
-    setfield = _settling("setfield")
-    getfield = _settling("getfield")
+    _sort = _numpy_method("sort")
+    _partition = _numpy_method("partition")
+    _put = _numpy_method("put")
+    byteswap = _numpy_method("byteswap")
+    setfield = _numpy_method("setfield")
+    getfield = _numpy_method("getfield")
 
 
 for _name, _member in (*vars(Methods).items(), *vars(Attributes).items()):

@@ -47,7 +47,7 @@ def _defers(other: Any) -> bool:
         return False
 
 
-def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
+def _call_other_operator(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     """The result of ``other``'s own operator for ``x``, or for the plain array if it does not take a wrapped
     one: sparse matrices take arrays of NumPy's class only."""
     name = op.__name__.strip("_")
@@ -57,12 +57,12 @@ def _deferred(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 
 
 def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """``x op other`` of a wrapped ``x``."""
+    """Run or record ``x op other`` of a wrapped array ``x``."""
     if not _known(other):
         if isinstance(other, np.ndarray):
             return NotImplemented  # a subclass of ndarray may define its own
         if _defers(other):
-            return _deferred(op, x, other)
+            return _call_other_operator(op, x, other)
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy compares arrays with any object
             return wrap_result(type(x), op(plain_of(x), other))
@@ -71,7 +71,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
         fast = _fast_power(x, other)
         if fast is not None:
             return fast
-    if _opaque(x) or _opaque(other):  # NumPy's operators support more of such dtypes than its ufuncs
+    if _uncompiled(x) or _uncompiled(other):  # NumPy's operators support more of such dtypes than its ufuncs
         note_fallback(name, (x, other))
         promote_call_site((x, other), always=True)
         return rewrap(type(x), op(plain_of(x), plain_of(other)))
@@ -83,7 +83,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
 
 
 def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> Any:
-    """``other op x`` of a wrapped ``x``, where ``other`` did not take it."""
+    """Run or record ``other op x`` of a wrapped array ``x``, where ``other`` has not done it."""
     if x._small is None and type(other) in (int, float):
         result = fast_path.binary(name, other, x)
         if result is not None:
@@ -99,7 +99,7 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
 
 
 def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """``x op= other``, written to the memory of ``x``."""
+    """Run or record ``x op= other``, which writes to the memory of ``x``."""
     if name == "power" and type(other) in (int, float):
         fast = _fast_power(x, other, out=x)
         if fast is not None:
@@ -135,7 +135,7 @@ def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
 
 
 def rewrap(cls: type[Handle], result: Any) -> Any:
-    """Plain arrays as wrapped ones, also in tuples."""
+    """Return plain arrays as wrapped ones, also in tuples."""
     if type(result) is tuple:
         return tuple(wrap_result(cls, r) for r in result)
     return wrap_result(cls, result)
@@ -144,7 +144,7 @@ def rewrap(cls: type[Handle], result: Any) -> Any:
 def ufunc(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """``__array_ufunc__``."""
+    """Serve NumPy's ``__array_ufunc__``."""
     outs = kwargs.get("out", ())
     plain = _small(cls, (*inputs, *outs, *(v for k, v in kwargs.items() if k != "out")))
     if plain is not None:
@@ -158,7 +158,7 @@ def ufunc(
         if override is None and x is not None and hasattr(type(x), "__array_ufunc__"):
             return NotImplemented
         if override is not None and not isinstance(x, (Handle, np.ndarray, np.generic)):
-            return _overridden(function, method, inputs, kwargs)
+            return _call_override(function, method, inputs, kwargs)
         if override is not None and override is not _NUMPYS and isinstance(x, np.ndarray):
             # NumPy calls the method of this subclass
             return _run_in_numpy(cls, function, method, inputs, kwargs)
@@ -172,7 +172,7 @@ def ufunc(
     if method == "reduce" and known and isinstance(inputs[0], Handle):
         return _reduce(name, *inputs, **kwargs)
     if method == "accumulate" and known and isinstance(inputs[0], Handle):
-        result = _distributed(function, method, inputs, kwargs)
+        result = _on_blocks(function, method, inputs, kwargs)
         if result is NotImplemented and communicator() is not None and len(kwargs.get("out", ())) == 1:
             result = _scan_into(kwargs["out"][0], function, inputs, kwargs)
         if result is not NotImplemented:
@@ -187,7 +187,7 @@ def ufunc(
 
 
 def _small(cls: type[Handle], values: tuple[Any, ...]) -> list[Any] | None:
-    """The plain values, if all arrays among them are small and of types known here; else None."""
+    """Return the plain values, if all arrays among them are small and of types known here; else None."""
     plain = []
     for value in values:
         kind = type(value)
@@ -202,7 +202,7 @@ def _small(cls: type[Handle], values: tuple[Any, ...]) -> list[Any] | None:
 
 
 def _wrapped_result(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain: tuple[Any, ...]) -> Any:
-    """NumPy's result, wrapped; a result in ``out`` is the array that was passed, found by its plain one.
+    """Return NumPy's result, wrapped; a result in ``out`` is the array passed, found by its plain one.
 
     A subclass of ndarray may have its own ufuncs, with any results.
     """
@@ -212,8 +212,8 @@ def _wrapped_result(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain
     return final if isinstance(result, tuple) else final[0]
 
 
-def _overridden(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The ufunc with operands that override it: those that do not take wrapped arrays get plain ones."""
+def _call_override(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the ufunc where operands override it; those that refuse wrapped arrays get plain ones."""
     outs = kwargs.get("out", ())
     for x in (*inputs, *outs):
         override = getattr(type(x), "__array_ufunc__", None)
@@ -231,7 +231,7 @@ def _exported(x: Any) -> Any:
     return export(x) if isinstance(x, Handle) else x
 
 
-def _opaque(x: Any) -> bool:
+def _uncompiled(x: Any) -> bool:
     if isinstance(x, Handle):
         return x._small is None and not x._store.char
     return isinstance(x, (np.ndarray, np.generic)) and x.dtype.char not in COMPILED
@@ -284,8 +284,8 @@ def _accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = 
     return scans.accumulate(name, x, axis % len(shape), dtype, out)
 
 
-def _distributed(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The ufunc on distributed arrays; NotImplemented if none is, or it has no distributed form."""
+def _on_blocks(function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the ufunc on distributed arrays; NotImplemented if none is, or it has no distributed form."""
     if communicator() is None:
         return NotImplemented
     if method == "__call__":
@@ -304,12 +304,12 @@ def _is_large(x: Any) -> bool:
 
 
 def _scan_into(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A scan of a distributed array into ``out``; NotImplemented if it has no distributed form."""
+    """Return a scan of a distributed array into ``out``; NotImplemented if it has no distributed form."""
     dtype = kwargs.get("dtype") or (out.dtype if isinstance(out, Handle) else None)
     if dtype is None:
         return NotImplemented
     options = {k: v for k, v in kwargs.items() if k != "out"} | {"dtype": dtype}
-    found = _distributed(function, "accumulate", inputs, options)
+    found = _on_blocks(function, "accumulate", inputs, options)
     if found is NotImplemented or found.shape != out.shape or found.dtype != out.dtype:
         return NotImplemented
     out[...] = found
@@ -319,8 +319,8 @@ def _scan_into(out: Any, function: np.ufunc, inputs: tuple[Any, ...], kwargs: di
 def _run_in_numpy(
     cls: type[Handle], function: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The ufunc run by NumPy on the evaluated memory."""
-    found = _distributed(function, method, inputs, kwargs)
+    """Return the ufunc run by NumPy on the evaluated memory."""
+    found = _on_blocks(function, method, inputs, kwargs)
     if found is not NotImplemented:
         return found
     label = function.__name__ if method == "__call__" else f"{function.__name__}.{method}"

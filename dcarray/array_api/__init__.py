@@ -18,7 +18,7 @@ from .standard_array import call
 
 
 def _standard(value: Any) -> Any:
-    """A function with results by the standard; anything else as it is."""
+    """Return a function with results by the standard; anything else as it is."""
     if isinstance(value, (type, ModuleType)) or not callable(value):
         return value
 
@@ -31,7 +31,7 @@ def _standard(value: Any) -> Any:
 
 @_standard
 def unique_values(x: Any, /) -> Any:
-    """The distinct elements, in ascending order; see `numpy.unique_values`.
+    """Return the distinct elements, in ascending order; see `numpy.unique_values`.
 
     The standard leaves the order open, and NumPy's function has none.  Libraries rely on this one, which
     other namespaces have, and NumPy's in the array-api-compat package.
@@ -40,7 +40,7 @@ def unique_values(x: Any, /) -> Any:
 
 
 def _names(original: Any, known: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a namespace with the names of another."""
+    """Return ``__getattr__`` and ``__dir__`` of a namespace with the names of another."""
 
     def find(name: str) -> Any:
         if name == "__path__":  # this is a module, the other may be a package

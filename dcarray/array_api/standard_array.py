@@ -30,7 +30,7 @@ class _Call:
         self.given: dict[int, tuple[Any, Any]] = {}
 
     def into(self, value: Any) -> Any:
-        """``value`` with ordinary wrapped arrays of the same memory for standard ones."""
+        """Return a value with ordinary wrapped arrays of the same memory for standard ones."""
         kind = type(value)
         if isinstance(value, StandardArray):
             ordinary = as_class(value._ordinary, value)
@@ -45,7 +45,7 @@ class _Call:
         return value
 
     def back(self, value: Any) -> Any:
-        """``value`` with standard arrays for ordinary wrapped ones and for NumPy's scalars."""
+        """Return a value with standard arrays for ordinary wrapped ones and for NumPy's scalars."""
         if type(value) is Selected:
             evaluate(value)
         kind = type(value)
@@ -141,7 +141,7 @@ _OTHERS = ["lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "g
 
 
 def _made() -> dict[str, Any]:
-    """The names of methods and properties that may return an array."""
+    """Return the names of methods and properties that may return an array."""
     found: dict[str, Any] = {}
     for name in _BINARY:
         op = getattr(operator, f"__{name}__")

@@ -45,7 +45,7 @@ class Result:
 
 
 def _user_code() -> Any:
-    """The analysis as a module outside this package, so that reports show its lines as the user's."""
+    """Return the analysis as a module outside this package, so that reports show its lines as the user's."""
     path = Path(__file__).with_name("terrain.py")
     module = ModuleType("terrain")
     exec(compile(path.read_text(encoding="utf-8"), path.name, "exec"), vars(module))
@@ -53,7 +53,7 @@ def _user_code() -> Any:
 
 
 def _difference(wrapped: Any, plain: Any) -> tuple[float, bool]:
-    """The largest difference between two results, and whether it is within rounding."""
+    """Return the largest difference between two results, and whether it is within rounding."""
     wrapped, plain = np.asarray(wrapped), np.asarray(plain)
     gap = float(np.max(np.abs(wrapped - plain)))
     scale = max(1.0, float(np.max(np.abs(plain))))
@@ -130,7 +130,7 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
 
 
 def describe(r: Result) -> str:
-    """The result as text."""
+    """Return the result as text."""
     rows, columns = r.grid.shape
     saved = r.numpy_bytes - r.report.bytes
     lines = [
@@ -149,7 +149,7 @@ def describe(r: Result) -> str:
 
 
 def picture(results: list[Result], path: Path) -> None:
-    """Maps and the figures of all grids as one PNG."""
+    """Write maps and the figures of all grids as one PNG."""
     import matplotlib
 
     matplotlib.use("Agg")

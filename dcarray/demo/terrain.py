@@ -25,7 +25,7 @@ def load() -> tuple[Any, float, float]:
 
 
 def upsample(z: Any, factor: int) -> Any:
-    """A bilinear refinement of the grid ``z``."""
+    """Return a bilinear refinement of the grid ``z``."""
 
     def along_rows(a: Any) -> Any:
         at = np.linspace(0, len(a) - 1, len(a) * factor)
@@ -50,7 +50,7 @@ def smooth(z: Any, passes: int = 4) -> Any:
 
 
 def slope(z: Any, dx: float, dy: float) -> Any:
-    """The steepest slope at every point, in degrees."""
+    """Return the steepest slope at every point, in degrees."""
     down, right = np.gradient(z, dy, dx)
     return np.degrees(np.arctan(np.hypot(down, right)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.api.functions.common import fresh
+from dcarray.api.functions.common import new_array
 from dcarray.core.config import current
 
 __all__ = ["distributed_range"]
@@ -54,7 +54,7 @@ def _counted(size: int, kind: np.dtype[Any]) -> Any:
     """The distributed array of 0, 1, 2, ...; None if it is too small to be distributed."""
     if size <= current().distribute_above:
         return None
-    found = fresh((size,), kind)
+    found = new_array((size,), kind)
     held = found._store.remote
     (runs,) = held.layout.runs(held.comm.rank)
     for run in runs:

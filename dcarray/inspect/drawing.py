@@ -59,7 +59,7 @@ class Panel:
 
 
 def size_text(count: float) -> str:
-    """A number of bytes with a unit."""
+    """Return a number of bytes with a unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             break
@@ -68,7 +68,7 @@ def size_text(count: float) -> str:
 
 
 def shape_text(shape: Sequence[Any] | None) -> str:
-    """A shape as text, such as ``2000 x 2000``; empty for None."""
+    """Return a shape as text, such as ``2000 x 2000``; empty for None."""
     if shape is None:
         return ""
     return " x ".join(map(str, shape)) if shape else "scalar"
@@ -105,7 +105,7 @@ def _wrap(line: str) -> list[str]:
 
 
 def _touched(stmt: Stmt) -> tuple[list[str], list[str]]:
-    """Names of the arrays that a statement reads and writes."""
+    """Return the names of the arrays that a statement reads and writes."""
     if isinstance(stmt, Call):
         return [w.array for w in stmt.reads], [w.array for w in stmt.writes]
     if isinstance(stmt, Compute):
@@ -129,7 +129,7 @@ def panel(
     noun: str = "kernel",
     names: Names | None = None,
 ) -> Panel:
-    """The graph of a region.
+    """Return the graph of a region.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def panel(
 
 
 def _curve(points: Sequence[tuple[float, float]], start: float, end: float) -> str:
-    """A smooth path through the points, leaving and entering vertically."""
+    """Return a smooth path through the points, leaving and entering vertically."""
     (x0, y0), *rest = points
     y0 += start
     path = [f"M{x0:.1f} {y0:.1f}"]
@@ -242,7 +242,7 @@ def _legend_svg(x: float, y: float) -> str:
 
 
 def draw(rows: Sequence[Sequence[Panel]]) -> str:
-    """Rows of panels as one SVG text; a row that is too wide becomes a column."""
+    """Return rows of panels as one SVG text; a row that is too wide becomes a column."""
     x, y, right = _MARGIN, 40.0, 640.0
     bodies: list[str] = []
     for row in rows:

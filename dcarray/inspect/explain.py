@@ -85,7 +85,7 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
 
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
-    """The view of a recording; none if no statement of it would run."""
+    """Return the view of a recording; none if no statement of it would run."""
     options = current()
     plan_entry = EXECUTOR.prepare(rec, options)
     if not plan_entry.useful:
@@ -116,7 +116,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
 
 
 def _program(rec: Recording) -> Any:
-    """This rank's program of a recording, if several ranks run it together."""
+    """Return this rank's program of a recording, if several ranks run it together."""
     comm = communicator()
     if comm is None or rec.program is not None:
         return rec.program
@@ -126,7 +126,7 @@ def _program(rec: Recording) -> Any:
 
 
 def _callers_arrays() -> Iterator[tuple[str, Any]]:
-    """The names of whole arrays in the user's frames, those of the inner frames last."""
+    """Yield the names of whole arrays in the user's frames, those of the inner frames last."""
     frame: FrameType | None = sys._getframe(2)
     frames = []
     while frame is not None:
@@ -135,17 +135,13 @@ def _callers_arrays() -> Iterator[tuple[str, Any]]:
     for one in reversed(frames):
         if not one.f_code.co_filename.startswith(_PACKAGE):
             for name, value in one.f_locals.items():
-                if (
-                    isinstance(value, Handle)
-                    and type(value) is not Selected
-                    and value._small is None
-                    and value._index is None
-                ):
+                array = isinstance(value, Handle) and type(value) is not Selected
+                if array and value._small is None and value._index is None:
                     yield name, value._store
 
 
 def _where(file: str, line: int) -> str:
-    """``file:line``, with the file relative to the current folder, or its last folder and name."""
+    """Return ``file:line``, with the file relative to the current folder, or its last folder and name."""
     near = os.path.relpath(file) if os.path.isabs(file) else file
     if near.startswith(os.pardir) or "site-packages" in near:
         near = os.path.join(*file.split(os.sep)[-2:])
@@ -175,7 +171,7 @@ def _collecting(views: list[RegionView]) -> Iterator[None]:
 
 
 def _view_loop(request: LoopRequest) -> RegionView:
-    """The view of a compiled loop."""
+    """Return the view of a compiled loop."""
     lines = {}
     for place in _source_lines(request.plan_input().region.body):
         file, _, line = place.rpartition(":")
@@ -184,7 +180,7 @@ def _view_loop(request: LoopRequest) -> RegionView:
 
 
 def _source_lines(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """The source lines of the statements of a loop."""
+    """Yield the source lines of the statements of a loop."""
     for stmt in body:
         if isinstance(stmt.loc, str):
             yield stmt.loc
@@ -227,7 +223,7 @@ class Collection:
                 self._views += _view(rec)
 
     def explanation(self) -> Explanation:
-        """The explanation of the regions collected so far."""
+        """Return the explanation of the regions collected so far."""
         more = len(self._templates) - self.MOST
         remark = "" if self._views else "no region was run"
         return Explanation(tuple(self._views), remark=f"{more} more are left out" if more > 0 else remark)

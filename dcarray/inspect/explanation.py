@@ -23,7 +23,7 @@ _RULE = "-" * 100
 
 @dataclass(frozen=True)
 class Explanation:
-    """How recordings are run: ``print`` it, show it in a notebook, or `save` it.
+    """An explanation of how recordings are run: ``print`` it, show it in a notebook, or `save` it.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class Explanation:
 
 
 def _recorded_text(view: RegionView) -> list[str]:
-    """The statements as recorded, each with the user's line."""
+    """Return the statements as recorded, each with the user's line."""
     out = ["recorded" if view.step is None else "statements"]
     for number, stmt in enumerate(view.region.body, 1):
         lines = statement_lines(stmt, view.names)
@@ -145,7 +145,7 @@ def _recorded_text(view: RegionView) -> list[str]:
 
 
 def _passes_text(view: RegionView) -> list[str]:
-    """Each pass that changed the region, with its notes and the result; then the refusals."""
+    """Return the text of the passes that changed the region, with notes and results, and of refusals."""
     from dcarray.ir.text import dump
 
     out = []
@@ -168,6 +168,6 @@ def _note_lines(view: RegionView, notes: tuple[Note, ...], with_pass: bool = Fal
 
 
 def _note_text(view: RegionView, note: Note | Reason) -> str:
-    """The text of a note, with the user's line."""
+    """Return the text of a note, with the user's line."""
     where = view.lines.get(note.loc, "")
     return f"{note.text}{'  (' + where + ')' if where else ''}"

@@ -45,17 +45,17 @@ _ATOM = 20
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """A short name of a dtype, such as ``f64``."""
+    """Return a short name of a dtype, such as ``f64``."""
     return f"{_SIGNED[dtype.kind]}{dtype.itemsize * 8}" if dtype.kind in _SIGNED else str(dtype)
 
 
 def axis_text(axis: int) -> str:
-    """The name of a loop variable."""
+    """Return the name of a loop variable."""
     return _AXES[axis] if axis < len(_AXES) else f"i{axis}"
 
 
 def window_text(window: Window, names: Names) -> str:
-    """A window as text, such as ``A[i, j+1]``."""
+    """Return a window as text, such as ``A[i, j+1]``."""
     return names.get(window.array, window.array) + (
         f"[{', '.join(map(_index_text, window.index))}]" if window.index else ""
     )
@@ -100,7 +100,7 @@ def _apply(node: Apply, args: list[tuple[str, int]]) -> tuple[str, int]:
 
 
 def expression_lines(root: Expr, prefix: str, names: Names) -> list[str]:
-    """Lines that name shared and long parts, then ``prefix`` followed by the remaining expression."""
+    """Return lines that name shared and long parts, then ``prefix`` followed by the remaining expression."""
     order = walk(root)
     uses: dict[Expr, int] = {}
     for node in order:
@@ -138,7 +138,7 @@ def _compute_lines(c: Compute, names: Names) -> list[str]:
 
 
 def statement_lines(stmt: Stmt, names: Names | None = None) -> list[str]:
-    """A statement in infix, one or more lines, without its domain."""
+    """Return a statement in infix, one or more lines, without its domain."""
     names = names or {}
     if isinstance(stmt, Compute):
         return _compute_lines(stmt, names)
@@ -161,7 +161,7 @@ def statement_lines(stmt: Stmt, names: Names | None = None) -> list[str]:
 
 
 def domain_of(stmt: Stmt) -> tuple[Any, ...] | None:
-    """The iteration domain of a statement; None for loops and branches."""
+    """Return the iteration domain of a statement; None for loops and branches."""
     if isinstance(stmt, Compute):
         return stmt.target.shape
     if isinstance(stmt, Nest | Rows | TimeTiles):

@@ -13,7 +13,7 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True)
 class Placed:
-    """Centres of the nodes, routes of the edges, and the extent of the drawing."""
+    """A drawing's layout: centres of the nodes, routes of the edges, and the extent of the drawing."""
 
     centre: dict[str, tuple[float, float]]
     route: dict[Edge, list[tuple[float, float]]]
@@ -22,7 +22,7 @@ class Placed:
 
 
 def _ranks(names: Sequence[str], edges: Iterable[Edge]) -> dict[str, int]:
-    """Layers by the longest path from a source; sources move down to just above their first use."""
+    """Return layers by the longest path from a source; sources move down to just above their first use."""
     after: dict[str, list[str]] = defaultdict(list)
     before: dict[str, int] = dict.fromkeys(names, 0)
     for a, b in edges:
@@ -111,7 +111,7 @@ def _abscissae(
     up: Mapping[str, list[str]],
     down: Mapping[str, list[str]],
 ) -> dict[str, float]:
-    """Horizontal positions: each node is pulled towards its neighbours, keeping order and distance."""
+    """Return horizontal positions: each node is pulled towards its neighbours, keeping order and distance."""
     x: dict[str, float] = {}
     for row in rows:
         at = 0.0

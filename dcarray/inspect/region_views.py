@@ -60,7 +60,7 @@ class KernelView:
 
     @property
     def title(self) -> str:
-        """One line of figures."""
+        """The heading of the kernel: its number, bytes and operations."""
         cost = self.traffic
         parts = [f"{self.kind} {self.number}", *filter(None, (shape_text(self.shape),))]
         parts.append(f"reads {size_text(cost.read)}, writes {size_text(cost.written)}")
@@ -144,7 +144,7 @@ class RegionView:
         return unfused_bytes(self.region)
 
     def summary(self) -> str:
-        """One line."""
+        """Return the counts of statements, kernels and bytes in one line."""
         n = len(self.region.body)
         if self.program is not None:
             counts = self.program.counts
@@ -159,14 +159,14 @@ class RegionView:
         return text + (f" instead of {size_text(before)}" if before > after else "")
 
     def _steps(self) -> str:
-        """How many kernels, library calls and interpreted statements there are."""
+        """Return the numbers of kernels, library calls and interpreted statements, as text."""
         kinds = [kernel.kind for kernel in self.kernels]
         nouns = {"kernel": "kernel", "call": "library call", "interpreter": "interpreted statement"}
         found = [_count(kinds.count(kind), noun) for kind, noun in nouns.items() if kind in kinds]
         return " and ".join(found) or "no kernel"
 
     def panels(self) -> list[Panel]:
-        """The two graphs of the drawing."""
+        """Return the two graphs of the drawing."""
         n = _count(len(self.region.body), "statement")
         before = f"{n}, {size_text(self.moved_unfused)} moved if run one by one"
         after = f"{self._steps()}, {size_text(self.moved)} moved"
@@ -230,7 +230,7 @@ def view_request(
 
 
 def _sized(region: Region, symbols: tuple[int, ...]) -> Region:
-    """The region with these values as the hints of its symbols."""
+    """Return the region with these values as the hints of its symbols."""
     if not symbols:
         return region
     pairs = zip(region.symbols, symbols, strict=True)
@@ -298,7 +298,7 @@ def _kernel(
 
 
 def _body(listing: str) -> str:
-    """A C listing without what every listing has: the prelude and the entry point."""
+    """Return a C listing without the parts of every listing: the prelude and the entry point."""
     body, _, _ = listing.partition("/* All phases")
     kept = body.splitlines()
     while (

@@ -46,7 +46,7 @@ _sent: list[str] = []  # the traffic of the ranks, when the program has ended
 
 
 class _Refused(Exception):
-    """The program cannot be run; with the exit status of plain python."""
+    """Exception: the program cannot be run; with the message and exit status of plain python."""
 
 
 # ---- which NumPy -------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _from_spec(spec: ModuleSpec | None, missing: str) -> tuple[CodeType, dict[st
 
 
 def _script(path: str) -> tuple[CodeType, dict[str, Any], str]:
-    """Code and globals of a script, a folder or an archive, and its entry in ``sys.path``."""
+    """Return code and globals of a script, a folder or an archive, and its entry in ``sys.path``."""
     full = os.path.abspath(path)
     finder = pkgutil.get_importer(full)
     if finder is not None:
@@ -130,7 +130,7 @@ def _script(path: str) -> tuple[CodeType, dict[str, Any], str]:
 
 
 def _module(name: str) -> tuple[CodeType, dict[str, Any]]:
-    """Code and globals of a module, or of a package's ``__main__``."""
+    """Return code and globals of a module, or of a package's ``__main__``."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
@@ -173,7 +173,7 @@ def _execute(target: str, is_module: bool, begin: Callable[[], None]) -> None:
 
 # ---- how it ends -------------------------------------------------------------------------------------
 def _stripped(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this package's runner."""
+    """Return a traceback without the frames of this package's runner."""
     kept = []
     while trace is not None:
         code = trace.tb_frame.f_code

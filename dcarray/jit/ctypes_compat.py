@@ -12,7 +12,7 @@ from dcarray.core.handle import export
 
 
 def ndpointer(*args: Any, **kwargs: Any) -> Any:
-    """A type for ``argtypes`` that takes plain and wrapped arrays; see `numpy.ctypeslib.ndpointer`."""
+    """Return a type for ``argtypes`` that takes plain and wrapped arrays; see `numpy.ctypeslib.ndpointer`."""
     return _taking(np.ctypeslib.ndpointer(*args, **kwargs))
 
 

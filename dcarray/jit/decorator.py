@@ -93,8 +93,8 @@ _inside: ContextVar[bool] = ContextVar("dcarray_accelerated", default=False)
 def wrap_arguments(
     args: tuple[Any, ...], wide: int, /
 ) -> tuple[tuple[Any, ...], tuple[tuple[Any, np.ndarray[Any, Any]], ...]] | None:
-    """Arguments with plain arrays wrapped, and the pairs of wrapped and plain ones; None if `_Conversion` has
-    to look at them: they hold more than numbers and the like, and arrays of fewer than ``wide`` elements."""
+    """Return arguments with plain arrays wrapped, and the pairs of wrapped and plain ones; None if they need
+    a `_Conversion`: they hold more than numbers and the like, and arrays of fewer than ``wide`` elements."""
     return None
 
 
@@ -159,7 +159,7 @@ class _Conversion:
         return value
 
     def to_plain(self, value: Any) -> Any:
-        """A result with evaluated plain arrays for wrapped ones; lists and dictionaries change in place."""
+        """Return a result with plain arrays for wrapped ones; lists and dictionaries change in place."""
         kind = type(value)
         if kind is ndarray or kind is Selected or _is_on_device(value):
             known = self.pairs.get(id(value))

@@ -35,7 +35,7 @@ _DISPATCHER = type(np.sum)
 
 # ---- the class ---------------------------------------------------------------------------------------
 def _method(name: str, numpy_method: Any) -> Any:
-    """A method of ``np.ndarray`` that can be called through the class on wrapped arrays too."""
+    """Return a method of ``np.ndarray`` that can be called through the class on wrapped arrays too."""
     wrapped_method = getattr(_Wrapped, name, None)
     if not callable(numpy_method) or not callable(wrapped_method):
         return numpy_method
@@ -50,11 +50,11 @@ def _method(name: str, numpy_method: Any) -> Any:
 
 
 def _converting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function or method of NumPy that is given plain arrays, and whose results are wrapped."""
+    """Return a function or method of NumPy that is given plain arrays, and whose results are wrapped."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return fallback.direct(function, args, kwargs)
+        return fallback.call_numpy(function, args, kwargs)
 
     return call
 
@@ -121,7 +121,7 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     if outs:
         kwargs["out"] = tuple(map(_plain, outs))
     plain = tuple(map(_plain, inputs))
-    result = fallback.wrapped(getattr(ufunc, method)(*plain, **kwargs), plain, kwargs)
+    result = fallback.wrap_results(getattr(ufunc, method)(*plain, **kwargs), plain, kwargs)
     if not outs:
         return result
     found = result if type(result) is tuple else (result,)
@@ -150,7 +150,7 @@ ndarray: Any = _Arrays(
 
 # ---- modules -----------------------------------------------------------------------------------------
 def _stand_in(original: ModuleType) -> ModuleType:
-    """The stand-in for one of NumPy's modules, which looks names up when they are first used.
+    """Return the stand-in for one of NumPy's modules, which looks names up when they are first used.
 
     Its type is `types.ModuleType` itself, whose attributes the interpreter caches.
     """
@@ -174,7 +174,7 @@ _modules: dict[str, ModuleType] = {}
 
 
 def namespace(module: ModuleType) -> ModuleType:
-    """The stand-in for one of NumPy's modules; any other module itself."""
+    """Return the stand-in for one of NumPy's modules; any other module itself."""
     root, _, short = module.__name__.partition(".")
     if root != "numpy" or short.split(".")[0] in _UNCHANGED or ".tests" in short:
         return module
@@ -261,7 +261,7 @@ def members_known() -> bool:
 
 
 def counterpart(value: Any) -> Any:
-    """The object that stands for one of NumPy's in accelerated code; without one, the object itself."""
+    """Return the object that stands for one of NumPy's in accelerated code; if none does, the object."""
     if isinstance(value, ModuleType):
         return namespace(value)
     if _unread_modules:

@@ -14,7 +14,7 @@ from .numpy_proxy import counterpart, members_known, patch_array_method
 
 
 def dict_fingerprint(names: dict[str, Any]) -> int:
-    """A number that changes with the objects that a dictionary holds; -1 where it is not computed."""
+    """Return a number that changes with the objects that a dictionary holds; -1 where it is not computed."""
     return -1
 
 
@@ -114,7 +114,7 @@ def module_names(names: dict[str, Any]) -> ModuleNames:
 
 
 def wrap_generator(value: Any) -> Any:
-    """A wrapper of one of NumPy's random generators that draws as dcarray's do; any other object itself."""
+    """Return a wrapper of a NumPy random generator that draws as dcarray's do; any other object itself."""
     if type(value).__name__ not in GENERATORS:
         return value
     from dcarray.api.functions import random

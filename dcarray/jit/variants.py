@@ -53,7 +53,7 @@ def work() -> tuple[tuple[int, int, int, int], float]:
 
 
 class Variant:
-    """The variant of a kind of call.
+    """The choice between the variants for one kind of call.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Variant:
         return self._accelerated >= 0.0
 
     def took(self, seconds: float, before: Any, plain: bool = False, may: bool = True) -> None:
-        """Note that a call is over.
+        """Count a call that has ended.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Variants:
         self._may = False
 
     def kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant | None:
-        """The variant of such calls; None if they may not run as the function is written."""
+        """Return the variant of such calls; None if they may not run as the function is written."""
         signature = call_signature(args, kwargs)
         if signature is None:
             return None
@@ -159,18 +159,14 @@ def _asks(function: FunctionType, seen: set[FunctionType]) -> bool:
         where = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         if isinstance(where, str) and where.partition(".")[0] == "dcarray":
             return True
-        if (
-            type(value) is FunctionType
-            and value.__globals__ is names
-            and value not in seen
-            and _asks(value, seen)
-        ):
+        same_module = type(value) is FunctionType and value.__globals__ is names
+        if same_module and value not in seen and _asks(value, seen):
             return True
     return False
 
 
 def _all_names(code: CodeType) -> set[str]:
-    """The names that code and what is defined in it ask for."""
+    """Return the names that code and what is defined in it ask for."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -118,7 +118,7 @@ def test_sequences_of_any_kind_are_looked_into(kind, size):
 
 def test_the_sequence_itself_is_passed_on_where_nothing_in_it_is_ours():
     seen = []
-    fallback.direct(lambda a, b: seen.append(b), (dc.asarray(np.ones(40_000)), rows := _Rows([1, 2])), {})
+    fallback.call_numpy(lambda a, b: seen.append(b), (dc.asarray(np.ones(40_000)), rows := _Rows([1, 2])), {})
     assert seen[0] is rows
 
 
@@ -148,7 +148,7 @@ def test_memory_of_temporaries_is_kept_while_numpy_works_on_large_arrays(how):
         return x[0] + x[1]
 
     seen = []
-    run = {"reported": fallback.call, "direct": fallback.direct}[how]
+    run = {"reported": fallback.call, "direct": fallback.call_numpy}[how]
     a = np.arange(3e5).reshape(3, 100_000)
     with dc.options(eager_below=16384, strict=False):
         got = run(parts, (dc.asarray(a),), {})

@@ -18,7 +18,7 @@ from written import written
 import dcarray as dc
 from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites import loop_sites
-from dcarray.jit.loops.sites.rewrite import rewritten
+from dcarray.jit.loops.sites.rewrite import with_loop_sites
 from dcarray.plans.background import Background
 from dcarray.recording import session
 from dcarray.tiering import eager_period
@@ -261,7 +261,7 @@ def f(x, y, n):
 @pytest.mark.parametrize("loop", LOOPS)
 def test_loops_with_temporaries(loop: str) -> None:
     f = written(PROGRAM.format(loop))
-    assert rewritten(f) is not None
+    assert with_loop_sites(f) is not None
     kept = f.__globals__["kept"]
 
     def run(f: Any) -> Any:

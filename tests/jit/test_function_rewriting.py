@@ -20,7 +20,7 @@ from written import written
 
 from dcarray.jit.loops.entry.globals import originals
 from dcarray.jit.loops.sites import loop_sites
-from dcarray.jit.loops.sites.rewrite import ModuleRewrites, rewritten
+from dcarray.jit.loops.sites.rewrite import ModuleRewrites, with_loop_sites
 from dcarray.jit.loops.syntax.liveness import Liveness
 from dcarray.jit.loops.syntax.source import source_of
 
@@ -68,7 +68,7 @@ def agree(f: FunctionType, *args: Any) -> None:
 
     code = f.__code__
     want = run()
-    made = rewritten(f)
+    made = with_loop_sites(f)
     if made is not None:
         f.__code__ = made
         assert run() == want
@@ -175,7 +175,7 @@ def test_needed_and_live_names() -> None:
                 last = x[k]
             return x, last
     """, g=len, K=3)  # fmt: skip
-    first, second = sites_of(rewritten(f))
+    first, second = sites_of(with_loop_sites(f))
     assert first.loop.needed == ("n", "x", "y") and first.loop.live == ()
     assert first.loop.others == ("K", "g", "range")
     assert second.loop.needed == ("n", "x") and second.loop.live == ("last",)
@@ -191,7 +191,7 @@ def test_conditionally_bound_live_names_are_needed() -> None:
                     best = x[k]
             return best
     """)
-    (site,) = sites_of(rewritten(f))
+    (site,) = sites_of(with_loop_sites(f))
     assert site.loop.needed == ("best", "n", "x") and site.loop.live == ("best",)
 
 
@@ -203,7 +203,7 @@ def test_no_sites_where_names_may_be_unbound() -> None:
             for k in range(n):
                 x[k] = t
     """)
-    assert rewritten(f) is None
+    assert with_loop_sites(f) is None
 
 
 def test_indented_and_multiline_source() -> None:
@@ -222,7 +222,7 @@ def test_indented_and_multiline_source() -> None:
     2)
     return x
 """)
-    (site,) = sites_of(rewritten(f))  # the text of the other one would be another with less indentation
+    (site,) = sites_of(with_loop_sites(f))  # the text of the other one would be another with less indentation
     assert site.loop.line == 10 and ast.parse(site.loop.source)
 
 
@@ -252,7 +252,7 @@ def test_indented_and_multiline_source() -> None:
 ])  # fmt: skip
 def test_ineligible_loops(body: str) -> None:
     f = written("def f(n, x):\n" + textwrap.indent(body, "    ") + "\n    return n\n")
-    assert rewritten(f) is None
+    assert with_loop_sites(f) is None
 
 
 def test_loops_inside_ineligible_loops() -> None:
@@ -269,8 +269,8 @@ def test_loops_inside_ineligible_loops() -> None:
                 if x[0]:
                     return
     """)
-    assert [site.enabled for site in sites_of(rewritten(f))] == [True, True]
-    assert [site.loop.line for site in sites_of(rewritten(f))] == [4, 9]
+    assert [site.enabled for site in sites_of(with_loop_sites(f))] == [True, True]
+    assert [site.loop.line for site in sites_of(with_loop_sites(f))] == [4, 9]
 
 
 def test_loops_inside_eligible_loops() -> None:
@@ -280,13 +280,13 @@ def test_loops_inside_eligible_loops() -> None:
                 for j in range(k):
                     x[j] = k
     """)
-    outer, inner = sites_of(rewritten(f))
+    outer, inner = sites_of(with_loop_sites(f))
     assert outer.enabled and not inner.enabled and inner.loop.needed == ("k", "x")
 
 
 def test_functions_that_read_frames_are_not_rewritten() -> None:
-    assert rewritten(written("def f(n):\n    for k in range(n): j = k\n    return locals()")) is None
-    assert rewritten(written("def f(n):\n    for k in range(n): j = k\n    return eval('j')")) is None
+    assert with_loop_sites(written("def f(n):\n    for k in range(n): j = k\n    return locals()")) is None
+    assert with_loop_sites(written("def f(n):\n    for k in range(n): j = k\n    return eval('j')")) is None
 
 
 # ---- the function stays what it is ------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_closures_and_inner_functions() -> None:
             return f
         f = outer(3)
     """)
-    made = rewritten(f)
+    made = with_loop_sites(f)
     (site,) = sites_of(made)
     assert site.loop.needed == ("n", "step", "x") and made.co_freevars == ("step",)
     f.__code__ = made
@@ -321,7 +321,7 @@ def test_lines_and_positions(monkeypatch: pytest.MonkeyPatch) -> None:
             return x
     """)
     plain = f.__code__
-    made = rewritten(f)
+    made = with_loop_sites(f)
     assert made.co_firstlineno == plain.co_firstlineno and made.co_name == "f"
     assert {line for *_, line in made.co_lines() if line} == {line for *_, line in plain.co_lines()}
     agree(f, 5, 1)
@@ -339,14 +339,14 @@ def test_lines_and_positions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_names_are_added() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k\n    return t")
-    made = rewritten(f)
+    made = with_loop_sites(f)
     assert set(made.co_varnames) == set(f.__code__.co_varnames)
     assert set(made.co_names) == {"range", "enabled", "enter", "leave"}
 
 
 def test_rewritten_functions_can_be_sent_to_other_processes() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k\n    return t")
-    made = rewritten(f)
+    made = with_loop_sites(f)
     (site,) = sites_of(made)
     sent = pickle.loads(pickle.dumps(site))
     f.__code__ = made.replace(co_consts=tuple(sent if c is site else c for c in made.co_consts))
@@ -357,7 +357,7 @@ def test_changed_files_have_no_source() -> None:
     f = written("def f(n):\n    for k in range(n):\n        t = k\n    return t")
     lines = linecache.cache[f.__code__.co_filename][2]
     lines[2] = "        t = k + 1\n"
-    assert source_of(f, f.__code__) is None and rewritten(f) is None
+    assert source_of(f, f.__code__) is None and with_loop_sites(f) is None
     lines[2] = "        t = k\n"
     assert source_of(f, f.__code__) is not None
     del linecache.cache[f.__code__.co_filename]
@@ -370,7 +370,7 @@ def test_assertions_rewritten_by_pytest_have_no_source() -> None:
             assert k == k
         return n
 
-    assert rewritten(f) is None
+    assert with_loop_sites(f) is None
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_names_imported_without_an_import_statement(head: str) -> None:
     assert source is not None and source.imported == tuple(
         name for name in ("np", "lines") if f"import numpy as {name}" in head or f"as {name}" in head
     )
-    made = rewritten(f)
+    made = with_loop_sites(f)
     assert made is not None and len(sites_of(made)) == 1
     agree(f, 3)
 

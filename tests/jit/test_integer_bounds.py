@@ -14,7 +14,7 @@ from loop_requests import check, request
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir import interp
-from dcarray.jit.loops.operations.bounds import MOST_BITS, bounded
+from dcarray.jit.loops.operations.bounds import MOST_BITS, result_bounds
 from dcarray.jit.loops.tracing.trace import trace
 
 OPS: dict[str, Any] = {
@@ -36,7 +36,7 @@ def test_bounds_hold(data: Any, op: str, a: tuple[int, int]) -> None:
     shift = op in ("<<", ">>")
     b = data.draw(ranges(st.integers(-2, MOST_BITS + 2)) if shift else ranges())
     x, y = (data.draw(st.integers(*ends) | st.sampled_from(ends)) for ends in (a, b))
-    found = bounded(op, a, b)
+    found = result_bounds(op, a, b)
     if found is not None:
         assert found[0] <= OPS[op](x, y) <= found[1]
     elif shift:
@@ -46,13 +46,13 @@ def test_bounds_hold(data: Any, op: str, a: tuple[int, int]) -> None:
 
 
 def test_bounds_are_tight_where_they_have_to_be() -> None:
-    assert bounded("&", (-(1 << 52), (1 << 52) - 1), (1, 1)) == (0, 1)
-    assert bounded("^", (0, 1), (0, 1)) == (0, 1)
-    assert bounded("^", (-(1 << 52), (1 << 52) - 1), (0x8408, 0x8408)) == (-(1 << 52), (1 << 52) - 1)
-    assert bounded("%", (-5, 5), (3, 3)) == (0, 2)
-    assert bounded("%", (-5, 5), (-3, -3)) == (-2, 0)
-    assert bounded("//", (-7, 7), (2, 2)) == (-4, 3)
-    assert bounded("**", (1, 2), (1, 2)) is None
+    assert result_bounds("&", (-(1 << 52), (1 << 52) - 1), (1, 1)) == (0, 1)
+    assert result_bounds("^", (0, 1), (0, 1)) == (0, 1)
+    assert result_bounds("^", (-(1 << 52), (1 << 52) - 1), (0x8408, 0x8408)) == (-(1 << 52), (1 << 52) - 1)
+    assert result_bounds("%", (-5, 5), (3, 3)) == (0, 2)
+    assert result_bounds("%", (-5, 5), (-3, -3)) == (-2, 0)
+    assert result_bounds("//", (-7, 7), (2, 2)) == (-4, 3)
+    assert result_bounds("**", (1, 2), (1, 2)) is None
 
 
 @st.composite

@@ -14,7 +14,7 @@ from .registry import Unserved, implements
 
 
 def _argreduction(name: str) -> Callable[..., Any]:
-    """An implementation of `numpy.argmax` or `numpy.argmin`."""
+    """Return an implementation of `numpy.argmax` or `numpy.argmin`."""
 
     def reduction(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
         if not is_wrapped(a) or out is not None or not a.size:

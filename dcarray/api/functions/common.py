@@ -39,8 +39,10 @@ def is_array(value: Any) -> bool:
     return type(value) is ndarray or type(value) is np.ndarray
 
 
-def reduced(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, **given: Any) -> Any:
-    """``ufunc.reduce``, without NumPy's dispatch for wrapped arrays: NumPy 2.4 leaks an array whose
+def reduce_array(
+    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, **given: Any
+) -> Any:
+    """Return ``ufunc.reduce``, without NumPy's dispatch for wrapped arrays: NumPy 2.4 leaks an array whose
     ``__array_ufunc__`` raises there."""
     if type(a) is ndarray and out is None:
         if dtype is not None:
@@ -52,7 +54,7 @@ def reduced(ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any 
 
 
 def operand(value: Any) -> Any:
-    """``value`` as an array: wrapped ones as they are, plain ones too, sequences and scalars converted.
+    """Return an operand as an array: sequences and scalars converted, arrays as they are.
 
     A plain array may be changed by its owner later: slice it and pass it to a ufunc, which copies it, but
     never wrap it.
@@ -75,7 +77,7 @@ def operand(value: Any) -> Any:
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """A non-negative axis number; NumPy raises the error for a bad one."""
+    """Return a non-negative axis number; NumPy raises the error for a bad one."""
     try:
         return int(normalize_axis_index(axis, ndim))
     except (TypeError, ValueError, IndexError):
@@ -83,27 +85,27 @@ def axis_of(axis: Any, ndim: int) -> int:
 
 
 def plain_key(ndim: int, axis: int, key: Any) -> tuple[Any, ...]:
-    """The index that applies ``key`` along one axis."""
+    """Return the index that applies ``key`` along one axis."""
     return (slice(None),) * axis + (key,) + (slice(None),) * (ndim - axis - 1)
 
 
 def expand(x: Any, *axes: int) -> Any:
-    """``x`` with new axes of length 1 at these positions of the result, which are in ascending order."""
+    """Return ``x`` with axes of length 1 at these positions of the result, which are in ascending order."""
     key: list[Any] = [slice(None)] * (x.ndim + len(axes))
     for axis in axes:
         key[axis] = None
     return x[tuple(key)]
 
 
-def fresh(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
-    """A new wrapped array without content."""
+def new_array(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
+    """Return a new wrapped array without content."""
     if order == "F" and len(shape) > 1:
         return empty(ndarray, shape[::-1], np.dtype(dtype)).transpose()
     return empty(ndarray, shape, np.dtype(dtype))
 
 
 def eager_arrays(*arrays: Any) -> list[Any] | None:
-    """The plain arrays, if nothing is pending on any of them and eager calls may use them; else None."""
+    """Return the plain arrays if nothing is pending on them and eager calls may use them, else None."""
     if not current().eager_below or not all(x._idle() for x in arrays if type(x) is ndarray):
         return None
     promote_call_site(arrays, always=True)
@@ -111,17 +113,17 @@ def eager_arrays(*arrays: Any) -> list[Any] | None:
 
 
 def plain(x: Any) -> Any:
-    """The evaluated plain array of a wrapped one; anything else as it is."""
+    """Return the evaluated plain array of a wrapped one; anything else as it is."""
     return x._evaluated() if type(x) is ndarray else x
 
 
-def packed(x: Any) -> Any:
-    """The elements of an array as a contiguous plain array."""
+def contiguous_array(x: Any) -> Any:
+    """Return the elements of an array as a contiguous plain array."""
     return np.require(plain(x), requirements=("C", "A"))
 
 
-def line(a: Any) -> Any:
-    """Real numbers along one axis, at least one, as an array that may be pending.
+def vector(a: Any) -> Any:
+    """Return a non-empty vector of real numbers as an array that may be pending.
 
     Raises
     ------
@@ -135,34 +137,34 @@ def line(a: Any) -> Any:
     return a
 
 
-def fresh_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, order: str = "K") -> Any:
-    """A new wrapped array with the shape, dtype and memory order of ``x``, where these are not given."""
+def new_array_like(x: Any, dtype: Any = None, shape: tuple[int, ...] | None = None, order: str = "K") -> Any:
+    """Return a new wrapped array like ``x`` in shape, dtype and memory order, where these are not given."""
     dtype = x.dtype if dtype is None else np.dtype(dtype)
     shape = x.shape if shape is None else shape
     if order == "A":
         order = "F" if columns_first(x) else "C"
     if order != "K" or len(shape) != x.ndim:
-        return fresh(shape, dtype, "F" if order == "F" else "C")
+        return new_array(shape, dtype, "F" if order == "F" else "C")
     strides = strides_of(x)
     if contiguous(x.shape, strides):
-        return fresh(shape, dtype)
+        return new_array(shape, dtype)
     if columns_first(x):
-        return fresh(shape, dtype, "F")
+        return new_array(shape, dtype, "F")
     # like NumPy: the new axes in memory in the order of the old strides
     axes = sorted(range(len(shape)), key=lambda k: (-abs(strides[k]), k))
     back = sorted(range(len(shape)), key=axes.__getitem__)
-    return fresh(tuple(shape[k] for k in axes), dtype).transpose(back)
+    return new_array(tuple(shape[k] for k in axes), dtype).transpose(back)
 
 
 def _view(x: Any, shape: tuple[int, ...], maps: list[tuple[int, int, int | None]], readonly: bool) -> Any:
-    """A view: each old axis is ``start + step * i[new axis]``."""
+    """Return a view: each old axis is ``start + step * i[new axis]``."""
     result = large(ndarray, x._store, shape, window.apply(x._window(), maps))
     result._readonly = readonly or x._readonly
     return result
 
 
 def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
-    """A read-only view in a shape to which ``x`` broadcasts."""
+    """Return a read-only view in a shape to which ``x`` broadcasts."""
     if x._small is not None:
         return wrap(np.broadcast_to(x._small, shape))
     more = len(shape) - x.ndim
@@ -173,7 +175,7 @@ def broadcast(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def diagonal_view(a: Any, offset: int, first: int, second: int, writeable: bool = False) -> Any:
-    """The view of a diagonal of two axes, as the last axis."""
+    """Return the view of a diagonal of two axes, as the last axis."""
     if type(a) is np.ndarray or a._small is not None:
         plain = a if type(a) is np.ndarray else a._small
         found = plain.diagonal(offset, first, second)

@@ -16,7 +16,7 @@ from .registry import Unserved
 
 
 def parse(text: str, ndims: list[int]) -> tuple[list[str], str]:
-    """The labels of each operand and of the result; ellipses are not supported."""
+    """Return the labels of each operand and of the result; ellipses are not supported."""
     text = text.replace(" ", "")
     left, arrow, result = text.partition("->")
     labels = left.split(",")
@@ -37,7 +37,7 @@ def parse(text: str, ndims: list[int]) -> tuple[list[str], str]:
 
 
 def _distinct(a: Any, labels: str) -> tuple[Any, str]:
-    """A view of ``a`` in which each label names one axis."""
+    """Return a view of ``a`` in which each label names one axis."""
     k = 0
     while k < len(labels):
         again = labels.find(labels[k], k + 1)
@@ -66,7 +66,7 @@ def _order(a: Any, labels: str, wanted: str) -> Any:
 
 
 def layout(text: str, arrays: list[Any], optimize: bool, result: str) -> str:
-    """The labels of NumPy's result, the outermost in memory first."""
+    """Return the labels of NumPy's result, the outermost in memory first."""
     if len(result) < 2 or any(0 in a.shape for a in arrays):
         return result
     corners = []
@@ -91,7 +91,7 @@ def _layout(text: str, corners: tuple[tuple[tuple[int, ...], tuple[int, ...]], .
 
 
 def _in_memory_order(a: Any, result: str, wanted: str) -> Any:
-    """An array with the same elements and its axes in memory in the order ``wanted``."""
+    """Return an array with the same elements and its axes in memory in the order ``wanted``."""
     turned = _order(a, result, wanted)
     if contiguous(turned.shape, strides_of(turned)):
         return a
@@ -99,7 +99,7 @@ def _in_memory_order(a: Any, result: str, wanted: str) -> Any:
 
 
 def single(a: Any, labels: str, result: str, wanted: str) -> Any:
-    """The sum of one operand: a view of it, if nothing is summed."""
+    """Return the sum of one operand: a view of it, if nothing is summed."""
     a, labels = _distinct(a, labels)
     summed, left = _sum_out(a, labels, result)
     made = _order(summed, left, result)

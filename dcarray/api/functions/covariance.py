@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from .common import is_wrapped
-from .registry import Unserved, implements, leave
+from .registry import Unserved, implements, prefer_numpy
 
 
 def _covariances(m: Any, rowvar: bool, lost: int) -> Any:
-    """The covariances of rows or columns: sums by the number of observations less ``lost``."""
+    """Return the covariances of rows or columns: sums by the number of observations less ``lost``."""
     if not is_wrapped(m) or m.ndim != 2 or m.dtype.kind not in "iuf" or m.dtype.itemsize > 8:
         raise Unserved
     x = m if rowvar else m.transpose()
     if x.shape[0] < 2 or x.shape[1] <= lost:
         raise Unserved  # NumPy drops axes of one element, and warns of variables without variance
-    leave([m])
+    prefer_numpy([m])
     if x.dtype != np.float64:
         x = x.astype(np.float64)
     x = x - x.mean(axis=1)[:, None]
@@ -37,7 +37,7 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Any:
-    """The covariances of variables, each a row of observations or, without ``rowvar``, a column."""
+    """Return the covariances of variables, each a row of observations or, without ``rowvar``, a column."""
     if y is not None or fweights is not None or aweights is not None or dtype is not None:
         raise Unserved
     if type(rowvar) is not bool or type(bias) is not bool or not (ddof is None or type(ddof) is int):
@@ -47,7 +47,7 @@ def cov(
 
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    """The covariances by the standard deviations of both variables."""
+    """Return the covariances by the standard deviations of both variables."""
     if y is not None or type(rowvar) is not bool or dtype is not None:
         raise Unserved
     c = _covariances(x, rowvar, 1)

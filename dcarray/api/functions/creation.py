@@ -21,7 +21,7 @@ from dcarray.recording.session import session
 from dcarray.tiering import policy
 
 from . import fallback
-from .common import fresh, fresh_like
+from .common import new_array, new_array_like
 from .registry import IMPLEMENTATIONS, Unserved, implements
 
 _FILLED = "biufc"
@@ -34,11 +34,11 @@ _ALIKE = "?bBhHiIlLqQefdFDO"  # dtypes with which NumPy converts sequences of wr
 
 
 def _numpy(function: Any, *args: Any, **kwargs: Any) -> Any:
-    return fallback.direct(function, args, kwargs)
+    return fallback.call_numpy(function, args, kwargs)
 
 
 def _size(shape: Any) -> int:
-    """The number of elements of a shape of Python integers; -1 for anything else."""
+    """Return the number of elements of a shape of Python integers; -1 for anything else."""
     if type(shape) is int:
         return shape
     if type(shape) is not tuple and type(shape) is not list:
@@ -52,7 +52,7 @@ def _size(shape: Any) -> int:
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    """A shape of Python integers with many elements; `Unserved` for anything else."""
+    """Return a shape of Python integers with many elements; `Unserved` for anything else."""
     if policy.eager(_size(shape)):
         raise Unserved
     return (shape,) if type(shape) is int else tuple(shape)
@@ -62,14 +62,14 @@ def _filled(shape: Any, dtype: Any, order: Any, value: Any) -> Any:
     kind = np.dtype(dtype)
     if kind.kind not in _FILLED or order not in ("C", "F"):
         raise Unserved
-    result = fresh(_shape(shape), kind, order)
+    result = new_array(_shape(shape), kind, order)
     if value is not None:
         result[...] = _scalar(value, kind)
     return result
 
 
 def _scalar(value: Any, kind: np.dtype[Any]) -> Any:
-    """The fill value as a scalar of the dtype."""
+    """Return the fill value as a scalar of the dtype."""
     one = np.empty((), kind)
     np.copyto(one, value, casting="unsafe")
     return one[()]
@@ -106,7 +106,7 @@ def _converts(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _new_array(function: Any, value: Any, shape: Any, dtype: Any, order: Any) -> Any:
-    """A new array, as NumPy's ``function`` makes it of a shape."""
+    """Return a new array, as NumPy's ``function`` makes it of a shape."""
     if _size(shape) > 0 and policy.eager(_size(shape)):
         return wrap(function(shape, dtype, order))
     try:
@@ -117,13 +117,13 @@ def _new_array(function: Any, value: Any, shape: Any, dtype: Any, order: Any) ->
 
 @_creates
 def empty(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """An array of uninitialised memory; see `numpy.empty`."""
+    """Return an array of uninitialised memory; see `numpy.empty`."""
     return _new_array(np.empty, None, shape, dtype, order)
 
 
 @_creates
 def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """An array of zeros; see `numpy.zeros`."""
+    """Return an array of zeros; see `numpy.zeros`."""
     if _size(shape) * np.dtype(dtype).itemsize >= _UNTOUCHED and communicator() is None:
         return _numpy(np.zeros, shape, dtype, order)
     return _new_array(np.zeros, 0, shape, dtype, order)
@@ -131,7 +131,7 @@ def zeros(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None
 
 @_creates
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """An array of ones; see `numpy.ones`."""
+    """Return an array of ones; see `numpy.ones`."""
     return _new_array(np.ones, 1, shape, dtype, order)
 
 
@@ -139,7 +139,7 @@ def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None,
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
-    """An array of one value; see `numpy.full`."""
+    """Return an array of one value; see `numpy.full`."""
     try:
         if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
             raise Unserved
@@ -153,7 +153,7 @@ def eye(
     N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *,
     device: Any = None, like: Any = None,
 ) -> Any:  # fmt: skip
-    """An array of zeros with ones on a diagonal; see `numpy.eye`."""
+    """Return an array of zeros with ones on a diagonal; see `numpy.eye`."""
     shape = (N, N if M is None else M)
     if _size(shape) >= _MUCH and communicator() is None and type(k) is int and order == "C":
         kind = np.dtype(dtype)
@@ -175,35 +175,27 @@ def _like(a: Any, dtype: Any, order: Any, shape: Any, device: Any, value: Any) -
     kind = a.dtype if dtype is None else np.dtype(dtype)
     if kind.kind not in _FILLED:
         raise Unserved
-    result = fresh_like(a, kind, _shape(a.shape if shape is None else shape), order)
+    result = new_array_like(a, kind, _shape(a.shape if shape is None else shape), order)
     if value is not None:
         result[...] = _scalar(value, kind)
     return result
 
 
-@implements(np.empty_like)
-def empty_like(
-    prototype: Any, /, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
-    device: Any = None,
-) -> Any:  # fmt: skip
-    """An array like another, of uninitialised memory."""
-    return _like(prototype, dtype, order, shape, device, None)
+def _like_with(value: Any) -> Callable[..., Any]:
+    """An implementation of `numpy.zeros_like` or the like; ``value`` None leaves the array uninitialised."""
+
+    def like(
+        a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
+        device: Any = None,
+    ) -> Any:  # fmt: skip
+        return _like(a, dtype, order, shape, device, value)
+
+    return like
 
 
-@implements(np.zeros_like)
-def zeros_like(
-    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
-    """An array like another, of zeros."""
-    return _like(a, dtype, order, shape, device, 0)
-
-
-@implements(np.ones_like)
-def ones_like(
-    a: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
-    """An array like another, of ones."""
-    return _like(a, dtype, order, shape, device, 1)
+implements(np.empty_like)(_like_with(None))
+implements(np.zeros_like)(_like_with(0))
+implements(np.ones_like)(_like_with(1))
 
 
 @implements(np.full_like)
@@ -211,14 +203,14 @@ def full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: bool = True, shape: Any = None, *,
     device: Any = None,
 ) -> Any:  # fmt: skip
-    """An array like another, of one value."""
+    """Return an array like another, of one value."""
     if not isinstance(fill_value, (bool, int, float, complex, np.generic)):
         raise Unserved
     return _like(a, dtype, order, shape, device, fill_value)
 
 
 def _converted(function: Any, a: Any, **kwargs: Any) -> Any:
-    """NumPy's conversion of ``a``, wrapped; ``a`` itself if nothing is to be converted."""
+    """Return NumPy's conversion of ``a``, wrapped; ``a`` itself if nothing is to be converted."""
     if isinstance(a, (list, tuple)) and kwargs.get("copy") is not False and _stacks(a):
         return array(np.stack(a), kwargs.get("dtype"), ndmin=kwargs.get("ndmin", 0))
     plain = unwrap(a) if type(a) is ndarray else a
@@ -242,7 +234,7 @@ def _stacks(values: Sequence[Any]) -> bool:
 
 
 def _with_plain(value: Any, seen: dict[int, Any] | None = None) -> Any:
-    """``value`` with plain arrays for the wrapped ones in sequences; itself if there are none."""
+    """Return a value with plain arrays for the wrapped ones in sequences; itself if there are none."""
     kind = type(value)
     if kind is ndarray:
         return unwrap(value)
@@ -323,7 +315,7 @@ def _wrapped(a: Any, dtype: Any, order: Any, copy: Any) -> Any:
 def asanyarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
 ) -> Any:
-    """As `asarray`; a subclass of NumPy's array passes through as it is."""
+    """Convert as `asarray`, but return a subclass of NumPy's array as it is."""
     if isinstance(a, np.ndarray) and type(a) is not np.ndarray:
         return np.asanyarray(a, dtype, order, copy=copy)
     return _wrapped(a, dtype, order, copy)
@@ -334,7 +326,7 @@ def array(
     object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: bool = False,
     ndmin: int = 0, like: Any = None, **more: Any,
 ) -> Any:  # fmt: skip
-    """A wrapped array, a copy unless told otherwise; see `numpy.array`."""
+    """Return a wrapped array, a copy unless told otherwise; see `numpy.array`."""
     if order in (None, "K") and not more and type(object) is ndarray:
         if ndmin > object.ndim:
             object = object[(None,) * (ndmin - object.ndim)]
@@ -344,7 +336,7 @@ def array(
 
 @_converts
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """``a`` in C order, with one axis at least."""
+    """Return ``a`` in C order, with one axis at least."""
     if _same(a, dtype) and a.ndim and a.flags.c_contiguous:
         return a
     return _converted(np.ascontiguousarray, a, dtype=dtype)
@@ -352,7 +344,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 @_converts
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """``a`` in Fortran order."""
+    """Return ``a`` in Fortran order."""
     if _same(a, dtype) and a.flags.f_contiguous:
         return a
     return _converted(np.asfortranarray, a, dtype=dtype)

@@ -9,13 +9,23 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from dcarray.core.strides import order_of
 
-from .common import NOTHING, axis_of, expand, fresh, fresh_like, is_array, is_wrapped, operand, plain_key
+from .common import (
+    NOTHING,
+    axis_of,
+    expand,
+    is_array,
+    is_wrapped,
+    new_array,
+    new_array_like,
+    operand,
+    plain_key,
+)
 from .registry import Unserved, implements
 
 
 @implements(np.diff)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any = NOTHING) -> Any:
-    """The n-th difference along an axis."""
+    """Return the n-th difference along an axis."""
     if type(n) is not int or n < 1:
         raise Unserved
     a = operand(a)
@@ -56,7 +66,7 @@ def _with_ends(a: Any, axis: int, before: Any, after: Any) -> Any:
     a = a.astype(dtype, copy=False)
     length = a.shape[axis]
     shape = a.shape[:axis] + (length - 1 + len(ends),) + a.shape[axis + 1 :]
-    result = fresh(shape, dtype)
+    result = new_array(shape, dtype)
     start = int(before is not None)
 
     def part(of: Any, first: int | None, last: int | None) -> Any:
@@ -72,7 +82,7 @@ def _with_ends(a: Any, axis: int, before: Any, after: Any) -> Any:
 
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """The differences of the elements in C order."""
+    """Return the differences of the elements in C order."""
     if to_end is not None or to_begin is not None:
         raise Unserved
     flat = operand(ary).reshape(-1)
@@ -103,7 +113,7 @@ def _edges(f: Any, out: Any, axis: int, step: Any, order: int) -> None:
 
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
-    """The gradient by central differences, on grids of constant spacing."""
+    """Return the gradient by central differences, on grids of constant spacing."""
     f = operand(f)
     if edge_order not in (1, 2) or f.dtype.kind not in "iufc":
         raise Unserved
@@ -125,7 +135,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
         f = f.astype(np.float64)
     results = []
     for k, step in zip(axes, steps, strict=True):
-        out = fresh_like(f)
+        out = new_array_like(f)
         _central(f, out, k, step)
         _edges(f, out, k, step, edge_order)
         results.append(out)
@@ -162,7 +172,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
 
 @implements(np.cross)
 def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
-    """The cross product of vectors of three components."""
+    """Return the cross product of vectors of three components."""
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = operand(a), operand(b)
@@ -181,7 +191,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     if dtype.kind not in "iufc":
         raise Unserved
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    result = fresh_like(a if type(a) is not np.ndarray else b, dtype, shape, "C")
+    result = new_array_like(a if type(a) is not np.ndarray else b, dtype, shape, "C")
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
         result[..., k] = a[..., i] * b[..., j] - a[..., j] * b[..., i]

@@ -11,14 +11,14 @@ from dcarray.core.strides import columns_first, order_of, strides_of
 from dcarray.recording import masked_assignment
 from dcarray.recording.recorder import assign_where, elementwise
 
-from .common import NOTHING, fresh, fresh_like, is_array, is_wrapped, maximum, minimum, operand, rint
-from .registry import Unserved, implements, leave
+from .common import NOTHING, is_array, is_wrapped, maximum, minimum, new_array, new_array_like, operand, rint
+from .registry import Unserved, implements, prefer_numpy
 
 _PYTHON = (bool, int, float, complex)
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
-@implements(np.where, again="where")
+@implements(np.where, operation="where")
 def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
     """Choose between ``x`` and ``y``; with the condition alone, its non-zero positions."""
     if x is NOTHING or y is NOTHING:
@@ -30,7 +30,7 @@ def where(condition: Any, x: Any = NOTHING, y: Any = NOTHING, /) -> Any:
 
 
 def _bounds(a: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The bounds of a clip, without Python integers beyond the range of the array's integer dtype."""
+    """Return the bounds of a clip, without Python integers beyond the range of the array's integer dtype."""
     if a.dtype.kind in "iu":
         limits = np.iinfo(a.dtype)
         if type(low) is int and low <= limits.min:
@@ -78,7 +78,7 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
         raise Unserved from None  # NumPy's error names all shapes
     if out is not None and not (is_wrapped(out) and np.can_cast(dtype, out.dtype, "same_kind")):
         raise Unserved
-    leave([v for v in (a, low, high, out) if is_wrapped(v) and v._small is None])
+    prefer_numpy([v for v in (a, low, high, out) if is_wrapped(v) and v._small is None])
     a, low, high = (v.astype(dtype, copy=False) if is_array(v) else v for v in (a, low, high))
     if dtype.kind != "f":
         return minimum(maximum(a, low), high, out=out)
@@ -100,21 +100,9 @@ def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, **
     return out
 
 
-@implements(np.real, views=True)
-def real(val: Any) -> Any:
-    """The real part, a view of a complex array."""
-    return val.real
-
-
-@implements(np.imag, views=True)
-def imag(val: Any) -> Any:
-    """The imaginary part, a view of a complex array."""
-    return val.imag
-
-
 @implements(np.angle)
 def angle(z: Any, deg: bool = False) -> Any:
-    """The argument of a complex number."""
+    """Return the argument of a complex number."""
     z = operand(z)
     complex_ = z.dtype.kind == "c"
     a = np.arctan2(z.imag, z.real) if complex_ else np.arctan2(0, z)
@@ -125,7 +113,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 @implements(np.sinc)
 def sinc(x: Any) -> Any:
-    """``sin(pi x) / (pi x)``."""
+    """Return ``sin(pi x) / (pi x)``."""
     x = operand(x)
     if x.dtype.kind not in "fiub":
         raise Unserved
@@ -146,7 +134,7 @@ def fix(x: Any, out: Any = None) -> Any:
 
 
 def _is_infinite(negative: bool) -> Callable[..., Any]:
-    """An implementation of `numpy.isposinf` or `numpy.isneginf`."""
+    """Return an implementation of `numpy.isposinf` or `numpy.isneginf`."""
 
     def test(x: Any, out: Any = None) -> Any:
         if operand(x).dtype.kind not in "fiu":
@@ -158,18 +146,6 @@ def _is_infinite(negative: bool) -> Callable[..., Any]:
 
 implements(np.isposinf)(_is_infinite(False))
 implements(np.isneginf)(_is_infinite(True))
-
-
-@implements(np.iscomplexobj, views=True)
-def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex."""
-    return bool(x.dtype.kind == "c")
-
-
-@implements(np.isrealobj, views=True)
-def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex."""
-    return bool(x.dtype.kind != "c")
 
 
 def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
@@ -185,7 +161,7 @@ def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         raise Unserved
     scale = 10.0 ** abs(decimals)
     if order_of((a,), a.shape) is not None and not columns_first(a):
-        out = fresh(a.shape, a.dtype)  # NumPy's is in C order, too
+        out = new_array(a.shape, a.dtype)  # NumPy's is in C order, too
     if decimals > 0:
         return np.divide(rint(np.multiply(a, scale)), scale, out=out)
     return np.multiply(rint(np.divide(a, scale)), scale, out=out)
@@ -197,7 +173,7 @@ for _function in (np.round, np.around):
 
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
-    """Where two arrays agree within a tolerance."""
+    """Return the mask of elements that agree within a tolerance."""
     x, y = (v if type(v) in _PYTHON else operand(v) for v in (a, b))
     if not all(type(t) in _PYTHON and np.isfinite(t) for t in (rtol, atol)):
         raise Unserved
@@ -247,7 +223,7 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 
 @implements(np.iscomplex)
 def iscomplex(x: Any) -> Any:
-    """Where an element has an imaginary part."""
+    """Return the mask of elements with an imaginary part."""
     if x.dtype.kind != "c":
         raise Unserved
     return np.not_equal(x.imag, 0)
@@ -255,7 +231,7 @@ def iscomplex(x: Any) -> Any:
 
 @implements(np.isreal)
 def isreal(x: Any) -> Any:
-    """Where an element has no imaginary part."""
+    """Return the mask of elements without an imaginary part."""
     if x.dtype.kind != "c":
         raise Unserved
     return np.equal(x.imag, 0)
@@ -263,7 +239,7 @@ def isreal(x: Any) -> Any:
 
 @implements(np.polyval)
 def polyval(p: Any, x: Any) -> Any:
-    """A polynomial's values, by Horner's rule."""
+    """Return a polynomial's values, by Horner's rule."""
     if isinstance(x, np.poly1d) or isinstance(p, np.poly1d):
         raise Unserved
     x, coefficients = operand(x), np.asarray(p)
@@ -303,7 +279,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 @implements(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """The choice of the first condition that holds, element by element."""
+    """Return the choice of the first condition that holds, element by element."""
     if len(condlist) != len(choicelist) or not len(condlist):
         raise Unserved
     conditions = [operand(c) for c in condlist]
@@ -323,7 +299,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         raise Unserved
     if not all(is_array(c) or np.can_cast(np.result_type(c), dtype, "same_kind") for c in choices[:-1]):
         raise Unserved
-    result = fresh(shape, dtype)
+    result = new_array(shape, dtype)
     try:
         result[...] = choices[-1]
     except OverflowError:
@@ -388,9 +364,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 @implements(np.copy)
 def copy(a: Any, order: Any = "K", subok: bool = False) -> Any:
-    """A copy in fresh memory."""
+    """Return a copy in fresh memory."""
     if not is_wrapped(a) or a.ndim == 0 or order not in ("C", "F", "A", "K"):
         raise Unserved
-    result = fresh_like(a, order=order)
+    result = new_array_like(a, order=order)
     result[...] = a
     return result

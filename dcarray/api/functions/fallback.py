@@ -28,12 +28,12 @@ Function = Callable[..., Any]
 
 
 def name_of(function: Function) -> str:
-    """The qualified name of a function, such as ``numpy.linalg.svd``."""
+    """Return the qualified name of a function, such as ``numpy.linalg.svd``."""
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module}.{getattr(function, '__name__', str(function))}"
 
 
-class _Boundary:
+class _Conversion:
     """The conversion of arguments to plain arrays and of results to wrapped ones, for one call."""
 
     __slots__ = ("bytes", "foreign", "given", "plain")
@@ -44,8 +44,8 @@ class _Boundary:
         self.given: dict[int, tuple[Any, ndarray]] = {}
         self.plain: list[Any] = []  # the owners of the memory of plain arrays among the arguments
 
-    def into(self, value: Any) -> Any:
-        """``value`` with every wrapped array replaced by its memory."""
+    def to_plain(self, value: Any) -> Any:
+        """Return a value with every wrapped array replaced by its memory."""
         kind = type(value)
         if kind in _LEAVES:
             return value
@@ -60,26 +60,26 @@ class _Boundary:
             self.plain.append(owner(value))
             return value
         if kind is tuple or kind is list:  # the same one where possible: NumPy may write to it
-            inner = [self.into(v) for v in value]
+            inner = [self.to_plain(v) for v in value]
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
-            return {k: self.into(v) for k, v in value.items()}
+            return {k: self.to_plain(v) for k, v in value.items()}
         if isinstance(value, SEQUENCES):
             known = tuple(value) if isinstance(value, tuple) else list(value)
-            found = self.into(known)
+            found = self.to_plain(known)
             return value if found is known else found
         return value
 
-    def look(self, values: Iterable[Any]) -> None:
+    def note_owners(self, values: Iterable[Any]) -> None:
         """Note the owners of the plain arrays among these values."""
         for value in values:
             if type(value) is np.ndarray:
                 self.plain.append(owner(value))
             elif type(value) is tuple or type(value) is list:
-                self.look(value)
+                self.note_owners(value)
 
-    def back(self, value: Any) -> Any:
-        """``value`` with every plain array wrapped; an array that was passed in comes back as itself.
+    def to_wrapped(self, value: Any) -> Any:
+        """Return a value with every plain array wrapped; an array that was an argument is returned itself.
 
         A view of a plain argument stays plain, since its owner may write at any time.
         """
@@ -97,12 +97,12 @@ class _Boundary:
             self.bytes += value.nbytes
             return wrap(value) if self.given else _new_array(value)
         if kind is tuple or kind is list:
-            inner = [self.back(v) for v in value]
+            inner = [self.to_wrapped(v) for v in value]
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
-            return {k: self.back(v) for k, v in value.items()}
+            return {k: self.to_wrapped(v) for k, v in value.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*(self.back(v) for v in value))
+            return type(value)(*(self.to_wrapped(v) for v in value))
         return value
 
 
@@ -127,7 +127,7 @@ NOT_SMALL: Any = object()
 _leaves = _LEAVES.issuperset
 
 
-def _known_plain(values: Collection[Any]) -> bool:
+def _hold_no_arrays(values: Collection[Any]) -> bool:
     """Whether these values are known to contain no arrays."""
     if _leaves(map(type, values)):
         return True
@@ -139,13 +139,13 @@ def _known_plain(values: Collection[Any]) -> bool:
     return True
 
 
-def bare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def hold_no_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the arguments are known to contain no arrays, and need no conversion."""
-    return _known_plain(args) and (not kwargs or _known_plain(kwargs.values()))
+    return _hold_no_arrays(args) and (not kwargs or _hold_no_arrays(kwargs.values()))
 
 
 def _small_arguments(values: Any) -> list[Any] | None:
-    """The arguments for NumPy if every wrapped array among them is small, else None."""
+    """Return the arguments for NumPy if every wrapped array among them is small, else None."""
     plain: list[Any] = []
     for value in values:
         kind = type(value)
@@ -163,14 +163,14 @@ def _small_arguments(values: Any) -> list[Any] | None:
 
 
 def _rebuilt(value: Any, kind: type, inner: list[Any]) -> Any:
-    """A sequence with other elements; itself if none differs and it is of the user's own type."""
+    """Return a sequence with other elements; itself if none differs and it is of the user's own type."""
     if kind is tuple:
         return tuple(inner)
     return value if kind is not list and all(a is b for a, b in zip(inner, value, strict=True)) else inner
 
 
-def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call in NumPy if all wrapped arrays are small, else `NOT_SMALL`."""
+def call_small(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the call in NumPy if all wrapped arrays are small, else `NOT_SMALL`."""
     plain = _small_arguments(args)
     if plain is None:
         return NOT_SMALL
@@ -187,10 +187,10 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             for p, value in zip(plain, args, strict=True):
                 if p is result:
                     return value
-            way = _Boundary()
-            way.given = {id(p): (p, v) for p, v in zip(plain, args, strict=True) if type(v) is ndarray}
-            way.plain = [owner(v) for v in args if type(v) is _array]
-            return way.back(result)
+            conversion = _Conversion()
+            conversion.given = {id(p): (p, v) for p, v in zip(plain, args, strict=True) if type(v) is ndarray}
+            conversion.plain = [owner(v) for v in args if type(v) is _array]
+            return conversion.to_wrapped(result)
         return result
     base = result.base
     fresh: Any = result if base is None else base
@@ -211,29 +211,31 @@ def quick(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _run(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], quiet: bool, tried: bool) -> Any:
-    way = _Boundary()
-    plain = [way.into(a) for a in args]
-    named = {k: way.into(v) for k, v in kwargs.items()} if kwargs else kwargs
-    if quiet and way.foreign is None:
-        return way.back(_called(function, plain, named, way.bytes))
+    conversion = _Conversion()
+    plain = [conversion.to_plain(a) for a in args]
+    named = {k: conversion.to_plain(v) for k, v in kwargs.items()} if kwargs else kwargs
+    if quiet and conversion.foreign is None:
+        return conversion.to_wrapped(_call_keeping_memory(function, plain, named, conversion.bytes))
     where = user_line(3)
     name = name_of(function)
-    if way.foreign is not None:
-        name += f" of {text_of(way.foreign)}"
+    if conversion.foreign is not None:
+        name += f" of {text_of(conversion.foreign)}"
     served = served_by_numpy(function)
     if served:
         # for larger ones memory is kept during the call
-        promote_call_site([x for _, x in way.given.values()], always=not tried and way.bytes < POOLED)
+        promote_call_site(
+            [x for _, x in conversion.given.values()], always=not tried and conversion.bytes < POOLED
+        )
     if current().strict and not served:
         if tried:
             function(*plain, **named)  # NumPy raises the error of a bad call
         raise StrictError(name, where)
-    result = way.back(_called(function, plain, named, way.bytes))
-    note(name, way.bytes, "numpy" if served else "fallback", where)
+    result = conversion.to_wrapped(_call_keeping_memory(function, plain, named, conversion.bytes))
+    note(name, conversion.bytes, "numpy" if served else "fallback", where)
     return result
 
 
-def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
+def _call_keeping_memory(function: Function, plain: list[Any], named: dict[str, Any], nbytes: int) -> Any:
     """Call a function of NumPy.  Functions that process large arrays in parts make and drop temporaries for
     each: during the call their memory is kept for the next ones."""
     session().release_held()
@@ -245,7 +247,7 @@ def _called(function: Function, plain: list[Any], named: dict[str, Any], nbytes:
         eager_period.end()
 
 
-def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_numpy(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run ``function`` in NumPy where that is intended, as for small arrays.
 
     Only a dtype that does not compile is reported.
@@ -262,8 +264,8 @@ def direct(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     object
         The result with plain arrays wrapped; views of an argument's memory stay views of it.
     """
-    if bare(args, kwargs):
-        return wrapped(function(*args, **kwargs))
+    if hold_no_arrays(args, kwargs):
+        return wrap_results(function(*args, **kwargs))
     return _run(function, args, kwargs, True, False)
 
 
@@ -282,7 +284,7 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
     Returns
     -------
     object
-        As `direct`.
+        As `call_numpy`.
 
     Raises
     ------
@@ -296,13 +298,13 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
         if result is not NOT_DISTRIBUTED:
             return result
     if served_by_numpy(function):
-        result = quick(function, args, kwargs)
+        result = call_small(function, args, kwargs)
         if result is not NOT_SMALL:
             return result
     return _run(function, args, kwargs, False, tried)
 
 
-def wrapped(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+def wrap_results(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
     """A result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too; those that share
     the memory of a plain argument stay plain."""
     kind = type(value)
@@ -310,8 +312,8 @@ def wrapped(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | Non
         return value
     if kind is np.ndarray and value.base is None and not kwargs and not any(value is a for a in args):
         return _new_array(value)
-    way = _Boundary()
-    way.look(args)
+    conversion = _Conversion()
+    conversion.note_owners(args)
     if kwargs:
-        way.look(kwargs.values())
-    return way.back(value)
+        conversion.note_owners(kwargs.values())
+    return conversion.to_wrapped(value)

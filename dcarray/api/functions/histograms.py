@@ -29,7 +29,7 @@ _COUNTS, _WEIGHTS = (Compiled("histogram", "histogram", weighted) for weighted i
 
 
 def _edges(a: Any, bins: int, limits: Any) -> Any:
-    """The edges of the bins, by NumPy's own rules and with its errors."""
+    """Return the edges of the bins, by NumPy's own rules and with its errors."""
     if limits is None:
         low, high = (recorder.reduce(name, a, None, keepdims=True) for name in ("minimum", "maximum"))
         ends = np.concatenate([low._evaluated().reshape(-1), high._evaluated().reshape(-1)])
@@ -41,15 +41,11 @@ def _edges(a: Any, bins: int, limits: Any) -> Any:
 
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """The numbers of elements in intervals."""
+    """Return the numbers of elements in intervals."""
     wrong = type(a) is not ndarray or a.dtype != np.float64 or policy.eager(a.size, policy.PASS)
-    if (
-        wrong
-        or is_distributed(a)
-        or np.ndim(bins)
-        or isinstance(bins, str)
-        or not (range is None or type(range) in (tuple, list))
-    ):
+    if wrong or is_distributed(a) or np.ndim(bins) or isinstance(bins, str):
+        raise Unserved
+    if range is not None and type(range) not in (tuple, list):
         raise Unserved
     try:
         number = operator.index(bins)

@@ -12,7 +12,7 @@ from dcarray.core.processes import communicator
 from dcarray.recording.recorder import elementwise
 from dcarray.tiering import policy
 
-from .common import axis_of, broadcast, diagonal_view, eager_arrays, fresh, operand
+from .common import axis_of, broadcast, diagonal_view, eager_arrays, new_array, operand
 from .registry import Unserved, implements
 from .triangles import TRIL, TRIU
 
@@ -21,7 +21,7 @@ _SCALARS = (bool, int, float, complex, np.generic)
 
 @implements(np.diagonal, views=True)
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-    """A read-only view of a diagonal."""
+    """Return a read-only view of a diagonal."""
     if type(a) is not ndarray or a.ndim < 2 or type(offset) is not int:
         raise Unserved
     first, second = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
@@ -32,7 +32,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
 
 def _on_diagonal(v: Any, k: int) -> Any:
     n = v.shape[0] + abs(k)
-    result = fresh((n, n), v.dtype)
+    result = new_array((n, n), v.dtype)
     result[...] = 0
     if is_distributed(result):  # they have one shape only
         row = np.arange(v.shape[0])
@@ -45,7 +45,7 @@ def _on_diagonal(v: Any, k: int) -> Any:
 
 @implements(np.diag)
 def diag(v: Any, k: Any = 0) -> Any:
-    """The diagonal of a matrix, or a matrix with this diagonal."""
+    """Return the diagonal of a matrix, or a matrix with this diagonal."""
     if type(v) is not ndarray or type(k) is not int or v.ndim not in (1, 2):
         raise Unserved
     if v.ndim == 2:
@@ -57,7 +57,7 @@ def diag(v: Any, k: Any = 0) -> Any:
 
 @implements(np.diagflat)
 def diagflat(v: Any, k: Any = 0) -> Any:
-    """A matrix with these elements on its diagonal."""
+    """Return a matrix with these elements on its diagonal."""
     if type(v) is not ndarray or type(k) is not int or v.dtype.kind not in "biufc":
         raise Unserved
     return _on_diagonal(v.reshape(-1), k)
@@ -82,19 +82,19 @@ def _triangle(m: Any, k: Any, lower: bool) -> Any:
 
 @implements(np.tril)
 def tril(m: Any, k: Any = 0) -> Any:
-    """The lower triangle; zeros above."""
+    """Return the lower triangle; zeros above."""
     return _triangle(m, k, True)
 
 
 @implements(np.triu)
 def triu(m: Any, k: Any = 0) -> Any:
-    """The upper triangle; zeros below."""
+    """Return the upper triangle; zeros below."""
     return _triangle(m, k - 1 if type(k) is int else k, False)
 
 
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
-    """A read-only view of an array in a larger shape."""
+    """Return a read-only view of an array in a larger shape."""
     if type(array) is not ndarray:
         raise Unserved
     wanted = (shape,) if type(shape) is int else tuple(shape)
@@ -108,7 +108,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
-    """Views of arrays in their common shape."""
+    """Return views of arrays in their common shape."""
     arrays = [wrap(np.asarray(a)) if isinstance(a, _SCALARS) else operand(a) for a in args]
     if any(type(a) is not ndarray and type(a) is not np.ndarray for a in arrays):
         raise Unserved

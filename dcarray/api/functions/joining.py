@@ -14,7 +14,7 @@ from dcarray.core.strides import columns_first, order_of_joined
 from dcarray.recording.copies import Part, record_copies
 from dcarray.tiering import policy
 
-from .common import axis_of, expand, fresh, fresh_like, operand, plain_key
+from .common import axis_of, expand, new_array, new_array_like, operand, plain_key
 from .manipulation import at_least, flip
 from .registry import Pending, Unserved, implements
 
@@ -51,10 +51,10 @@ def _join(parts: list[Any], axis: int, dtype: Any, casting: Any) -> Any:
 
 
 def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Any:
-    """A new wrapped array with its axes in this order in memory, the outermost first."""
+    """Return a new wrapped array with its axes in this order in memory, the outermost first."""
     if order is None:
-        return fresh(shape, dtype)
-    return fresh(tuple([shape[k] for k in order]), dtype).transpose(np.argsort(order).tolist())
+        return new_array(shape, dtype)
+    return new_array(tuple([shape[k] for k in order]), dtype).transpose(np.argsort(order).tolist())
 
 
 @implements(np.concatenate)
@@ -117,7 +117,7 @@ def column_stack(tup: Any) -> Any:
 
 
 def _depth(arrays: Any) -> int:
-    """The depth of nested lists, which has to be the same everywhere."""
+    """Return the depth of nested lists, which has to be the same everywhere."""
     if type(arrays) is not list:
         return 0
     depths = {_depth(a) for a in arrays}
@@ -167,7 +167,7 @@ def tile(A: Any, reps: Any) -> Any:
     d = max(len(reps), A.ndim)
     counts = (1,) * (d - len(reps)) + tuple(reps)
     lengths = (1,) * (d - A.ndim) + A.shape
-    result = fresh(tuple(r * n for r, n in zip(counts, lengths, strict=True)), A.dtype)
+    result = new_array(tuple(r * n for r, n in zip(counts, lengths, strict=True)), A.dtype)
     if result.size:
         apart = result.reshape([x for pair in zip(counts, lengths, strict=True) for x in pair])
         apart[...] = A.reshape([x for n in lengths for x in (1, n)])
@@ -187,7 +187,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         a, axis = a.reshape(-1), 0
     axis = axis_of(axis, a.ndim)
     shape = a.shape
-    result = fresh(shape[:axis] + (shape[axis] * repeats,) + shape[axis + 1 :], a.dtype)
+    result = new_array(shape[:axis] + (shape[axis] * repeats,) + shape[axis + 1 :], a.dtype)
     if result.size:
         apart = result.reshape(shape[: axis + 1] + (repeats,) + shape[axis + 1 :])
         apart[...] = expand(a, axis + 1)
@@ -213,7 +213,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     shifts = tuple([moves.get(k, 0) % n if n else 0 for k, n in enumerate(a.shape)])
     if policy.eager_call(a.size, (a,)):
         raise Pending
-    result = fresh_like(a)
+    result = new_array_like(a)
     parts = _roll_pieces(a.shape, shifts)
     if result._small is None and a._small is None and record_copies(result, a, parts):
         return result
@@ -228,7 +228,7 @@ def _whole(shift: Any) -> bool:
 
 @lru_cache(1024)
 def _roll_pieces(shape: tuple[int, ...], shifts: tuple[int, ...]) -> tuple[Part, ...]:
-    """Pairs of target and source keys of a roll: each axis that moves is cut in two."""
+    """Return pairs of target and source keys of a roll: each axis that moves is cut in two."""
     pieces: list[Part] = [((), (), ())]
     for k, (n, s) in enumerate(zip(shape, shifts, strict=True)):
         cuts = [(n - s, s, 0), (s, 0, n - s)] if s else [(n, 0, 0)]
@@ -275,7 +275,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         if mode in ("wrap", "reflect", "symmetric") and max(lo, hi) > n - short:
             raise Unserved
     shape = tuple(n + lo + hi for n, (lo, hi) in zip(array.shape, widths, strict=True))
-    result = fresh(shape, array.dtype, "F" if columns_first(array) else "C")
+    result = new_array(shape, array.dtype, "F" if columns_first(array) else "C")
     inside = tuple(slice(lo, lo + n) for n, (lo, _) in zip(array.shape, widths, strict=True))
     result[inside] = array
     for k, value in enumerate(_pairs(values, array.ndim)):
@@ -286,7 +286,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 
 
 def _converted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Numbers as elements of another dtype.
+    """Return numbers as elements of another dtype.
 
     Raises
     ------

@@ -20,17 +20,16 @@ from .common import (
     axis_of,
     eager_arrays,
     expand,
-    is_array,
     is_wrapped,
     matmul,
     maximum,
     minimum,
     operand,
-    reduced,
+    reduce_array,
 )
 from .contraction import contract, layout, parse, single
 from .indexing import diagonal
-from .registry import Unserved, implements, leave
+from .registry import Unserved, implements, prefer_numpy
 
 _NUMBERS = "biufc"
 _BLAS = "fdFD"
@@ -46,7 +45,7 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any]:
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """The product over the last axis of ``a`` and the last but one axis of ``b``."""
+    """Return the product over the last axis of ``a`` and the last but one axis of ``b``."""
     if out is not None and not is_wrapped(out):
         raise Unserved
     a, b = _pair(a, b)
@@ -80,7 +79,7 @@ def _rows(a: Any, n: int) -> Any:
 @implements(np.vdot)
 @silent
 def vdot(a: Any, b: Any, /) -> Any:
-    """The product of two vectors, the first conjugated."""
+    """Return the product of two vectors, the first conjugated."""
     a, b = _pair(a, b)
     a, b = a.reshape(-1), b.reshape(-1)
     if a.shape != b.shape:
@@ -93,7 +92,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
-    """The product over the last axes."""
+    """Return the product over the last axes."""
     a, b = _pair(a, b)
     if a.ndim == 0 or b.ndim == 0:
         return _dot(a, b)
@@ -117,7 +116,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """The product over pairs of axes."""
+    """Return the product over pairs of axes."""
     a, b = _pair(a, b)
     if type(axes) is int:
         if not 0 <= axes <= min(a.ndim, b.ndim):
@@ -191,7 +190,7 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
             if sizes.setdefault(label, n) != n:
                 raise Unserved  # axes of length 1 may broadcast
     if len(labels) == 2 and labels[0] == labels[1] and len(result) < len(labels[0]):  # a sum, in one pass
-        leave([x for x in arrays if x._small is None])
+        prefer_numpy([x for x in arrays if x._small is None])
     # distributed arrays stay distributed, in any memory order
     wanted = layout(text, arrays, optimize, result) if communicator() is None else result
     if len(arrays) == 1:
@@ -204,7 +203,7 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
 # ---- numpy.linalg -----------------------------------------------------------------------------------
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """The norm of vectors, or the Frobenius norm."""
+    """Return the norm of vectors, or the Frobenius norm."""
     x = operand(x)
     if x.dtype.kind not in "iufc" or x.dtype == np.float16 or type(keepdims) is not bool or not x.size:
         raise Unserved
@@ -229,41 +228,17 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         total = squares[0] if len(squares) == 1 else squares[0] + squares[1]
         return np.sqrt(reduce("add", total, axis, keepdims=keepdims, warned_as=warned_as))
     if ord == np.inf:
-        return reduced(maximum, np.abs(x), axis, keepdims=keepdims)
+        return reduce_array(maximum, np.abs(x), axis, keepdims=keepdims)
     if ord == -np.inf:
-        return reduced(minimum, np.abs(x), axis, keepdims=keepdims)
+        return reduce_array(minimum, np.abs(x), axis, keepdims=keepdims)
     if ord == 1:
-        return reduced(add, np.abs(x), axis, keepdims=keepdims)
+        return reduce_array(add, np.abs(x), axis, keepdims=keepdims)
     raise Unserved
 
 
-if hasattr(np.linalg, "matrix_transpose"):  # the array API's names
-
-    @implements(np.linalg.matmul)
-    def linalg_matmul(x1: Any, x2: Any, /) -> Any:
-        """The matrix product."""
-        return matmul(x1, x2)
-
-    @implements(np.linalg.matrix_transpose, views=True)
-    def linalg_matrix_transpose(x: Any, /) -> Any:
-        """Exchange the last two axes."""
-        if not is_array(x) or x.ndim < 2:
-            raise Unserved
-        return x.swapaxes(-1, -2)
-
-    @implements(np.linalg.tensordot)
-    def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-        """The product over pairs of axes."""
-        return tensordot(x1, x2, axes)
-
-    @implements(np.linalg.diagonal)
-    def linalg_diagonal(x: Any, /, *, offset: Any = 0) -> Any:
-        """The diagonals of a stack of matrices."""
-        return diagonal(x, offset, -2, -1)
-
-    _vecdot: Any = np.vecdot
-
-    @implements(np.linalg.vecdot)
-    def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
-        """The products of stacks of vectors."""
-        return _vecdot(x1, x2, axis=axis)
+# the array API's names
+_vecdot: Any = np.vecdot
+implements(np.linalg.matmul)(lambda x1, x2, /: matmul(x1, x2))
+implements(np.linalg.tensordot)(lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes))
+implements(np.linalg.diagonal)(lambda x, /, *, offset=0: diagonal(x, offset, -2, -1))
+implements(np.linalg.vecdot)(lambda x1, x2, /, *, axis=-1: _vecdot(x1, x2, axis=axis))

@@ -11,31 +11,41 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from dcarray.api.array import ndarray
 
-from .common import axis_of, expand, operand, plain_key
+from .common import axis_of, expand, is_array, operand, plain_key
 from .registry import Unserved, implements
 
 
 # ---- views ------------------------------------------------------------------------------------------
-@implements(np.shape, views=True)
-def shape(a: Any) -> tuple[int, ...]:
-    """The lengths of the axes."""
-    return a.shape  # type: ignore[no-any-return]
-
-
-@implements(np.ndim, views=True)
-def ndim(a: Any) -> int:
-    """The number of axes."""
-    return len(a.shape)
-
-
 @implements(np.size, views=True)
 def size(a: Any, axis: Any = None) -> int:
-    """The number of elements, or the length of an axis."""
+    """Return the number of elements, or the length of an axis."""
     if axis is None:
         return a.size  # type: ignore[no-any-return]
     if type(axis) is not int or not -len(a.shape) <= axis < len(a.shape):
         raise Unserved
     return a.shape[axis]  # type: ignore[no-any-return]
+
+
+_function: Any
+_view: Any
+for _function, _view in {
+    np.real: lambda val: val.real,
+    np.imag: lambda val: val.imag,
+    np.swapaxes: lambda a, axis1, axis2: a.swapaxes(axis1, axis2),
+    np.squeeze: lambda a, axis=None: a.squeeze(axis),
+    np.ravel: lambda a, order="C": a.ravel(order),
+}.items():
+    implements(_function, views=True)(_view)
+
+
+def _matrix_transpose(x: Any, /) -> Any:
+    if not is_array(x) or x.ndim < 2:
+        raise Unserved
+    return x.swapaxes(-1, -2)
+
+
+implements(np.matrix_transpose, views=True)(_matrix_transpose)
+implements(np.linalg.matrix_transpose, views=True)(_matrix_transpose)
 
 
 @implements(np.transpose, views=True)
@@ -47,20 +57,6 @@ def transpose(a: Any, axes: Any = None) -> Any:
     if sorted(order) != list(range(a.ndim)):
         raise Unserved
     return a.transpose(order)
-
-
-@implements("matrix_transpose", views=True)
-def matrix_transpose(x: Any, /) -> Any:
-    """Exchange the last two axes."""
-    if x.ndim < 2:
-        raise Unserved
-    return x.swapaxes(-1, -2)
-
-
-@implements(np.swapaxes, views=True)
-def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
-    """Exchange two axes."""
-    return a.swapaxes(axis1, axis2)
 
 
 @implements(np.moveaxis)
@@ -106,28 +102,16 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return expand(a, *sorted(places))
 
 
-@implements(np.squeeze, views=True)
-def squeeze(a: Any, axis: Any = None) -> Any:
-    """Drop axes of length 1."""
-    return a.squeeze(axis)
-
-
-@implements(np.ravel, views=True)
-def ravel(a: Any, order: Any = "C") -> Any:
-    """The elements along one axis."""
-    return a.ravel(order)
-
-
 @implements(np.reshape, views=True)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any:
-    """The elements in another shape."""
+    """Return the elements in another shape."""
     if copy is not None or type(a) is not ndarray:
         raise Unserved
     return a.reshape(shape, order=order)
 
 
 def at_least(ndim: int, arrays: tuple[Any, ...]) -> Any:
-    """Views with at least this many axes; of one array the view, of several a tuple."""
+    """Return views with at least this many axes; of one array the view, of several a tuple."""
     results = []
     for a in arrays:
         a = operand(a)
@@ -142,7 +126,7 @@ def at_least(ndim: int, arrays: tuple[Any, ...]) -> Any:
 
 
 def _at_least(ndim: int) -> Callable[..., Any]:
-    """An implementation of `numpy.atleast_1d`, `atleast_2d` or `atleast_3d`."""
+    """Return an implementation of `numpy.atleast_1d`, `atleast_2d` or `atleast_3d`."""
 
     def views(*arrays: Any) -> Any:
         if any(type(a) is not ndarray for a in arrays):
@@ -152,7 +136,6 @@ def _at_least(ndim: int) -> Callable[..., Any]:
     return views
 
 
-_function: Any
 for _ndim, _function in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1):
     implements(_function)(_at_least(_ndim))
 
@@ -203,7 +186,7 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Any:
 
 @implements("unstack")
 def unstack(x: Any, /, *, axis: Any = 0) -> Any:
-    """Views of the slices along an axis."""
+    """Return views of the slices along an axis."""
     if x.ndim == 0:
         raise Unserved
     axis = axis_of(axis, x.ndim)
@@ -231,18 +214,18 @@ def _split(a: Any, sections: Any, axis: Any, equal: bool) -> list[Any]:
 
 @implements(np.array_split)
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
-    """Views of parts along an axis, of nearly equal length."""
+    """Return views of parts along an axis, of nearly equal length."""
     return _split(ary, indices_or_sections, axis, False)
 
 
 @implements(np.split)
 def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
-    """Views of parts along an axis."""
+    """Return views of parts along an axis."""
     return _split(ary, indices_or_sections, axis, True)
 
 
 def _split_along(axis: int) -> Callable[..., Any]:
-    """An implementation of `numpy.vsplit`, `hsplit` or `dsplit`."""
+    """Return an implementation of `numpy.vsplit`, `hsplit` or `dsplit`."""
 
     def views(ary: Any, indices_or_sections: Any) -> list[Any]:
         if axis == 0 and ary.ndim < 2:

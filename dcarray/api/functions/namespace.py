@@ -59,23 +59,23 @@ class Ufunc:
         result = self._ufunc(*args, **kwargs)
         if type(result) is ndarray:
             return result
-        return fallback.wrapped(_as_arrays(result, kwargs), args, kwargs)
+        return fallback.wrap_results(_as_arrays(result, kwargs), args, kwargs)
 
     def reduce(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.reduce`."""
-        return fallback.wrapped(_as_arrays(self._ufunc.reduce(*args, **kwargs), kwargs), args, kwargs)
+        return fallback.wrap_results(_as_arrays(self._ufunc.reduce(*args, **kwargs), kwargs), args, kwargs)
 
     def accumulate(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.accumulate`."""
-        return fallback.wrapped(self._ufunc.accumulate(*args, **kwargs), args, kwargs)
+        return fallback.wrap_results(self._ufunc.accumulate(*args, **kwargs), args, kwargs)
 
     def reduceat(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.reduceat`."""
-        return fallback.wrapped(self._ufunc.reduceat(*args, **kwargs), args, kwargs)
+        return fallback.wrap_results(self._ufunc.reduceat(*args, **kwargs), args, kwargs)
 
     def outer(self, *args: Any, **kwargs: Any) -> Any:
         """As `numpy.ufunc.outer`."""
-        return fallback.wrapped(self._ufunc.outer(*args, **kwargs), args, kwargs)
+        return fallback.wrap_results(self._ufunc.outer(*args, **kwargs), args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ufunc, name)
@@ -115,7 +115,7 @@ def _named(name: str) -> Any:
 
 
 def reduced(function: Any) -> tuple[Any, tuple[str, str]]:
-    """The pickle of a function of this package's namespaces, or of a method: its module and name.
+    """Return the pickle of a function of this package's namespaces, or of a method: its module and name.
 
     Raises
     ------
@@ -169,10 +169,10 @@ class _Indexer:
                 return found
         name = current().device
         if name != "cpu" and session().device is None:
-            return device_backend().place(name, fallback.direct(self._get, (key,), {}))
-        result = fallback.quick(self._get, (key,), {})
+            return device_backend().place(name, fallback.call_numpy(self._get, (key,), {}))
+        result = fallback.call_small(self._get, (key,), {})
         if result is fallback.NOT_SMALL:
-            return fallback.direct(self._get, (key,), {})
+            return fallback.call_numpy(self._get, (key,), {})
         return result
 
     def __len__(self) -> int:
@@ -189,16 +189,16 @@ class vectorize(np.vectorize):
         """Call the function element by element."""
         if not hasattr(self, "pyfunc") or self.pyfunc is NOTHING:  # used as a decorator with arguments
             return super().__call__(*args, **kwargs)
-        return fallback.direct(super().__call__, args, kwargs)
+        return fallback.call_numpy(super().__call__, args, kwargs)
 
 
 def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
-    """A function of NumPy that dispatches on wrapped arrays, with wrapped results."""
+    """Return a function of NumPy that dispatches on wrapped arrays, with wrapped results."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        return result if type(result) is ndarray else fallback.wrapped(result, args, kwargs)
+        return result if type(result) is ndarray else fallback.wrap_results(result, args, kwargs)
 
     call.__module__ = place or function.__module__
     return shortened(function, call)
@@ -213,14 +213,14 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
         device = kwargs.pop("device", None)
         name = current().device if device is None else resolve(device)
         if name != "cpu" and session().device is None:
-            return device_backend().place(name, fallback.direct(function, args, kwargs))
+            return device_backend().place(name, fallback.call_numpy(function, args, kwargs))
         if "like" in kwargs and (kwargs["like"] is None or type(kwargs["like"]) is ndarray):
             del kwargs["like"]
         if function is np.load and communicator() is not None:
             found = backend().load(*args, **kwargs)
             if found is not NOT_DISTRIBUTED:
                 return found
-        return fallback.direct(function, args, kwargs)
+        return fallback.call_numpy(function, args, kwargs)
 
     call.__module__ = place or function.__module__
     return call
@@ -228,7 +228,7 @@ def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[...
 
 @cache
 def _counterpart(value: Any, place: str) -> Any:
-    """The counterpart of a function or ufunc of NumPy, one object for all of its names."""
+    """Return the counterpart of a function or ufunc of NumPy, one object for all of its names."""
     if type(value) is np.ufunc:
         return Ufunc(value)
     if type(value) is _DISPATCHER:
@@ -239,12 +239,12 @@ def _counterpart(value: Any, place: str) -> Any:
 
 
 def _counterpart_of(value: Any, place: str) -> Any:
-    """The counterpart of a public object of NumPy."""
+    """Return the counterpart of a public object of NumPy."""
     return _counterpart(value, place) if callable(value) and not isinstance(value, type) else value
 
 
 def delegate(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a sub-namespace such as ``dcarray.linalg``.
+    """Return ``__getattr__`` and ``__dir__`` of a sub-namespace such as ``dcarray.linalg``.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def lookup(name: str) -> Any:
 
 
 def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """`arange` or `linspace`, whose large results are distributed where there are several ranks."""
+    """Return `arange` or `linspace`, whose large results are distributed where there are several ranks."""
 
     @wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -319,5 +319,5 @@ def _spaced(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def names() -> list[str]:
-    """The public names of NumPy."""
+    """Return the public names of NumPy."""
     return [name for name in dir(np) if not name.startswith("_")]

@@ -54,7 +54,7 @@ def viewing() -> dict[Any, bool | None]:
 
 
 def functions() -> frozenset[Any]:
-    """The dispatched functions of NumPy that have an implementation, or NumPy's own as the intended one."""
+    """Return the dispatched functions of NumPy with an implementation here, or by intention NumPy's own."""
     found: set[Any] = set()
     for module in _MODULES:
         for value in vars(module).values():  # an attribute access may import a module
@@ -66,7 +66,7 @@ def functions() -> frozenset[Any]:
 
 
 def shortened(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]:
-    """The wrapper of a NumPy function that calls it directly with small arrays, if it is in `functions`."""
+    """Return the wrapper of a NumPy function in `functions` that calls it directly with small arrays."""
     return slow
 
 
@@ -76,16 +76,16 @@ def shorten_calls(cls: type, name: str, method: str = "__call__") -> None:
 
 
 def made_small(function: Any, slow: Any) -> Any:
-    """The wrapper of a creation function that calls NumPy's directly for small arrays of numbers."""
+    """Return the wrapper of a creation function that calls NumPy's directly for small arrays of numbers."""
     return slow
 
 
 def made_by_generator(function: Any, slow: Any) -> Any:
-    """The wrapper of a generator's method that calls NumPy's directly if no arrays are passed."""
+    """Return the wrapper of a generator's method that calls NumPy's directly if no arrays are passed."""
     return slow
 
 
-if BUILT:  # else `fallback.quick` and the methods themselves do
+if BUILT:  # else `fallback.call_small` and the methods themselves do
     from dcarray._native import extension
     from dcarray._native.extension import make_creation_route, make_route, route_instances, set_routes
 

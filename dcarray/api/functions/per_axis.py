@@ -34,7 +34,7 @@ Work = Callable[[Any, Any], object]
 # ---- sorts -------------------------------------------------------------------------------------------
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    """The elements of each line in ascending order."""
+    """Return the elements of each line in ascending order."""
 
     def work(part: Any, result: Any) -> None:
         result[...] = part
@@ -45,7 +45,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
 @implements(np.argsort)
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    """The indices that sort each line."""
+    """Return the indices that sort each line."""
 
     def work(part: Any, result: Any) -> None:
         result[...] = part.argsort(axis, kind, stable=stable)
@@ -55,7 +55,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """The elements of each line, partitioned at some positions of the sorted line."""
+    """Return the elements of each line, partitioned at some positions of the sorted line."""
     places = plain(kth)
 
     def work(part: Any, result: Any) -> None:
@@ -67,7 +67,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """The indices that partition each line."""
+    """Return the indices that partition each line."""
     places = plain(kth)
 
     def work(part: Any, result: Any) -> None:
@@ -87,7 +87,7 @@ def _sorted(a: Any, axis: Any, order: Any, work: Work, dtype: Any = None) -> Any
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
 ) -> Any:
-    """The median of each line."""
+    """Return the median of each line."""
     if out is not None or overwrite_input:
         raise Unserved
     return _quantile(a, axis, keepdims, partial(np.median, axis=axis, keepdims=True))
@@ -197,7 +197,7 @@ def _axis(a: Any, axis: Any) -> int:
 
 
 def _in_parts(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> Any:
-    """A new array, perhaps with another length of lines, of which each thread computes a part."""
+    """Return a new array, perhaps with another length of lines, of which each thread computes a part."""
     at = _axis(a, axis)
     across = max((k for k in range(a.ndim) if k != at), key=lambda k: (a.shape[k], -k))
     seconds = a.size * math.log2(a.shape[at] + 1) * _STEP

@@ -23,7 +23,7 @@ from .native_routes import made_by_generator
 
 
 def _distributed_draw(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A distributed draw, if there are several ranks; else `NOT_DISTRIBUTED`."""
+    """Return a distributed draw, if there are several ranks; else `NOT_DISTRIBUTED`."""
     if communicator() is None:
         return NOT_DISTRIBUTED
     return backend().distributed_random(function, args, kwargs)
@@ -33,7 +33,7 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         found = _distributed_draw(function, args, kwargs)
-        return fallback.direct(function, args, kwargs) if found is NOT_DISTRIBUTED else found
+        return fallback.call_numpy(function, args, kwargs) if found is NOT_DISTRIBUTED else found
 
     return call
 
@@ -43,14 +43,14 @@ def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
     def shuffle(*args: Any, **kwargs: Any) -> Any:
         x = args[where] if len(args) > where else kwargs.get("x")
         if isinstance(x, (ndarray, np.ndarray)):
-            return fallback.direct(function, args, kwargs)
+            return fallback.call_numpy(function, args, kwargs)
         return function(*args, **kwargs)  # a sequence, perhaps of wrapped arrays, in place
 
     return shuffle
 
 
 def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that calls the NumPy generator inside, whose methods call one another."""
+    """Return a method that calls the NumPy generator inside, whose methods call one another."""
     shuffle = _shuffling(function, 1)
 
     @wraps(function)
@@ -58,9 +58,9 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
         found = _distributed_draw(getattr(self._plain, function.__name__), args, kwargs)
         if found is not NOT_DISTRIBUTED:
             return found
-        if fallback.bare(args, kwargs):
-            return fallback.wrapped(function(self._plain, *args, **kwargs))
-        return fallback.direct(function, (self._plain, *args), kwargs)
+        if fallback.hold_no_arrays(args, kwargs):
+            return fallback.wrap_results(function(self._plain, *args, **kwargs))
+        return fallback.call_numpy(function, (self._plain, *args), kwargs)
 
     @wraps(function)
     def shuffling(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -97,7 +97,7 @@ class Generator(np.random.Generator):
         self._plain = np.random.Generator(bit_generator)
 
     def spawn(self, n_children: int) -> Any:
-        """Independent child generators."""
+        """Return independent child generators."""
         return [type(self)(bits) for bits in self.bit_generator.spawn(n_children)]
 
     def __reduce__(self) -> Any:
@@ -109,7 +109,7 @@ class RandomState(np.random.RandomState):
     """`numpy.random.RandomState` whose arrays are wrapped."""
 
     def __init__(self, seed: Any = None) -> None:
-        self._plain = fallback.direct(np.random.RandomState, (seed,), {})
+        self._plain = fallback.call_numpy(np.random.RandomState, (seed,), {})
         super().__init__(self._plain._bit_generator)
 
     def __reduce__(self) -> Any:
@@ -123,7 +123,7 @@ def _random_state(state: Any) -> RandomState:
 
 
 def over(value: Any) -> Any:
-    """A wrapped generator that draws from a given one of NumPy's own class; anything else as it is.
+    """Return a wrapped generator that draws from a given one of NumPy's own class; anything else as it is.
 
     NumPy's `shuffle` takes a wrapped array for a sequence: it exchanges views of rows, and loses some.
     """
@@ -139,7 +139,7 @@ def over(value: Any) -> Any:
 
 
 class _Seeded(type):
-    """A class of NumPy's whose seed may be a wrapped array; its instances are NumPy's."""
+    """The metaclass of stand-ins for NumPy's classes, which take wrapped arrays as seeds."""
 
     _original: type
 
@@ -149,7 +149,7 @@ class _Seeded(type):
         return type(name, tuple(vars(base).get("_original", base) for base in bases), body)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return fallback.direct(cls._original, args, kwargs)
+        return fallback.call_numpy(cls._original, args, kwargs)
 
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, cls._original)
@@ -168,7 +168,7 @@ class _Seeded(type):
 
 
 def default_rng(seed: Any = None) -> Generator:
-    """A new `Generator` with NumPy's default bit generator.
+    """Return a new `Generator` with NumPy's default bit generator.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def default_rng(seed: Any = None) -> Generator:
         return seed
     if seed is None and (comm := communicator()) is not None:
         seed = backend().shared_seed(comm)
-    return Generator(fallback.direct(np.random.default_rng, (seed,), {}).bit_generator)
+    return Generator(fallback.call_numpy(np.random.default_rng, (seed,), {}).bit_generator)
 
 
 def function(name: str) -> Any:

@@ -13,7 +13,7 @@ from dcarray.core.backend import is_distributed
 from dcarray.core.strides import axes_of
 from dcarray.recording.recorder import elementwise
 
-from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand, reduced
+from .common import NOTHING, add, is_array, is_wrapped, maximum, minimum, operand, reduce_array
 from .registry import Unserved, implements
 
 
@@ -22,20 +22,22 @@ def _given(**kwargs: Any) -> dict[str, Any]:
 
 
 def _sum_or_product(ufunc: np.ufunc, nan_value: float | None) -> Callable[..., Any]:
-    """An implementation of `numpy.sum` or `numpy.prod`, which may replace NaNs."""
+    """Return an implementation of `numpy.sum` or `numpy.prod`, which may replace NaNs."""
 
     def reduction(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING,
         initial: Any = NOTHING, where: Any = NOTHING,
     ) -> Any:  # fmt: skip
         x = a if nan_value is None else without_nan(a, nan_value)[0]
-        return reduced(ufunc, x, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where))
+        return reduce_array(
+            ufunc, x, axis, dtype, out, **_given(keepdims=keepdims, initial=initial, where=where)
+        )
 
     return reduction
 
 
 def _extremum(ufunc: np.ufunc, without_nan: bool) -> Callable[..., Any]:
-    """An implementation of `numpy.max` or `numpy.min`, or of those that leave NaNs out."""
+    """Return an implementation of `numpy.max`, `min`, `nanmax` or `nanmin`."""
 
     def reduction(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, initial: Any = NOTHING,
@@ -44,7 +46,7 @@ def _extremum(ufunc: np.ufunc, without_nan: bool) -> Callable[..., Any]:
         if without_nan and (not is_wrapped(a) or a.dtype.kind not in "biufc"):
             raise Unserved
         given = _given(keepdims=keepdims, initial=initial, where=where)
-        result = reduced(ufunc, a, axis, None, out, **given)
+        result = reduce_array(ufunc, a, axis, None, out, **given)
         if without_nan and a.dtype.kind in "fc" and np.any(np.isnan(result)):
             warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
         return result
@@ -53,13 +55,13 @@ def _extremum(ufunc: np.ufunc, without_nan: bool) -> Callable[..., Any]:
 
 
 def _logical(ufunc: np.ufunc) -> Callable[..., Any]:
-    """An implementation of `numpy.any` or `numpy.all`."""
+    """Return an implementation of `numpy.any` or `numpy.all`."""
 
     def reduction(
         a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING
     ) -> Any:
         _checked(a, NOTHING)
-        return reduced(ufunc, a, axis, None, out, **_given(keepdims=keepdims, where=where))
+        return reduce_array(ufunc, a, axis, None, out, **_given(keepdims=keepdims, where=where))
 
     return reduction
 
@@ -84,11 +86,11 @@ for _function, _implementation in {
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """The number of elements that are not zero."""
+    """Return the number of elements that are not zero."""
     if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
     flags = a if a.dtype == np.bool_ else np.not_equal(a, 0)
-    count = reduced(add, flags, axis, np.intp, keepdims=keepdims)
+    count = reduce_array(add, flags, axis, np.intp, keepdims=keepdims)
     if axis is None and not keepdims:
         return type(np.count_nonzero(np.empty(0)))(count)
     return count
@@ -106,7 +108,7 @@ def _items(a: Any, axis: Any) -> np.intp:
 
 
 def _divide(total: Any, count: Any) -> Any:
-    """``total / count`` in the dtype of ``total``, which is fresh (or the caller's ``out``)."""
+    """Return ``total / count`` in the dtype of ``total``, which is new (or the caller's ``out``)."""
     if is_array(total):
         return np.true_divide(total, count, out=total, casting="unsafe")
     return total.dtype.type(total / count)
@@ -128,7 +130,7 @@ def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *,
     where: Any = NOTHING,
 ) -> Any:  # fmt: skip
-    """The arithmetic mean."""
+    """Return the arithmetic mean."""
     if is_array(where) and where.dtype == np.bool_:
         return _mean_where(a, axis, dtype, out, keepdims, where)
     _checked(a, where)
@@ -136,7 +138,7 @@ def mean(
     if count == 0:
         raise Unserved  # NumPy gives the warning
     half = dtype is None and a.dtype == np.float16
-    total = reduced(
+    total = reduce_array(
         add, a, axis, np.dtype("f4") if half else _wide(a, dtype), out, **_given(keepdims=keepdims)
     )
     if not half:
@@ -148,14 +150,14 @@ def mean(
 
 
 def _mean_where(a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, where: Any) -> Any:
-    """The mean of the elements that a mask selects."""
+    """Return the mean of the elements that a mask selects."""
     _checked(a, NOTHING)
     if out is not None or a.dtype == np.float16 or not a.size or where.ndim > a.ndim:
         raise Unserved
     given = _given(keepdims=keepdims)
-    total = reduced(add, a, axis, _wide(a, dtype), where=where, **given)
+    total = reduce_array(add, a, axis, _wide(a, dtype), where=where, **given)
     where = where if where.shape == a.shape else np.broadcast_to(where, a.shape)
-    count = reduced(add, where, axis, np.intp, **given)
+    count = reduce_array(add, where, axis, np.intp, **given)
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
     return _divide(total, count)
@@ -173,7 +175,7 @@ def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
     where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
 ) -> Any:  # fmt: skip
-    """The variance."""
+    """Return the variance."""
     _checked(a, where)
     if correction is not NOTHING:
         if ddof != 0:
@@ -184,8 +186,8 @@ def var(
         raise Unserved
     dtype = _wide(a, dtype)
     if mean is NOTHING:
-        mean = _divide(reduced(add, a, axis, dtype, keepdims=True), count)
-    total = reduced(add, _squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
+        mean = _divide(reduce_array(add, a, axis, dtype, keepdims=True), count)
+    total = reduce_array(add, _squares(a, mean), axis, dtype, out, **_given(keepdims=keepdims))
     return _divide(total, np.maximum(count - ddof, 0))
 
 
@@ -194,7 +196,7 @@ def std(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
     where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING,
 ) -> Any:  # fmt: skip
-    """The standard deviation."""
+    """Return the standard deviation."""
     _checked(a, where)
     if a.dtype == np.float16 or a.dtype == np.bool_ or not isinstance(ddof, (int, float)):
         raise Unserved
@@ -210,17 +212,17 @@ def std(
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
-    """The largest element minus the smallest."""
+    """Return the largest element minus the smallest."""
     given = _given(keepdims=keepdims)
-    high = reduced(maximum, a, axis, None, out, **given)
-    return np.subtract(high, reduced(minimum, a, axis, None, None, **given), out)
+    high = reduce_array(maximum, a, axis, None, out, **given)
+    return np.subtract(high, reduce_array(minimum, a, axis, None, None, **given), out)
 
 
 @implements(np.average)
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING
 ) -> Any:
-    """The weighted mean."""
+    """Return the weighted mean."""
     if returned:
         raise Unserved
     a = operand(a)
@@ -243,16 +245,16 @@ def average(
         raise Unserved
     dtype = np.result_type(a.dtype, w.dtype, *(["f8"] if a.dtype.kind in "iub" else []))
     if w.shape == a.shape:
-        scale = reduced(add, w, axis, dtype, **given)
+        scale = reduce_array(add, w, axis, dtype, **given)
     else:
-        scale = reduced(add, w, None, dtype)
+        scale = reduce_array(add, w, None, dtype)
     if np.any(scale == 0.0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    return reduced(add, np.multiply(a.astype(dtype, copy=False), w), axis, **given) / scale
+    return reduce_array(add, np.multiply(a.astype(dtype, copy=False), w), axis, **given) / scale
 
 
 def without_nan(a: Any, value: float) -> tuple[Any, Any]:
-    """``a`` with its NaNs replaced, and their mask (None if the dtype has no NaN)."""
+    """Return ``a`` with its NaNs replaced, and their mask (None if the dtype has no NaN)."""
     if not is_wrapped(a) or a.dtype.kind not in "biufc":
         raise Unserved
     if a.dtype.kind not in "fc":
@@ -271,14 +273,14 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *,
     where: Any = NOTHING,
 ) -> Any:  # fmt: skip
-    """The mean, NaNs left out."""
+    """Return the mean, NaNs left out."""
     _checked(a, where)
     if a.dtype.kind not in "fc" or a.dtype == np.float16 or dtype is not None or out is not None:
         raise Unserved
     given = _given(keepdims=keepdims)
     values, mask = without_nan(a, 0)
-    count = reduced(add, ~mask, axis, np.intp, **given)
-    total = reduced(add, values, axis, **given)
+    count = reduce_array(add, ~mask, axis, np.intp, **given)
+    total = reduce_array(add, values, axis, **given)
     result = _ratio(total, count)
     if np.any(count == 0):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=3)
@@ -290,12 +292,12 @@ def _nanvar(a: Any, axis: Any, ddof: Any, keepdims: Any, where: Any, *others: An
     if any(others) or a.dtype.kind != "f" or a.dtype == np.float16 or not isinstance(ddof, (int, float)):
         raise Unserved
     values, mask = without_nan(a, 0)
-    count = reduced(add, ~mask, axis, np.intp, keepdims=True)
-    center = _ratio(reduced(add, values, axis, keepdims=True), count)
+    count = reduce_array(add, ~mask, axis, np.intp, keepdims=True)
+    center = _ratio(reduce_array(add, values, axis, keepdims=True), count)
     squares = elementwise("where", (mask, a.dtype.type(0), np.square(np.subtract(values, center))))
     keep = bool(keepdims is not NOTHING and keepdims)
-    total = reduced(add, squares, axis, keepdims=keep)
-    free = (count if keep else reduced(add, ~mask, axis, np.intp)) - ddof
+    total = reduce_array(add, squares, axis, keepdims=keep)
+    free = (count if keep else reduce_array(add, ~mask, axis, np.intp)) - ddof
     result = _ratio(total, free)
     too_few = free <= 0
     if np.any(too_few):
@@ -310,7 +312,7 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
     where: Any = NOTHING, **more: Any,
 ) -> Any:  # fmt: skip
-    """The variance, NaNs left out."""
+    """Return the variance, NaNs left out."""
     return _nanvar(a, axis, ddof, keepdims, where, dtype is not None, out is not None, more)
 
 
@@ -319,7 +321,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
     where: Any = NOTHING, **more: Any,
 ) -> Any:  # fmt: skip
-    """The standard deviation, NaNs left out."""
+    """Return the standard deviation, NaNs left out."""
     result = _nanvar(a, axis, ddof, keepdims, where, dtype is not None, out is not None, more)
     return np.sqrt(result, out=result) if is_array(result) else result.dtype.type(np.sqrt(result))
 
@@ -328,7 +330,7 @@ def nanstd(
 def trace_(
     a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    """The sum of a diagonal."""
+    """Return the sum of a diagonal."""
     if not is_wrapped(a) or a.ndim < 2 or is_distributed(a):
         raise Unserved
-    return reduced(add, np.diagonal(a, offset, axis1, axis2), -1, dtype, out)
+    return reduce_array(add, np.diagonal(a, offset, axis1, axis2), -1, dtype, out)

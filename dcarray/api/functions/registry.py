@@ -11,26 +11,26 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.api.dispatch import DISPATCH
 from dcarray.core.processes import communicator
-from dcarray.recording.fast_path import elementwise as short
+from dcarray.recording.fast_path import elementwise as record_again
 from dcarray.recording.operands import promote_call_site
 from dcarray.tiering import policy
 
 from . import fallback
-from .fallback import NOT_SMALL, quick
+from .fallback import NOT_SMALL, call_small
 
 Function = Callable[..., Any]
 
 IMPLEMENTATIONS = DISPATCH.table
 
 
-def _single(values: Any) -> bool:
+def _are_single_elements(values: Any) -> bool:
     """Whether each wrapped array among ``values``, also in sequences, is small or has one element."""
     for value in values:
         kind = type(value)
         if kind is ndarray:
             if value._small is None and value._shape:
                 return False
-        elif (kind is tuple or kind is list) and not _single(value):
+        elif (kind is tuple or kind is list) and not _are_single_elements(value):
             return False
     return True
 
@@ -49,14 +49,14 @@ mean nanmean nansum norm ptp std trace trapezoid var
 _COMPOSED = frozenset(_SEVERAL.split())
 
 
-def _little(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-    """The large arrays among arguments, if NumPy is faster than recording several statements on them."""
+def _small_arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+    """Return the large arrays among arguments if NumPy is faster than several statements, else None."""
     large = [x for x in (*args, *kwargs.values()) if type(x) is ndarray and x._small is None]
     done = large and all([x._idle() and policy.eager(math.prod(x._shape), policy.PASS) for x in large])
     return large if done else None
 
 
-def leave(arrays: Sequence[ndarray]) -> None:
+def prefer_numpy(arrays: Sequence[ndarray]) -> None:
     """Have NumPy run a call that is recorded as several statements, now and from now on at this call site, if
     recording it takes longer than kernels gain.
 
@@ -72,23 +72,23 @@ def leave(arrays: Sequence[ndarray]) -> None:
     little = all([x._idle() and policy.eager(math.prod(x._shape), policy.SEVERAL) for x in arrays])
     if communicator() is None and arrays and little:
         promote_call_site(arrays, always=True)
-        raise Sooner
+        raise NumpyIsFaster
 
 
 class Unserved(Exception):
-    """An implementation does not serve this call; NumPy computes the result or raises its own error."""
+    """Exception: an implementation does not support this call; NumPy computes it, or raises its own error."""
 
 
-class Sooner(Unserved):
-    """NumPy is faster for this call, though it has a compiled form."""
+class NumpyIsFaster(Unserved):
+    """Exception: NumPy is faster for this call, though it has a compiled form."""
 
 
 class Pending(Unserved):
-    """The code for such calls is being compiled: the call site keeps its state meanwhile."""
+    """Exception: the code for the call is being compiled; the call site keeps its state meanwhile."""
 
 
 def implements(
-    function: Function | str, *, views: bool = False, again: str = ""
+    function: Function | str, *, views: bool = False, operation: str = ""
 ) -> Callable[[Function], Function]:
     """Register an implementation of a NumPy function.
 
@@ -118,24 +118,24 @@ def implements(
         composed = getattr(known, "__name__", None) in _COMPOSED
 
         def entry(*args: Any, **kwargs: Any) -> Any:
-            if again and not kwargs and (found := short(again, args)) is not None:
+            if operation and not kwargs and (found := record_again(operation, args)) is not None:
                 return found
             if not views:
-                result = quick(known, args, kwargs)
+                result = call_small(known, args, kwargs)
                 if result is not NOT_SMALL:
                     return result
-                if _single(args) and _single(kwargs.values()):
-                    return fallback.direct(known, args, kwargs)
+                if _are_single_elements(args) and _are_single_elements(kwargs.values()):
+                    return fallback.call_numpy(known, args, kwargs)
                 if any(map(_opaque, args)):
                     return fallback.call(known, args, kwargs)
-                little = _little(args, kwargs) if composed else None
+                little = _small_arrays(args, kwargs) if composed else None
                 if little is not None:
                     promote_call_site(little)
-                    return fallback.direct(known, args, kwargs)
+                    return fallback.call_numpy(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
-            except (Sooner, Pending):
-                return fallback.direct(known, args, kwargs)
+            except (NumpyIsFaster, Pending):
+                return fallback.call_numpy(known, args, kwargs)
             except Unserved:
                 return fallback.call(known, args, kwargs, True)
 

@@ -12,7 +12,7 @@ from dcarray.core.config import current
 from dcarray.core.processes import communicator
 from dcarray.recording.scans import accumulate
 
-from .common import axis_of, fresh, is_wrapped, plain_key
+from .common import axis_of, is_wrapped, new_array, plain_key
 from .reductions import without_nan
 from .registry import Unserved, implements
 
@@ -37,7 +37,7 @@ def _cumulated(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
 
 
 def _scan(name: str, nan_value: float | None) -> Callable[..., Any]:
-    """An implementation of `numpy.cumsum` or `numpy.cumprod`, which may replace NaNs."""
+    """Return an implementation of `numpy.cumsum` or `numpy.cumprod`, which may replace NaNs."""
 
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         if nan_value is not None:
@@ -50,7 +50,7 @@ def _scan(name: str, nan_value: float | None) -> Callable[..., Any]:
 
 
 def _cumulative(name: str, identity: int) -> Callable[..., Any]:
-    """An implementation of `numpy.cumulative_sum` or `numpy.cumulative_prod`."""
+    """Return an implementation of `numpy.cumulative_sum` or `numpy.cumulative_prod`."""
 
     def scan(
         x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False
@@ -64,7 +64,7 @@ def _cumulative(name: str, identity: int) -> Callable[..., Any]:
         axis = axis_of(0 if axis is None else axis, x.ndim)
         rest = _cumulated(name, x, axis, dtype, None)
         shape = tuple(n + (k == axis) for k, n in enumerate(rest.shape))
-        result = fresh(shape, rest.dtype)
+        result = new_array(shape, rest.dtype)
         result[plain_key(x.ndim, axis, slice(0, 1))] = identity
         result[plain_key(x.ndim, axis, slice(1, None))] = rest
         return result

@@ -14,7 +14,7 @@ from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.tiering import policy
 
-from .common import is_array, line, packed, plain
+from .common import contiguous_array, is_array, plain, vector
 from .registry import Pending, Unserved, implements
 
 _SECONDS = 2e-8  # seconds that NumPy needs for an element
@@ -29,18 +29,18 @@ _INTERPOLATION = Compiled("searching", "interpolation", None)
 
 @implements(np.searchsorted)
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """The positions at which elements are inserted to keep a table sorted."""
+    """Return the positions at which elements are inserted to keep a table sorted."""
     if sorter is not None or type(side) is not str:
         raise Unserved
-    return wrap(_search(line(a), v, side))
+    return wrap(_search(vector(a), v, side))
 
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    """The numbers of the intervals that contain the elements."""
+    """Return the numbers of the intervals that contain the elements."""
     if type(right) is not bool or not _worth_threads(x):
         raise Unserved
-    bins = plain(line(bins))
+    bins = plain(vector(bins))
     side = "left" if right else "right"
     compared = bins.astype(np.float64)  # like NumPy, in which large ints may become equal
     if _ascending(compared, len(bins)):
@@ -53,8 +53,8 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 
 @implements(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Piecewise linear interpolation between points."""
-    points, values = line(xp), line(fp)
+    """Return the piecewise linear interpolation between points."""
+    points, values = vector(xp), vector(fp)
     wrong = period is not None or not all(type(end) in (type(None), int, float) for end in (left, right))
     if wrong or not _worth_threads(x) or x.dtype != np.float64 or points.shape != values.shape:
         raise Unserved
@@ -72,7 +72,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     with np.errstate(all="ignore"):
         slopes = np.append(np.diff(values) / np.diff(points), 0.0)
     ends = np.array([values[0] if left is None else left, values[-1] if right is None else right], np.float64)
-    elements = packed(x)
+    elements = contiguous_array(x)
     result = empty(elements.shape, np.float64)
     addresses = [address_of(v) for v in (elements, result, pivots, table, values, slopes, ends)]
     _run(launch, elements.size, *addresses, elements.size, length, len(points))
@@ -85,8 +85,8 @@ def _worth_threads(x: Any) -> bool:
 
 
 def _search(a: Any, v: Any, side: str) -> Any:
-    """NumPy's result as a plain array, for a sorted table that has the type of the elements looked up after
-    NumPy's conversion."""
+    """Return NumPy's result as a plain array, for a sorted table that NumPy converts to the type of the
+    elements looked up."""
     if not _worth_threads(v) or v.dtype not in (np.float64, np.int64):
         raise Unserved
     routine = _SEARCHES.get((v.dtype.char, side))
@@ -100,7 +100,7 @@ def _search(a: Any, v: Any, side: str) -> Any:
     if not _ascending(known, numbers):
         raise Unserved
     table, pivots, length = _table_parts(known[:numbers])
-    elements = packed(v)
+    elements = contiguous_array(v)
     result = empty(elements.shape, np.intp)
     addresses = [address_of(v) for v in (elements, result, pivots, table)]
     unknown = numbers if side == "left" else len(known)
@@ -115,7 +115,7 @@ def _ascending(a: Any, numbers: int) -> bool:
 
 
 def _table_parts(known: Any) -> tuple[Any, Any, int]:
-    """A table in parts for the routines, the last element of each part, and the length of parts."""
+    """Return a table in parts for the routines, the last element of each part, and the length of parts."""
     from dcarray.lowering.cpu.llvm.routines.searching import PARTS
 
     length = len(known) // PARTS + 1

@@ -13,7 +13,7 @@ from dcarray.execution.routines import Compiled
 from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.tiering import policy
 
-from .common import line, packed, plain
+from .common import contiguous_array, plain, vector
 from .registry import Pending, Unserved, implements
 
 _ELEMENT = 5.5e-9  # seconds of work that count as one element
@@ -33,8 +33,8 @@ _PRODUCTS = {char: Compiled("convolution", "products", char) for char in "df"}
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    """Discrete, linear convolution of two vectors."""
-    a, v = line(a), line(v)
+    """Return the discrete, linear convolution of two vectors."""
+    a, v = vector(a), vector(v)
     if len(v) > len(a):
         a, v = v, a
     return _sliding_products(a, v, mode, True)
@@ -42,12 +42,12 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    """Cross-correlation of two vectors."""
-    return _sliding_products(line(a), line(v), mode, False)
+    """Return the cross-correlation of two vectors."""
+    return _sliding_products(vector(a), vector(v), mode, False)
 
 
 def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
-    """The sliding products of a vector with a shorter one, which may be reversed."""
+    """Return the sliding products of a vector with a shorter one, which may be reversed."""
     routine = _PRODUCTS.get(x.dtype.char)
     if routine is None or type(mode) is not str or mode not in _ENDS:
         raise Unserved
@@ -61,7 +61,7 @@ def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     if launch is None:
         raise Pending
     weights = np.ascontiguousarray(plain(v)[:: -1 if turned else 1], x.dtype)
-    elements = packed(x)
+    elements = contiguous_array(x)
     before, behind = _ENDS[mode](terms)
     whole = len(elements) - terms + 1
     result = empty((before + whole + behind,), elements.dtype)

@@ -33,7 +33,7 @@ _ROUTINES = {char: Compiled("solving", "solver", char) for char in "fdFD"}
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
-    """The solution of systems of linear equations."""
+    """Return the solution of systems of linear equations."""
     if not is_array(a) or not is_array(b) or b.ndim < 2 or a.shape[:-2] != b.shape[:-2]:
         raise Unserved
     if a.dtype != b.dtype or a.shape[-1] != b.shape[-2] or is_distributed(a) or is_distributed(b):
@@ -43,7 +43,7 @@ def solve(a: Any, b: Any) -> Any:
 
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
-    """The inverses of square matrices."""
+    """Return the inverses of square matrices."""
     if not is_array(a) or a.ndim < 2:
         raise Unserved
     return _solved(a, None, a.shape[-1])
@@ -51,7 +51,7 @@ def inv(a: Any) -> Any:
 
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """The triangular factor of a Hermitian positive definite matrix.
+    """Return the triangular factor of a Hermitian positive definite matrix.
 
     NumPy transposes the matrix before and after, which for some thousand rows takes half as long as the
     factorisation.  In C order, one triangle is the other one of the transposed matrix."""
@@ -86,7 +86,7 @@ def _clear(matrix: np.ndarray[Any, Any], upper: bool) -> None:
 
 
 def _solved(a: Any, b: Any, columns: int) -> Any:
-    """The solution; without right-hand sides, the inverse."""
+    """Return the solution; without right-hand sides, the inverse."""
     char, n = a.dtype.char, a.shape[-1]
     if a.shape[-2] != n or char not in _ROUTINES or not a.dtype.isnative or not _FEWEST <= n <= _MOST:
         raise Unserved

@@ -32,11 +32,11 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
     __module__ = "dcarray"
 
     def devices(self) -> tuple[str, ...]:
-        """The devices that ``device=`` takes."""
+        """Return the devices that ``device=`` takes."""
         return Devices(devices())
 
     def default_device(self) -> str:
-        """The device of arrays that do not say ``device=``."""
+        """Return the device of arrays that do not say ``device=``."""
         return current().device
 
 
@@ -44,7 +44,7 @@ def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: bool = False,
 ) -> Any:  # fmt: skip
-    """A sorted copy; see `numpy.sort`.
+    """Return a sorted copy; see `numpy.sort`.
 
     Parameters
     ----------
@@ -54,17 +54,17 @@ def sort(
         Whether the order is descending; equal elements keep theirs if ``stable``.
     """
     if not descending:
-        return fallback.wrapped(np.sort(a, axis, kind, order, stable=stable))
+        return fallback.wrap_results(np.sort(a, axis, kind, order, stable=stable))
     if axis is None:
         a, axis = np.reshape(a, -1), 0
-    return fallback.wrapped(np.flip(np.sort(np.flip(a, axis), axis, kind, order, stable=stable), axis))
+    return fallback.wrap_results(np.flip(np.sort(np.flip(a, axis), axis, kind, order, stable=stable), axis))
 
 
 def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: bool = False,
 ) -> Any:  # fmt: skip
-    """The indices that sort an array; see `numpy.argsort`.
+    """Return the indices that sort an array; see `numpy.argsort`.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ def argsort(
         found = _in_order(values, axis, order)
     else:
         found = np.argsort(values, axis, kind, order, stable=stable)
-    return fallback.wrapped(np.shape(a)[axis] - 1 - np.flip(found, axis) if descending else found)
+    return fallback.wrap_results(np.shape(a)[axis] - 1 - np.flip(found, axis) if descending else found)
 
 
 def _in_order(a: Any, axis: Any, order: Any) -> Any:
-    """As `numpy.argsort` with ``stable=True``, in less time where no two elements are equal."""
+    """Return `numpy.argsort` with ``stable=True``, in less time where no two elements are equal."""
     if is_array(a) and a.size >= _MANY and a.dtype.kind in "iuf" and a.dtype.itemsize >= 4:
         found = np.argsort(a, axis)
         rising = np.moveaxis(np.take_along_axis(a, found, axis), axis, -1)
@@ -105,13 +105,13 @@ def clip(
     low, high = (
         None if x is y is NOTHING else y if x is NOTHING else x for x, y in ((min, a_min), (max, a_max))
     )
-    return fallback.wrapped(np.clip(a, low, high, out, **kwargs))
+    return fallback.wrap_results(np.clip(a, low, high, out, **kwargs))
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours; see `numpy.diff`.  With None nothing is prepended or appended."""
     ends = {"prepend": prepend, "append": append}
-    return fallback.wrapped(np.diff(a, n, axis, **{k: v for k, v in ends.items() if v is not None}))
+    return fallback.wrap_results(np.diff(a, n, axis, **{k: v for k, v in ends.items() if v is not None}))
 
 
 def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,7 +121,7 @@ def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
         if kind is not None and kind.kind != "f":
             raise ValueError(f"frequencies are real floating-point numbers, not {kind}")
         result = function(n, d)
-        wrapped = fallback.wrapped(result if kind is None else result.astype(kind, copy=False))
+        wrapped = fallback.wrap_results(result if kind is None else result.astype(kind, copy=False))
         return wrapped if name == "cpu" else device_backend().place(name, wrapped)
 
     frequencies.__name__ = frequencies.__qualname__ = function.__name__
@@ -137,12 +137,12 @@ def _complex(value: Any) -> Any:
 def eig(a: Any) -> Any:
     """Eigenvalues and right eigenvectors, always complex, as in NumPy 2.5; see `numpy.linalg.eig`."""
     found = np.linalg.eig(a)
-    return fallback.wrapped(type(found)(_complex(found.eigenvalues), _complex(found.eigenvectors)))
+    return fallback.wrap_results(type(found)(_complex(found.eigenvalues), _complex(found.eigenvectors)))
 
 
 def eigvals(a: Any) -> Any:
     """Eigenvalues, always complex, as in NumPy 2.5; see `numpy.linalg.eigvals`."""
-    return fallback.wrapped(_complex(np.linalg.eigvals(a)))
+    return fallback.wrap_results(_complex(np.linalg.eigvals(a)))
 
 
 # By the NumPy module that has the names.

@@ -43,11 +43,11 @@ def index_trick(original: Any, key: Any) -> Any:
 
 
 def _tried(call: Callable[[], Any]) -> Any:
-    from dcarray.api.functions.fallback import wrapped
+    from dcarray.api.functions.fallback import wrap_results
     from dcarray.comm.transport.errors import CommError
 
     try:
-        return wrapped(call())
+        return wrap_results(call())
     except (CommError, StrictError):
         raise
     except Exception:  # the same on all ranks

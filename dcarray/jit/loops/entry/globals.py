@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import sys
 from types import CodeType, FunctionType, ModuleType
@@ -54,20 +53,20 @@ originals: dict[int, tuple[CodeType, CodeType]] = {}
 
 
 def original(function: FunctionType) -> CodeType:
-    """The code object of a function's source, also while it runs a rewritten one."""
+    """Return the code object of a function's source, also while it runs a rewritten one."""
     found = originals.get(id(function.__code__))
     return function.__code__ if found is None else found[1]
 
 
 def object_guard(value: Any) -> ObjectGuard | None:
-    """The guard of an object; None if compiled code does not support it."""
+    """Return the guard of an object; None if compiled code does not support it."""
     found = _guards.get(id(value))
     if found is not None and found.holds():
         return found
-    return _new(value, ())
+    return _make_guard(value, ())
 
 
-def _new(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
+def _make_guard(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
     if len(_guards) + len(_refused) > MAX_GUARDS:
         _guards.clear()
         _refused.clear()
@@ -86,7 +85,7 @@ def _new(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
 
 
 def _public_object(value: Any) -> PublicObject | None:
-    """The description of an object with a public name; None if it has none."""
+    """Return the description of an object with a public name; None if it has none."""
     name = getattr(value, "__name__", None)
     if not isinstance(name, str) or not (callable(value) or isinstance(value, ModuleType)):
         return None
@@ -104,14 +103,14 @@ def _public_object(value: Any) -> PublicObject | None:
 
 
 def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
-    """The guard of a Python function, if its source is known and all that it calls by name is supported."""
+    """Return the guard of a Python function whose source is known and whose callees are supported."""
     from .guards import entry_value, guard_of
 
     code = original(function)
     if function in inside or code.co_freevars or code.co_cellvars or function.__kwdefaults__:
         return None
     source = source_of(function, code)
-    if source is None or source.tree.decorator_list or not source.faithful(source.tree):
+    if source is None or source.tree.decorator_list or not source.is_faithful(source.tree):
         return None
     inside = (*inside, function)
 
@@ -120,7 +119,7 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
             return Constant(value)
         if type(value) is FunctionType:
             found = _guards.get(id(value))
-            made = found if found is not None and found.holds() else _new(value, inside)
+            made = found if found is not None and found.holds() else _make_guard(value, inside)
             return None if made is None else made.entry_value
         guard = guard_of(value)
         found_here = None if guard is None else entry_value(value, guard)
@@ -128,7 +127,7 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
 
     checks: list[tuple[dict[str, Any], str, Any]] = []
     names: list[tuple[str, EntryValue]] = []
-    for name in sorted(_globals(source.tree, code)):
+    for name in sorted(loads(*source.tree.body) - {*code.co_varnames, *code.co_cellvars}):
         value = function.__globals__.get(name, getattr(builtins, name, _MISSING))
         if value is _MISSING:
             continue
@@ -138,7 +137,7 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
         checks.append((function.__globals__, name, value))
         names.append((name, what))
     defaults: list[tuple[str, EntryValue]] = []
-    for name, value in _given(function, code):
+    for name, value in _defaults_of(function, code):
         what = known(value)
         if what is None:
             return None
@@ -148,12 +147,8 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
     return ObjectGuard(function, made, tuple(checks))
 
 
-def _globals(tree: ast.FunctionDef, code: CodeType) -> frozenset[str]:
-    return loads(*tree.body) - frozenset((*code.co_varnames, *code.co_cellvars))
-
-
-def _given(function: FunctionType, code: CodeType) -> list[tuple[str, Any]]:
-    """The parameters that have defaults, with these."""
+def _defaults_of(function: FunctionType, code: CodeType) -> list[tuple[str, Any]]:
+    """Return the parameters that have defaults, with these."""
     values = function.__defaults__ or ()
     last = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
     return [*zip(last, values, strict=True)]

@@ -25,7 +25,7 @@ Checks = tuple[tuple[Any, ...], ...]
 
 
 def checks_hold(checks: Checks, values: tuple[Any, ...], /) -> tuple[int, ...] | None:
-    """For each value the address of its first element if it is an array, else 0; None if a check fails, if
+    """Return the address of each array's first element, and 0 for other values; None if a check fails, if
     something is pending on an array, or if a written array may share memory with another."""
     return None
 
@@ -67,7 +67,7 @@ def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
 
 
 def span(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """The range of bytes that an array occupies, relative to its first element: start, and end
+    """Return the range of bytes that an array occupies, relative to its first element: start, and end
     (exclusive)."""
     low = high = 0
     for stride, n in zip(strides, shape, strict=True):

@@ -7,7 +7,6 @@ equal `EntryValue`s; a value without a guard is of a type that compiled code doe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.core.handle import Handle
 from dcarray.core.store import compilable, compiles, writeable
+from dcarray.core.strides import strides_of
 
 from .entry_values import ArrayType, Constant, EntryValue, ScalarType
 from .globals import ObjectGuard, object_guard
@@ -26,7 +26,7 @@ ARRAYS = (ndarray, np.ndarray)
 
 
 def guard_of(value: Any) -> Hashable | None:
-    """The guard of a value; None for a type that compiled code does not support."""
+    """Return the guard of a value; None for a type that compiled code does not support."""
     found = _GUARDS.get(type(value))
     if found is not None:
         return found(value)
@@ -35,10 +35,6 @@ def guard_of(value: Any) -> Hashable | None:
     if isinstance(value, np.dtype):
         return ("dtype", value) if compiles(value) else None
     return None if isinstance(value, ARRAYS) else object_guard(value)
-
-
-def _integer(value: int) -> Hashable:
-    return value
 
 
 def _tuple(value: tuple[Any, ...]) -> Hashable | None:
@@ -55,34 +51,24 @@ def _plain(a: NDArray) -> Hashable | None:
 
 
 def _wrapped(x: Handle) -> Hashable | None:
-    """The guard of a wrapped array; what is pending on it stays pending."""
+    """Return the guard of a wrapped array; what is pending on it stays pending."""
     a = x._small
     if a is None:
         store = x._store
         if not store.char:
             return None
         if x._ndarray is None and store.mem is None:
-            return store.dtype, x._shape, _strides(x), not x._readonly, False
+            strides = tuple([store.dtype.itemsize * s for s in strides_of(x)])
+            return store.dtype, x._shape, strides, not x._readonly, False
         a = x._plain_view()
     elif not compilable(a):
         return None
     return a.dtype, a.shape, a.strides, writeable(a), False
 
 
-def _strides(x: Handle) -> tuple[int, ...]:
-    """The strides of an array whose store is pending: a window on memory in C order."""
-    item, shape = x._store.dtype.itemsize, x._store.shape
-    base = [item * math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    found = [0] * len(x._shape)
-    for (_, stride, axis), step in zip(x._window(), base, strict=True):
-        if axis is not None:
-            found[axis] += stride * step
-    return tuple(found)
-
-
 _GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     bool: lambda v: "true" if v else "false",
-    int: _integer,
+    int: lambda v: v,
     float: lambda _: "float",
     complex: lambda _: "complex",
     str: lambda v: ("str", v),
@@ -95,7 +81,7 @@ _GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
 
 
 def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
-    """The description of a value with this guard; ``same`` is another name that is bound to the same
+    """Return the description of a value with this guard; ``same`` is another name that is bound to the same
     array."""
     if isinstance(guard, ObjectGuard):
         return guard.entry_value

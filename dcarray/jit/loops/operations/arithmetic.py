@@ -15,7 +15,7 @@ from dcarray.ir.ops import const
 from dcarray.ir.windows import remap
 
 from . import overflow
-from .bounds import bounded
+from .bounds import result_bounds
 from .numbers import ERRORS, Numbers
 from .values import (
     PYTHON,
@@ -29,8 +29,8 @@ from .values import (
     is_int,
     is_number,
     kind_of,
+    numpy_scalar,
     shape_of,
-    strong,
 )
 
 _I8, _U8 = np.dtype(np.int64), np.dtype(np.uint64)
@@ -59,7 +59,7 @@ class Arithmetic(Numbers):
 
     # ---- element by element -------------------------------------------------------------------------
     def loop(self, name: str, inputs: Sequence[Value]) -> str:
-        """The type signature of the inner loop that NumPy's ufunc chooses."""
+        """Return the type signature of the inner loop that NumPy's ufunc chooses."""
         for x in inputs:
             if not is_number(x):
                 raise self.scope.fail(f"{name} of what is no number")
@@ -72,18 +72,18 @@ class Arithmetic(Numbers):
         return loop
 
     def ufunc(self, name: str, inputs: Sequence[Value]) -> Data | Masked:
-        """A ufunc on numbers, arrays and boolean selections."""
+        """Return a ufunc on numbers, arrays and boolean selections."""
         if any(isinstance(x, Masked) for x in inputs):
-            return self.of_masked(name, inputs)
+            return self.masked_ufunc(name, inputs)
         return self.elementwise(name, inputs)
 
     def elementwise(self, name: str, inputs: Sequence[Value]) -> Data:
-        """A ufunc (or "where") on numbers and arrays."""
+        """Return a ufunc (or "where") on numbers and arrays."""
         name = ALIASES.get(name, name)
         if name != "where" and all(type(x) in PYTHON for x in inputs):
             try:
                 with np.errstate(all="raise"):
-                    return strong(UFUNCS[name](*inputs))
+                    return numpy_scalar(UFUNCS[name](*inputs))
             except ERRORS as error:
                 raise self.scope.fail(f"{name} of constants fails") from error
         if any(isinstance(x, Masked) for x in inputs):
@@ -104,7 +104,7 @@ class Arithmetic(Numbers):
         return self.memory.value(apply_op(name, kinds, result, args), shape, scalar=not shape)
 
     def _power(self, inputs: Sequence[Value], loop: str, shape: Shape) -> str:
-        """The operation of `dcarray.ir.ops` that ``numpy.power`` is here (see `dcarray.recording.power`)."""
+        """Return the operation of `dcarray.ir.ops` for ``numpy.power`` (see `dcarray.recording.power`)."""
         exponent = inputs[1]
         if loop[0] not in "efdFD":
             if type(exponent) is not int or exponent < 0:
@@ -120,8 +120,8 @@ class Arithmetic(Numbers):
                 raise self.scope.fail("NumPy may take one exponent for many elements, or not")
         return "array_power"
 
-    def masked_or_one(self, x: Masked) -> Expr:
-        """The full array of a selection, with 1 in place of unselected elements.
+    def ones_if_unselected(self, x: Masked) -> Expr:
+        """Return the full array of a selection, with 1 in place of unselected elements.
 
         The 1 is an input of the region, and so is a False that the mask is compared with: with constants the
         compiler selects between two results instead, and computes results of unselected elements."""
@@ -131,38 +131,38 @@ class Arithmetic(Numbers):
         )
         return Apply("where", (Apply("logical_xor", (x.mask.expr, no), _BOOL), x.full.expr, one), x.dtype)
 
-    def of_masked(self, name: str, inputs: Sequence[Value]) -> Masked:
-        """A ufunc on selections by the same mask, and on scalars."""
+    def masked_ufunc(self, name: str, inputs: Sequence[Value]) -> Masked:
+        """Return a ufunc on selections by the same mask, and on scalars."""
         first, *others = [x for x in inputs if isinstance(x, Masked)]
         identical = all(x.mask.expr is first.mask.expr and x.along == first.along for x in others)
         if any(is_array(x) for x in inputs) or not identical:
             raise self.scope.fail("what a mask chooses meets other arrays")
         given = [
-            self.memory.value(self.masked_or_one(x), x.full.shape) if isinstance(x, Masked) else x
+            self.memory.value(self.ones_if_unselected(x), x.full.shape) if isinstance(x, Masked) else x
             for x in inputs
         ]
         return Masked(self.elementwise(name, given), first.mask, first.along)
 
     # ---- operators ----------------------------------------------------------------------------------
     def binary(self, op: str, a: Value, b: Value) -> Value:
-        """``a op b``."""
+        """Trace ``a op b``."""
         if isinstance(a, PythonOrNumpy) or isinstance(b, PythonOrNumpy):
-            return self._of_python_or_numpy(op, a, b)
+            return self._same_for_both(op, a, b)
         name, function = BINARY[op]
         known = all(type(x) in PYTHON for x in (a, b))
         if known or not (is_number(a) and is_number(b)):
             return self._python(op, function, a, b)
         if is_int(_plain(a)) and is_int(_plain(b)):
-            return self._integers(op, _plain(a), _plain(b))
+            return self._known_integers(op, _plain(a), _plain(b))
         if not any(is_array(x) or isinstance(x, Masked) for x in (a, b)):
             found = self._scalars(op, a, b)
-            return self._watched(name, (a, b)) if found is None else found
+            return self._checked_operator(name, (a, b)) if found is None else found
         if op == "**" and (fast := _fast_power(a, b)):
             return self.ufunc(fast, (a,))
         return self.ufunc(name, (a, b))
 
-    def _of_python_or_numpy(self, op: str, a: Value, b: Value) -> Value:
-        """An operation whose result is the same for Python's scalar and for NumPy's."""
+    def _same_for_both(self, op: str, a: Value, b: Value) -> Value:
+        """Return an operation whose result is the same for Python's scalar and for NumPy's."""
         first, second = (
             self.binary(op, *[getattr(x, side) if isinstance(x, PythonOrNumpy) else x for x in (a, b)])
             for side in ("python", "numpy")
@@ -181,7 +181,7 @@ class Arithmetic(Numbers):
         except (*ERRORS, MemoryError) as error:
             raise self.scope.fail(f"{op} fails: {error}") from error
 
-    def _integers(self, op: str, a: Dim, b: Dim) -> Value:
+    def _known_integers(self, op: str, a: Dim, b: Dim) -> Value:
         if op in COMPARISONS:
             return self._compare(op, a, b)
         if op == "/":
@@ -191,7 +191,7 @@ class Arithmetic(Numbers):
             return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
         if op in "+-" or (op == "*" and (type(a) is int or type(b) is int)):
             return self.scope.arithmetic(op, a, b)
-        return self._counted(op, a, b)
+        return self._integer_arithmetic(op, a, b)
 
     def _compare(self, op: str, a: Dim, b: Dim) -> Value:
         scope = self.scope
@@ -208,7 +208,7 @@ class Arithmetic(Numbers):
         return self.memory.value(expr, scalar=True, weak=bool)
 
     def _scalars(self, op: str, a: Value, b: Value) -> Value:
-        """An operation on scalars; None where it is that of the ufunc."""
+        """Return an operation on scalars; None where it is that of the ufunc."""
         kinds = [kind_of(x) for x in (a, b)]
         if kinds == [complex, "d"]:  # Python takes a float64 for a float: the result is no NumPy scalar
             raise self.scope.fail(f"{op} of a complex number of Python's and a float64")
@@ -223,7 +223,7 @@ class Arithmetic(Numbers):
         if op == "**" and set(kinds) <= {float, int, "d"} and not set(kinds) <= {int}:
             return self.of_c("pow", [a, b], float if weak else None)
         if not weak:
-            if op == "**" or (op in ("//", "%") and not self._divides(b)):
+            if op == "**" or (op in ("//", "%") and not self._is_nonzero_divisor(b)):
                 raise self.scope.fail(f"{op} of scalars")
             return None
         kind = max(kinds, key=PYTHON.index)
@@ -239,7 +239,7 @@ class Arithmetic(Numbers):
                 made = Apply("checked", (fits, made), _F8)
             return self.memory.value(made, scalar=True, weak=float)
         if kind is int and op != "/":
-            return self._counted(op, a, b)
+            return self._integer_arithmetic(op, a, b)
         if kind is bool and op in _LOGICAL:
             made = Apply(_LOGICAL[op], (self.expr(a, _BOOL), self.expr(b, _BOOL)), _BOOL)
             return self.memory.value(made, scalar=True, weak=bool)
@@ -272,12 +272,12 @@ class Arithmetic(Numbers):
             raise self.scope.fail("a division by zero")
         return type(b) in PYTHON
 
-    def _divides(self, b: Value) -> bool:
+    def _is_nonzero_divisor(self, b: Value) -> bool:
         return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)
 
-    def _counted(self, op: str, a: Value, b: Value) -> Data:
+    def _integer_arithmetic(self, op: str, a: Value, b: Value) -> Data:
         """Arithmetic of run-time Python ints."""
-        found = bounded(op, *[self.limits(x) for x in (a, b)])
+        found = result_bounds(op, *[self.limits(x) for x in (a, b)])
         if found is None:
             raise self.scope.fail(f"an integer has no known bounds: {op}")
         if max(map(abs, found)) > 1 << 62:
@@ -288,7 +288,7 @@ class Arithmetic(Numbers):
         return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
 
     def unary(self, op: str, a: Value) -> Value:
-        """``op a``."""
+        """Trace ``op a``."""
         name, function = UNARY[op]
         if type(a) in PYTHON:
             return self._python(op, lambda x, _: function(x), a, None)
@@ -297,7 +297,7 @@ class Arithmetic(Numbers):
         if isinstance(a, Data) and a.weak is int:
             if op == "+":
                 return a
-            return self._counted("-", 0 if op == "-" else -1, a)
+            return self._integer_arithmetic("-", 0 if op == "-" else -1, a)
         if is_int(a) and op == "~":
             return self.scope.arithmetic("-", -1, a)
         if isinstance(a, Data) and a.weak is float and op in "+-":
@@ -306,21 +306,27 @@ class Arithmetic(Numbers):
             return self.memory.value(Apply(name, (a.expr,), a.dtype), scalar=True, weak=float)
         if not (isinstance(a, Masked) or (isinstance(a, Data) and not a.weak)):
             raise self.scope.fail(f"{op} of a value that is not understood")
-        return self.ufunc(name, (a,)) if isinstance(a, Masked) or is_array(a) else self._watched(name, (a,))
+        return (
+            self.ufunc(name, (a,))
+            if isinstance(a, Masked) or is_array(a)
+            else self._checked_operator(name, (a,))
+        )
 
-    def _watched(self, name: str, inputs: tuple[Value, ...]) -> Data:
-        """An operator on NumPy scalars, with a check for integer overflow, of which NumPy warns."""
+    def _checked_operator(self, name: str, inputs: tuple[Value, ...]) -> Data:
+        """Return an operator on NumPy scalars, with a check for integer overflow, of which NumPy warns."""
         value = self.elementwise(name, inputs)
         if value.dtype.kind == "c" and name == "multiply":
             return self.memory.value(_product(*[self.expr(x, value.dtype) for x in inputs]), scalar=True)
         if value.dtype.kind in "iu" and name in overflow.WATCHED:
             args = tuple([self.expr(x, value.dtype) for x in inputs])
-            return self.memory.value(overflow.watched(name, value.expr, args, value.dtype), scalar=True)
+            return self.memory.value(
+                overflow.with_overflow_check(name, value.expr, args, value.dtype), scalar=True
+            )
         return value
 
     # ---- truth --------------------------------------------------------------------------------------
     def truth(self, value: Value) -> bool | Data:
-        """``bool(value)``."""
+        """Trace ``bool(value)``."""
         if isinstance(value, Data):
             if any(n != 1 for n in value.shape):
                 raise self.scope.fail("the truth of an array")
@@ -338,7 +344,7 @@ class Arithmetic(Numbers):
         raise self.scope.fail("the truth of a value that is not understood")
 
     def negation(self, value: Value) -> bool | Data:
-        """``not value``."""
+        """Trace ``not value``."""
         value = self.truth(value)
         if isinstance(value, bool):
             return not value
@@ -346,9 +352,16 @@ class Arithmetic(Numbers):
         return self.memory.value(expr, scalar=True, weak=bool)
 
     def both(self, name: str, a: Data, b: Data) -> Data:
-        """``logical_and`` or ``logical_or`` of two run-time bools."""
+        """Trace ``logical_and`` or ``logical_or`` of two run-time bools."""
         expr = Apply(name, (a.expr, b.expr), _BOOL)
         return self.memory.value(expr, scalar=True, weak=bool)
+
+
+class Operations:
+    """Base of the classes of operations, which share the arithmetic and the region's memory."""
+
+    def __init__(self, math: Arithmetic) -> None:
+        self.math, self.memory, self.scope = math, math.memory, math.scope
 
 
 def _product(a: Expr, b: Expr) -> Expr:
@@ -375,7 +388,7 @@ def _text(value: Value) -> str:
 
 
 def _fast_power(x: Value, exponent: Value) -> str:
-    """The ufunc to which NumPy's ``**`` maps some scalar exponents of arrays, which is exact unlike
+    """Return the ufunc to which NumPy's ``**`` maps some scalar exponents of arrays, which is exact unlike
     ``power``."""
     if not (is_array(x) or isinstance(x, Masked)) or type(exponent) not in (int, float):
         return ""

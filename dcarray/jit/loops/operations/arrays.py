@@ -12,7 +12,7 @@ from dcarray.ir.windows import compose, remap
 
 from ..entry.entry_values import DType, PublicObject
 from . import overflow
-from .arithmetic import Arithmetic
+from .arithmetic import Arithmetic, Operations
 from .gathers import Gathers
 from .indexing import Selection, flipped, is_basic, only_integers, resized, select, transposed
 from .masks import Masks
@@ -31,24 +31,21 @@ from .values import (
     is_number,
     kind_of,
     shape_of,
-    weak_dtype,
 )
 
 
-class Arrays:
+class Arrays(Operations):
     """Views, creation, conversion and assignment of arrays."""
 
     def __init__(self, math: Arithmetic) -> None:
-        self.math = math
+        super().__init__(math)
         self.masks = Masks(math)
         self.gathers = Gathers(math)
         self.ragged = RaggedSlices(math, self.gathers)
-        self.memory = math.memory
-        self.scope = math.scope
 
     # ---- views --------------------------------------------------------------------------------------
-    def pick(self, x: Data, selection: Selection) -> Data:
-        """A view of an array; of a value that is not stored, a value."""
+    def view_or_value(self, x: Data, selection: Selection) -> Data:
+        """Return a view of an array; of a value that is not stored, a value."""
         amap, shape = selection
         if x.window is not None:
             view = self.memory.view(compose(x.window, amap, shape), x.dtype)
@@ -57,7 +54,7 @@ class Arrays:
         return self.memory.value(remap(x.expr, amap, shape), shape, views_in_numpy=x.views_in_numpy)
 
     def getitem(self, x: Data, key: Value) -> Value:
-        """``x[key]``."""
+        """Trace ``x[key]``."""
         if not is_array(x):
             raise self.scope.fail("a scalar is indexed")
         if self.masks.is_mask(x, key):
@@ -73,33 +70,33 @@ class Arrays:
         amap, shape = select(self.scope, x.shape, key)
         if only_integers(key, len(x.shape)):
             return self.memory.value(remap(x.expr, amap, ()), scalar=True)
-        return self.pick(x, (amap, shape))
+        return self.view_or_value(x, (amap, shape))
 
     def element(self, x: Data, key: Value) -> Data:
-        """``x[key]`` as a view, also of a single element."""
+        """Trace ``x[key]`` as a view, also of a single element."""
         if not is_basic(key):
             raise self.scope.fail("an index is an array")
-        return self.pick(x, select(self.scope, x.shape, key))
+        return self.view_or_value(x, select(self.scope, x.shape, key))
 
     def transpose(self, x: Data, axes: Any = None) -> Data:
         ndim = len(x.shape)
         order = tuple(range(ndim))[::-1] if axes is None else self.axes(axes, ndim)
         if len(order) != ndim:
             raise self.scope.fail("axes do not fit the array")
-        return self.pick(x, transposed(x.shape, order))
+        return self.view_or_value(x, transposed(x.shape, order))
 
     def flip(self, x: Data, axis: Any = None) -> Data:
-        return self.pick(x, flipped(x.shape, self.axes(axis, len(x.shape))))
+        return self.view_or_value(x, flipped(x.shape, self.axes(axis, len(x.shape))))
 
     def reshape(self, x: Data, shape: Value) -> Data:
         wanted = self.shape(shape, x.shape)
         found = resized(self.scope, x.shape, wanted)
         if found is None:
             raise self.scope.fail("a reshape joins or splits axes")
-        return self.pick(x, found)
+        return self.view_or_value(x, found)
 
     def shape(self, given: Value, old: Shape | None = None) -> Shape:
-        """The shape of a program's argument."""
+        """Return the shape of a program's argument."""
         shape = tuple(given) if isinstance(given, tuple | list) else (given,)
         if not all(map(is_int, shape)):
             raise self.scope.fail("a shape is not known")
@@ -114,7 +111,7 @@ class Arrays:
         return shape
 
     def axes(self, axis: Value, ndim: int) -> tuple[int, ...]:
-        """The non-negative axes of a program's argument; None: all."""
+        """Return the non-negative axes of a program's argument; None: all."""
         if axis is None:
             return tuple(range(ndim))
         given = axis if isinstance(axis, tuple | list) else (axis,)
@@ -126,12 +123,12 @@ class Arrays:
             raise self.scope.fail(str(error)) from error
 
     def count(self, shape: Shape, axis: Value) -> Dim:
-        """The number of elements along axes."""
+        """Return the number of elements along axes."""
         return size_of(tuple(shape[k] for k in self.axes(axis, len(shape))))
 
     # ---- creation -----------------------------------------------------------------------------------
     def dtype(self, given: Value) -> DType:
-        """The dtype of a program's argument."""
+        """Return the dtype of a program's argument."""
         if isinstance(given, PublicObject):
             kind = {"builtins." + t.__name__: t for t in PYTHON}.get(given.name)
             name = given.name.removeprefix("numpy.")
@@ -147,12 +144,12 @@ class Arrays:
         return self.memory.view(self.memory.new(shape, dtype), dtype)
 
     def filled(self, x: Data, value: Value) -> Data:
-        """A new array after all of its elements were assigned a value."""
+        """Return a new array after all of its elements were assigned a value."""
         self.assign(x, value)
         return x
 
     def asarray(self, value: Value) -> Data:
-        """``numpy.asarray(value)``."""
+        """Trace ``numpy.asarray(value)``."""
         if is_array(value):
             return value  # type: ignore[no-any-return]
         if not is_number(value):
@@ -160,22 +157,22 @@ class Arrays:
         own = self.math.as_numpy(value)
         return self.memory.copy(own)
 
-    def cast_masked(self, x: Masked, dtype: DType) -> Masked:
-        """A selection cast to a dtype."""
+    def astype_masked(self, x: Masked, dtype: DType) -> Masked:
+        """Return a selection cast to a dtype."""
         if x.dtype == dtype:
             return x
-        full = self.astype(self.memory.value(self.math.masked_or_one(x), x.full.shape), dtype)
+        full = self.astype(self.memory.value(self.math.ones_if_unselected(x), x.full.shape), dtype)
         return Masked(full, x.mask, x.along)
 
     def astype(self, x: Data, dtype: DType) -> Data:
-        """A value cast to a dtype."""
+        """Return a value cast to a dtype."""
         if x.dtype.kind == "c" != dtype.kind and dtype.kind != "b":
             raise self.scope.fail("the imaginary part is dropped")
         return self.memory.value(cast(x.expr, dtype), x.shape, scalar=x.scalar)
 
     # ---- writing ------------------------------------------------------------------------------------
     def assign(self, target: Data, value: Value, spent: bool = False, strict: bool = False) -> None:
-        """``target[...] = value``; with ``strict``, scalars that do not fit an integer dtype raise."""
+        """Trace ``target[...] = value``; with ``strict``, scalars that do not fit an integer dtype raise."""
         window = target.window
         if window is None:
             raise self.scope.fail("an array that is no memory is written")
@@ -193,9 +190,9 @@ class Arrays:
                 raise self.scope.fail("the imaginary part is dropped")
             expr = cast(value.expr, target.dtype)
             if strict and value.scalar and not np.can_cast(value.dtype, target.dtype):
-                expr = self._fitting(value, target.dtype)
+                expr = self._checked_cast(value, target.dtype)
         elif type(value) is float and target.dtype.kind in "iu":
-            expr = self.math.expr(self._truncated(value), target.dtype)
+            expr = self.math.expr(self._truncate(value), target.dtype)
         else:
             expr = self.math.expr(value, target.dtype)
         shape = self.math.fits(shape_of(value), window.shape)
@@ -205,27 +202,27 @@ class Arrays:
         done = [value] if spent and isinstance(value, Data) else []
         self.memory.write(window, self.math.expand(expr, shape, window.shape), *done)
 
-    def _fitting(self, value: Data, dtype: DType) -> Expr:
-        """A scalar cast to a dtype; to integers with a check that it fits, as NumPy converts it by
+    def _checked_cast(self, value: Data, dtype: DType) -> Expr:
+        """Return a scalar cast to a dtype; to integers with a check that it fits, as NumPy converts it by
         ``int()``."""
         if dtype.kind not in "iu":
             return cast(value.expr, dtype)
         self.memory.may_raise = True
-        return overflow.fitting(value.expr, dtype)
+        return overflow.checked_cast(value.expr, dtype)
 
-    def _truncated(self, value: float) -> int:
+    def _truncate(self, value: float) -> int:
         try:
             return int(value)
         except (OverflowError, ValueError) as error:
             raise self.scope.fail(str(error)) from error
 
     def writeable(self, x: Data) -> None:
-        """Fail if NumPy would refuse to write to an array."""
+        """Raise `Untraceable` if NumPy would refuse to write to an array."""
         if x.window is None or x.readonly or x.window.array in self.memory.unwriteable:
             raise self.scope.fail("an array may not be written")
 
     def update(self, op: str, target: Data, value: Value) -> None:
-        """``target op= value`` on an array."""
+        """Trace ``target op= value`` on an array."""
         window = target.window
         if window is None:
             raise self.scope.fail("an array that is no memory is written")
@@ -243,7 +240,7 @@ class Arrays:
 
     # ---- scalars ------------------------------------------------------------------------------------
     def python(self, kind: type, value: Value) -> Value:
-        """``kind(value)`` for a Python number type."""
+        """Trace ``kind(value)`` for a Python number type."""
         if isinstance(value, Data):
             if kind is bool:
                 return self.math.truth(value)
@@ -252,13 +249,13 @@ class Arrays:
             if value.weak is kind:
                 return value
             if value.weak is int and kind is float:
-                return self.memory.value(self.math.expr(value, weak_dtype(float)), scalar=True, weak=float)
+                return self.memory.value(self.math.expr(value, np.dtype(float)), scalar=True, weak=float)
             fine = {float: "fiub", complex: "cfiub", int: "fiub"}.get(kind, "")
             if value.dtype.kind not in fine or value.weak is int:
                 raise self.scope.fail(f"{kind.__name__}() of a scalar")
             if kind is int:
                 return self.math.as_counter(value)
-            return self.memory.value(cast(value.expr, weak_dtype(kind)), scalar=True, weak=kind)
+            return self.memory.value(cast(value.expr, np.dtype(kind)), scalar=True, weak=kind)
         if type(value) in (*PYTHON, str):
             try:
                 return kind(value)
@@ -267,12 +264,12 @@ class Arrays:
         if is_int(value) and kind is int:
             return value
         if is_int(value) and kind is float:
-            return self.memory.value(self.math.expr(value, weak_dtype(float)), scalar=True, weak=float)
+            return self.memory.value(self.math.expr(value, np.dtype(float)), scalar=True, weak=float)
         raise self.scope.fail(f"{kind.__name__}() of a value that is not understood")
 
 
 def size_of(shape: Shape) -> Dim:
-    """The number of elements."""
+    """Return the number of elements."""
     total: Dim = 1
     for n in shape:
         total = total * n

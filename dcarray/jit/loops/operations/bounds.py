@@ -14,8 +14,8 @@ _CORNERS: dict[str, Callable[[int, int], int]] = {
 MOST_BITS = 63  # of a shift
 
 
-def bounded(op: str, a: Bounds, b: Bounds) -> Bounds | None:
-    """Bounds of ``x op y`` for all ``x`` and ``y`` within bounds; None if there are none."""
+def result_bounds(op: str, a: Bounds, b: Bounds) -> Bounds | None:
+    """Return bounds of ``x op y`` for all ``x`` and ``y`` within bounds; None if there are none."""
     if op in ("//", "%") and b[0] <= 0 <= b[1]:
         return None
     if op in ("<<", ">>") and not 0 <= b[0] <= b[1] <= MOST_BITS:
@@ -34,5 +34,5 @@ def bounded(op: str, a: Bounds, b: Bounds) -> Bounds | None:
 
 
 def _bits(x: int) -> int:
-    """The bits of a number in two's complement, without the sign bit."""
+    """Return the bits of a number in two's complement, without the sign bit."""
     return (x if x >= 0 else ~x).bit_length()

@@ -31,7 +31,7 @@ class Calls(Joining):
 
     # ---- attributes ---------------------------------------------------------------------------------
     def attribute(self, value: Value, name: str) -> Value:
-        """``value.name``."""
+        """Trace ``value.name``."""
         if isinstance(value, PublicObject):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
@@ -39,7 +39,7 @@ class Calls(Joining):
         if isinstance(value, Masked) and name in (*REDUCTIONS, "mean", "var", "std"):
             return Method(value, name)
         if isinstance(value, Masked) and name == "size":
-            return self.reductions.number(value.mask)
+            return self.reductions.count_true(value.mask)
         raise self.scope.fail(f"the attribute {name} of a value that is not understood")
 
     def _member(self, thing: PublicObject, name: str) -> Value:
@@ -82,7 +82,7 @@ class Calls(Joining):
 
     # ---- calls --------------------------------------------------------------------------------------
     def call(self, function: Value, args: Args, named: Named) -> Value:
-        """``function(*args, **named)`` for all but the program's own functions."""
+        """Trace ``function(*args, **named)`` for all but the program's own functions."""
         if isinstance(function, Method):
             return self._method(function, args, named)
         if isinstance(function, np.dtype):
@@ -109,7 +109,7 @@ class Calls(Joining):
         return self.invoke(method, args, named)
 
     def _numpy_function(self, name: str) -> Callable[..., Value] | None:
-        """The method that traces a function of NumPy, if there is one."""
+        """Return the method that traces a function of NumPy, if there is one."""
         ufunc = REDUCTIONS.get(name)
         if ufunc is None:
             return getattr(self, f"_np_{name}", None)
@@ -164,7 +164,7 @@ class Calls(Joining):
         return out
 
     def _scalar(self, dtype: DType, value: Value = 0.0, /) -> Value:
-        """``numpy.float64(value)``."""
+        """Trace ``numpy.float64(value)``."""
         if not is_number(value) or is_array(value) or dtype.kind not in "fiub":
             raise self.scope.fail("a scalar's constructor")
         if isinstance(value, Data):

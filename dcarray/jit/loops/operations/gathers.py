@@ -16,20 +16,15 @@ from dcarray.ir.dims import loop_range, symbol
 from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Gather, Iota, Load, Window
 from dcarray.ir.ops import const
 
-from .arithmetic import Arithmetic
+from .arithmetic import Operations
 from .indexing import select
 from .values import Data, Shape, Value, cast, is_int
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 
 
-class Gathers:
+class Gathers(Operations):
     """Reads and writes at data-dependent indices."""
-
-    def __init__(self, math: Arithmetic) -> None:
-        self.math = math
-        self.memory = math.memory
-        self.scope = math.scope
 
     def is_data_dependent(self, key: Value) -> bool:
         """Whether a key has an integer array or run-time integer, and is basic otherwise."""
@@ -39,7 +34,7 @@ class Gathers:
         return any(found) and plain
 
     def gather(self, x: Data, key: Value) -> Data:
-        """``x[key]``."""
+        """Trace ``x[key]``."""
         keys = list(key) if type(key) is tuple else [key]
         if len(keys) > len(x.shape):
             raise self.scope.fail("too many indices")
@@ -64,33 +59,35 @@ class Gathers:
             else:
                 at.append((start if places else 0, k))
         shape = tuple(domain)
-        axes = [self._along(k, x.shape[n], place, shape, spread) for n, (place, k) in enumerate(at)]
+        axes = [self._index_along(k, x.shape[n], place, shape, spread) for n, (place, k) in enumerate(at)]
         views_in_numpy = not places and len(chosen) < len(keys)
         return self.memory.value(
-            self._of(x, axes, shape), shape, scalar=not shape, views_in_numpy=views_in_numpy
+            self._gather_at(x, axes, shape), shape, scalar=not shape, views_in_numpy=views_in_numpy
         )
 
-    def _along(self, k: Value, size: Dim, place: int, domain: Shape, spread: Shape) -> Expr:
-        """The index along an axis, as an expression over the domain."""
+    def _index_along(self, k: Value, size: Dim, place: int, domain: Shape, spread: Shape) -> Expr:
+        """Return the index along an axis, as an expression over the domain."""
         if isinstance(k, Data):
             after = len(domain) - place - len(spread)
             own = (*k.shape, *(1,) * after)
-            return self.math.expand(self.math.append_axes(self.inside(k, size), k.shape, own), own, domain)
+            return self.math.expand(
+                self.math.append_axes(self.checked_index(k, size), k.shape, own), own, domain
+            )
         if is_int(k):
             (index,), _ = select(self.scope, (size,), k)
             return self.math.expr(index.offset, _I8)
         value: Expr = Iota(place, _I8)
         if k.stride != 1:
             value = Apply("multiply", (value, const(k.stride, _I8)), _I8)
-        return self._plus(value, k.offset)
+        return self._add_offset(value, k.offset)
 
-    def _plus(self, value: Expr, offset: Dim) -> Expr:
+    def _add_offset(self, value: Expr, offset: Dim) -> Expr:
         if type(offset) is int and offset == 0:
             return value
         return Apply("add", (value, self.math.expr(offset, _I8)), _I8)
 
-    def inside(self, k: Data, size: Dim) -> Expr:
-        """Non-negative indices, clamped to the axis, with a check unless they are proved to be in bounds."""
+    def checked_index(self, k: Data, size: Dim) -> Expr:
+        """Return non-negative indices, clamped to the axis, with a check unless they are proved in bounds."""
         given = cast(k.expr, _I8)
         if k.dtype == np.uint64 or self.scope.nonneg(size - 1) is not True:
             raise self.scope.fail("an array of indices that is not understood")
@@ -113,15 +110,15 @@ class Gathers:
         return Apply("minimum", (Apply("maximum", (found, zero), _I8), last), _I8)
 
     # ---- writing ------------------------------------------------------------------------------------
-    def normalised(self, x: Data, key: Value) -> Value:
-        """The key with its scalars stored, non-negative and in bounds."""
+    def normalised_key(self, x: Data, key: Value) -> Value:
+        """Return the key with its scalars stored, non-negative and in bounds."""
         keys = list(key) if type(key) is tuple else [key]
         if len(keys) > len(x.shape):
             raise self.scope.fail("too many indices")
         for n, k in enumerate(keys):
             if isinstance(k, Data) and not k.shape:
                 place = self.memory.value(
-                    self.inside(k, x.shape[n]), scalar=True, weak=int,
+                    self.checked_index(k, x.shape[n]), scalar=True, weak=int,
                     limits=(0, self.scope.limits(x.shape[n])[1] - 1),
                 )  # fmt: skip
                 self.memory.store(place, "at")
@@ -129,7 +126,7 @@ class Gathers:
         return tuple(keys)
 
     @contextmanager
-    def writing(self, x: Data, key: Value, *spent: Value) -> Iterator[Value]:
+    def write_at(self, x: Data, key: Value, *spent: Value) -> Iterator[Value]:
         """A context for statements that write at a normalised key; gives that key with loop variables in
         place of run-time scalars."""
         keys, loc = list(key), self.memory.loc
@@ -155,11 +152,11 @@ class Gathers:
 
     # ---- elements -----------------------------------------------------------------------------------
     def element(self, x: Data, place: Expr) -> Expr:
-        """An element of an array with one axis, at an index in bounds."""
-        return self._of(x, [place], ())
+        """Return an element of an array with one axis, at an index in bounds."""
+        return self._gather_at(x, [place], ())
 
-    def _of(self, x: Data, axes: list[Expr], domain: Shape) -> Expr:
-        """A gather from the memory of ``x``, with an index expression for each of its axes."""
+    def _gather_at(self, x: Data, axes: list[Expr], domain: Shape) -> Expr:
+        """Return a gather from the memory of ``x``, with an index expression for each of its axes."""
         window = x.window
         assert window is not None
         index: list[Expr] = []
@@ -170,5 +167,5 @@ class Gathers:
             along = axes[ix.axis]
             if type(ix.stride) is not int or ix.stride != 1:
                 along = Apply("multiply", (along, self.math.expr(ix.stride, _I8)), _I8)
-            index.append(self._plus(along, ix.offset))
+            index.append(self._add_offset(along, ix.offset))
         return Gather(Window(window.array, domain, ()), tuple(index), x.dtype)

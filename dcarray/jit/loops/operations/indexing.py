@@ -28,7 +28,7 @@ def only_integers(key: Value, ndim: int) -> bool:
 
 
 def select(scope: Scope, shape: Shape, key: Value) -> Selection:
-    """The selection of basic indexing.
+    """Return the selection of basic indexing.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def select(scope: Scope, shape: Shape, key: Value) -> Selection:
 
 
 def position(scope: Scope, k: Dim, size: Dim) -> Dim:
-    """The non-negative index; fails unless it is proved to be in bounds."""
+    """Return the non-negative index; fails unless it is proved to be in bounds."""
     if scope.nonneg(k) is True and scope.lt(k, size) is True:
         return k
     if scope.le(k, -1) is True and scope.le(-size, k) is True:
@@ -69,7 +69,7 @@ def position(scope: Scope, k: Dim, size: Dim) -> Dim:
 
 
 def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:
-    """First element, step and length."""
+    """Return first element, step and length."""
     step: Any = 1 if k.step is None else k.step
     if not all(v is None or is_int(v) for v in (k.start, k.stop)) or type(step) is not int or not step:
         raise scope.fail("a slice's bounds are no plain integers")
@@ -82,7 +82,7 @@ def _slice(scope: Scope, k: slice, size: Dim) -> tuple[Dim, int, Dim]:
 
 
 def run_length(scope: Scope, start: Dim, stop: Dim, step: int) -> Dim:
-    """The length of ``range(start, stop, step)``."""
+    """Return the length of ``range(start, stop, step)``."""
     span = dims.simplify(stop - start if step > 0 else start - stop)
     if scope.le(span, 0) is True:
         return 0
@@ -110,13 +110,13 @@ def _clip(scope: Scope, v: Dim, size: Dim, low: Dim, high: Dim) -> Dim:
 
 
 def transposed(shape: Shape, axes: tuple[int, ...]) -> Selection:
-    """The selection that permutes axes: new axis ``k`` is old axis ``axes[k]``."""
+    """Return the selection that permutes axes: new axis ``k`` is old axis ``axes[k]``."""
     place = {old: new for new, old in enumerate(axes)}
     return tuple(Index(0, 1, place[k]) for k in range(len(shape))), tuple(shape[a] for a in axes)
 
 
 def flipped(shape: Shape, axes: tuple[int, ...]) -> Selection:
-    """The selection that reverses axes."""
+    """Return the selection that reverses axes."""
     amap = tuple(
         Index(dims.simplify(n - 1), -1, k) if k in axes else Index(0, 1, k) for k, n in enumerate(shape)
     )
@@ -124,7 +124,7 @@ def flipped(shape: Shape, axes: tuple[int, ...]) -> Selection:
 
 
 def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
-    """The selection that adds and drops axes of length 1; None if the reshape needs more."""
+    """Return the selection that adds and drops axes of length 1; None if the reshape needs more."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
     if len(old) != len(new) or any(

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dcarray.ir.nodes import Dim
 
+from .arithmetic import Operations
 from .arrays import Arrays
 from .indexing import run_length
-from .values import Data, ItemRange, RuntimeRange, Value, is_array, is_int
+from .values import Data, ItemRange, Value, is_array, is_int
 
 
-class Iterables:
+class Iterables(Operations):
     """Conversion of iterables to `ItemRange`."""
 
     def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays.math)
         self.arrays = arrays
-        self.memory = arrays.memory
-        self.scope = arrays.scope
 
     def items(self, value: Value) -> ItemRange:
-        """The items of a range or an array, each read in its iteration."""
+        """Return the items of a range or an array, each read in its iteration."""
         if isinstance(value, ItemRange):
             return value
         if not is_array(value) or not value.shape:
@@ -26,20 +26,15 @@ class Iterables:
         stored = self.memory.array(value)
         return ItemRange(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
 
-    def runtime_items(self, value: Value) -> RuntimeRange:
-        """The items of a loop with a ``break``."""
-        steps = self.items(value)
-        return RuntimeRange(steps.start, steps.stop, steps.step, steps.item)
-
     def enumerate(self, value: Value, first: Value) -> ItemRange:
-        """``enumerate(value, first)``."""
+        """Trace ``enumerate(value, first)``."""
         if not is_int(first):
             raise self.scope.fail("enumerate from what is no integer")
         steps = self._from_zero(value)
         return ItemRange(0, steps.stop, 1, lambda k: (self._at(first, k), steps.item(k)))
 
     def zip(self, values: tuple[Value, ...]) -> ItemRange:
-        """``zip(*values)``."""
+        """Trace ``zip(*values)``."""
         parts = [self._from_zero(v) for v in values]
         if not parts:
             raise self.scope.fail("zip of nothing")
@@ -52,14 +47,14 @@ class Iterables:
         return ItemRange(0, least, 1, lambda k: tuple([part.item(k) for part in parts]))
 
     def reversed(self, value: Value) -> ItemRange:
-        """``reversed(value)``."""
+        """Trace ``reversed(value)``."""
         if isinstance(value, ItemRange) and value.iterator:
             raise self.scope.fail("reversed of an iterator")
         steps = self._from_zero(value)
         return ItemRange(0, steps.stop, 1, lambda k: steps.item(self._at(steps.stop - 1, k, -1)))
 
     def _from_zero(self, value: Value) -> ItemRange:
-        """The items over a range from 0 with step 1."""
+        """Return the items over a range from 0 with step 1."""
         steps = self.items(value)
         start, step = steps.start, steps.step
         count = run_length(self.scope, start, steps.stop, step)
@@ -67,8 +62,7 @@ class Iterables:
         return ItemRange(0, count, 1, lambda k: steps.item(self._at(start, k, step)))
 
     def _at(self, start: Dim, k: Value, step: int = 1) -> Value:
-        """``start + k * step``, for a counter ``k`` of either kind."""
+        """Trace ``start + k * step``, for a counter ``k`` of either kind."""
         if not isinstance(k, Data):
             return start + k * step
-        math = self.arrays.math
-        return math.binary("+", start, k if step == 1 else math.binary("*", k, step))
+        return self.math.binary("+", start, k if step == 1 else self.math.binary("*", k, step))

@@ -24,38 +24,38 @@ class Joining(NumpyCalls):
 
     # ---- joining ------------------------------------------------------------------------------------
     def _np_concatenate(self, arrays: Value, axis: Value = 0) -> Value:
-        return self._joined(self._parts(arrays), axis)
+        return self._join(self._array_list(arrays), axis)
 
     def _np_hstack(self, tup: Value) -> Value:
-        parts = self._parts(tup)
-        return self._joined(parts, 0 if len(parts[0].shape) == 1 else 1)
+        parts = self._array_list(tup)
+        return self._join(parts, 0 if len(parts[0].shape) == 1 else 1)
 
     def _np_vstack(self, tup: Value) -> Value:
-        parts = [self._row(x) if len(x.shape) == 1 else x for x in self._parts(tup)]
-        return self._joined(parts, 0)
+        parts = [self._row(x) if len(x.shape) == 1 else x for x in self._array_list(tup)]
+        return self._join(parts, 0)
 
     def _np_stack(self, arrays: Value, axis: Value = 0) -> Value:
-        parts = self._parts(arrays)
+        parts = self._array_list(arrays)
         (place,) = self.arrays.axes(axis, len(parts[0].shape) + 1)
         key = (slice(None),) * place + (None,)
-        return self._joined([self.arrays.element(x, (*key, Ellipsis)) for x in parts], place)
+        return self._join([self.arrays.element(x, (*key, Ellipsis)) for x in parts], place)
 
     def _np_column_stack(self, tup: Value) -> Value:
-        parts = self._parts(tup)
+        parts = self._array_list(tup)
         columns = [x if len(x.shape) > 1 else self.arrays.element(x, (Ellipsis, None)) for x in parts]
-        return self._joined(columns, 1)
+        return self._join(columns, 1)
 
     def _row(self, x: Data) -> Data:
         return self.arrays.element(x, (None, Ellipsis))
 
-    def _parts(self, given: Value) -> list[Data]:
+    def _array_list(self, given: Value) -> list[Data]:
         if not isinstance(given, tuple | list) or not given or not all(map(is_array, given)):
             raise self.scope.fail("what is joined is no sequence of arrays")
         if any(not x.shape for x in given):
             raise self.scope.fail("arrays without axes are joined")
         return list(given)
 
-    def _joined(self, parts: Sequence[Data], axis: Value) -> Data:
+    def _join(self, parts: Sequence[Data], axis: Value) -> Data:
         ndim = len(parts[0].shape)
         if any(len(x.shape) != ndim for x in parts):
             raise self.scope.fail("arrays of different numbers of axes are joined")
@@ -73,7 +73,7 @@ class Joining(NumpyCalls):
             key = (slice(None),) * place + (slice(start, stop), Ellipsis)
             self.arrays.assign(self.arrays.element(made, key), x, spent=True)
             start = stop
-        return self.memory.laid_out(made, *parts)
+        return self.memory.note_order(made, *parts)
 
     def _np_roll(self, a: Value, shift: Value, axis: Value = None) -> Value:
         if not is_array(a) or (axis is None and len(a.shape) != 1):
@@ -93,7 +93,7 @@ class Joining(NumpyCalls):
             into = tuple(slice(to, to + n) for _, to, n in part)
             out = tuple(slice(at, at + n) for at, _, n in part)
             self.arrays.assign(self.arrays.element(made, into), self.arrays.element(a, out), spent=True)
-        return self.memory.laid_out(made, a)
+        return self.memory.note_order(made, a)
 
     # ---- coordinates --------------------------------------------------------------------------------
     def _np_triu(self, m: Value, k: Value = 0) -> Value:
@@ -150,7 +150,7 @@ class Joining(NumpyCalls):
     def _diagonal(self, a: Value) -> Data:
         if not is_array(a) or len(a.shape) != 2 or self.scope.eq(*a.shape) is not True:
             raise self.scope.fail("a diagonal of what is no square matrix")
-        view = self.arrays.pick(a, ((Index(0, 1, 0), Index(0, 1, 0)), a.shape[:1]))
+        view = self.arrays.view_or_value(a, ((Index(0, 1, 0), Index(0, 1, 0)), a.shape[:1]))
         view.readonly = True
         return view
 
@@ -182,7 +182,7 @@ class Joining(NumpyCalls):
         if ddof not in (0, 1) or type(ddof) is not int:
             raise self.scope.fail("a variance that is not understood")
         if isinstance(a, Masked) and axis is None and not keep:
-            return self.reductions.variance_of_masked(a, ddof)
+            return self.reductions.masked_variance(a, ddof)
         if not is_array(a) or a.dtype.char not in "fd":
             raise self.scope.fail("a variance that is not understood")
         count = self.arrays.count(a.shape, axis)
@@ -192,7 +192,7 @@ class Joining(NumpyCalls):
         deviations = self.math.elementwise("subtract", (a, mean))
         squares = self.math.elementwise("multiply", (deviations, deviations))
         total = self.reductions.reduce("add", squares, axis, None, keep)
-        return self.reductions.divided(total, count - ddof)
+        return self.reductions.quotient(total, count - ddof)
 
     def _np_std(
         self, a: Value, axis: Value = None, dtype: Value = None, out: Value = None, ddof: Value = 0,

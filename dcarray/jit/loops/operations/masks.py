@@ -10,19 +10,14 @@ import numpy as np
 
 from dcarray.ir.nodes import Apply, Expr
 
-from .arithmetic import Arithmetic
+from .arithmetic import Operations
 from .values import Data, Masked, Shape, Value, cast, is_array, is_number, kind_of
 
 _BOOL = np.dtype(np.bool_)
 
 
-class Masks:
+class Masks(Operations):
     """Reads and writes through masks."""
-
-    def __init__(self, math: Arithmetic) -> None:
-        self.math = math
-        self.memory = math.memory
-        self.scope = math.scope
 
     def is_mask(self, x: Data, key: Value) -> bool:
         """Whether the key is a mask of the first axes of ``x``."""
@@ -31,7 +26,7 @@ class Masks:
         return all(self.scope.eq(n, m) is True for n, m in zip(key.shape, x.shape, strict=False))
 
     def select(self, x: Data, key: Data) -> Masked:
-        """``x[key]``."""
+        """Trace ``x[key]``."""
         mask = self._mask(key, x.shape)
         full, chosen = (self.memory.value(expr, x.shape) for expr in (x.expr, mask))
         return Masked(full, chosen, len(key.shape))
@@ -41,7 +36,7 @@ class Masks:
         return self.math.expand(self.math.append_axes(key.expr, key.shape, own), own, shape)
 
     def assign(self, x: Data, key: Data, value: Value) -> None:
-        """``x[key] = value``."""
+        """Trace ``x[key] = value``."""
         mask = self._mask(key, x.shape)
         target = x.window
         if target is None or not is_number(value) or is_array(value):
@@ -56,7 +51,7 @@ class Masks:
             expr = cast(value.full.expr, x.dtype)
             spent += [value.full, value.mask]
             if not np.can_cast(value.dtype, x.dtype, "safe"):
-                expr = cast(self.math.masked_or_one(value), x.dtype)
+                expr = cast(self.math.ones_if_unselected(value), x.dtype)
         else:
             if kind_of(value) is float and x.dtype.kind in "iu":
                 raise self.scope.fail("a float is assigned to integers through a mask")

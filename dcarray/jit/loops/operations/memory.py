@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from dcarray.core.store import COMPILED
+from dcarray.core.strides import c_strides
 from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
+from dcarray.ir.renaming import numbered
 from dcarray.ir.windows import injective, loads, overlap, same, walk
 
 from ..entry.entry_values import DType
 from .scope import Scope
-from .values import Data, Shape, cast, whole
+from .values import Data, Shape, cast, whole_window
 
 _BOOL = np.dtype(np.bool_)
+_TAKEN = RESERVED | {"min", "max"}  # names that no array or variable of a region has
 
 
 @dataclass
 class Checkpoint:
-    """A state of `Memory` to which it can be restored."""
+    """A saved state of `Memory`."""
 
     arrays: dict[str, Array]
     block: list[Stmt]
@@ -50,14 +52,12 @@ class Memory:
         self.reordered: set[str] = set()  # arrays that NumPy may lay out in another order than C
         self.may_raise = False  # whether the loop may raise other exceptions than NumPy's floating-point ones
         self.block: list[Stmt] = []
-        self.checks_passed: Window | None = (
-            None  # a bool: all run-time checks so far hold; see `track_checks`
-        )
+        # a bool: all run-time checks so far hold; see `track_checks`
+        self.checks_passed: Window | None = None
         self.inputs: dict[str, str] = {}  # by input array, the name or Python expression of its value
         self._entries: dict[tuple[str, DType], Data] = {}
         self._scalars: set[str] = set()
         self.file = file
-        self._taken = RESERVED | {"min", "max"}
         self._variables: set[str] = set()
         self._moving: set[str] = set()
         self._values: WeakValueDictionary[int, Data] = WeakValueDictionary()
@@ -69,29 +69,25 @@ class Memory:
 
     # ---- arrays -------------------------------------------------------------------------------------
     def name(self, wanted: str) -> str:
-        """An unused array name, ``wanted`` if it is free."""
-        name = wanted = wanted if wanted.isidentifier() else "k"
-        number = 0
-        while name in self.arrays or name in self._taken or name in self._variables:
-            number += 1
-            name = f"{wanted}_{number}"
-        return name
+        """Return an unused array name, ``wanted`` if it is free."""
+        wanted, taken = wanted if wanted.isidentifier() else "k", {*self.arrays, *_TAKEN, *self._variables}
+        return numbered(wanted, taken) if wanted in taken else wanted
 
     def declare(self, array: Array) -> Window:
         self.arrays[array.name] = array
-        return whole(array.name, array.shape)
+        return whole_window(array.name, array.shape)
 
     def new(self, shape: Shape, dtype: DType, name: str = "t", role: Any = "temp") -> Window:
-        """A new array, as large as a shape with loop variables can become."""
+        """Return a new array, as large as a shape with loop variables can become."""
         if dtype.char not in COMPILED:
             raise self.scope.fail(f"{dtype} does not compile")
         room = tuple(n if type(n) is int else max(0, self.scope.limits(n)[1]) for n in shape)
         name = self.name(name)
         self.declare(Array(name, dtype, room, role))
-        return whole(name, shape)
+        return whole_window(name, shape)
 
     def checkpoint(self) -> Checkpoint:
-        """The state now."""
+        """Return the state now."""
         values = {key: (value, value.expr) for key, value in self._values.items()}
         return Checkpoint(
             dict(self.arrays), list(self.block), set(self.immutable), set(self.unwriteable), values
@@ -113,11 +109,8 @@ class Memory:
     def variable(self, wanted: str) -> Iterator[str]:
         """The name of a loop variable while the loop is traced; without underscores, which passes use in the
         names of the loops that they make."""
-        name, number = wanted.replace("_", "") or "k", 0
-        wanted = name
-        while name in self.arrays or name in self._moving or name in self._taken:
-            number += 1
-            name = f"{wanted}_{number}"
+        name, taken = wanted.replace("_", "") or "k", {*self.arrays, *_TAKEN, *self._moving}
+        name = numbered(name, taken) if name in taken else name
         self._variables.add(name)
         self._moving.add(name)
         try:
@@ -136,7 +129,7 @@ class Memory:
 
     # ---- values -------------------------------------------------------------------------------------
     def value(self, expr: Expr, shape: Shape = (), **kind: Any) -> Data:
-        """A value that later writes to memory do not change."""
+        """Return a value that later writes to memory do not change."""
         made = Data(expr, shape, **kind)
         self.may_raise |= made.weak not in (None, bool) and isinstance(expr, Apply)
         if loads(expr):
@@ -145,11 +138,11 @@ class Memory:
         return made
 
     def view(self, window: Window, dtype: DType, entry_name: str = "") -> Data:
-        """The array in the window's memory."""
+        """Return the array in the window's memory."""
         return Data(Load(window, dtype), window.shape, window, entry_name=entry_name)
 
     def pending(self) -> list[Data]:
-        """The values that are not stored yet and read memory that may be written."""
+        """Return the values that are not stored yet and read memory that may be written."""
         values = list(self._values.values())
         return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
 
@@ -177,21 +170,21 @@ class Memory:
             self.assumed_unwritten |= {n.window.array for n in loads(value.expr)} - self.immutable
 
     def array(self, value: Data, name: str = "t") -> Data:
-        """The value as an array in memory."""
+        """Return the value as an array in memory."""
         if value.window is not None:
             return value
         self.pin_sources(value)
-        return self.laid_out(self.copy(value, name), value)
+        return self.note_order(self.copy(value, name), value)
 
     def copy(self, value: Data, name: str = "t", dtype: DType | None = None) -> Data:
-        """A new array with the elements of a value."""
+        """Return a new array with the elements of a value."""
         dtype = dtype or value.dtype
         window = self.new(value.shape, dtype, name)
         self.emit(Compute(window, cast(value.expr, dtype), loc=self.loc))
         return self.view(window, dtype)
 
-    def laid_out(self, made: Data, *sources: Data) -> Data:
-        """A new array, noted as one whose memory order may be another than C if NumPy follows its sources."""
+    def note_order(self, made: Data, *sources: Data) -> Data:
+        """Return a new array, noted as perhaps not in C order if NumPy follows the order of its sources."""
         if len(made.shape) > 1 and made.window is not None and not all(map(self._in_order, sources)):
             self.reordered.add(made.window.array)
         return made
@@ -203,7 +196,7 @@ class Memory:
         array = self.arrays[window.array]
         if array.name in self.reordered:
             return None
-        steps = array.strides or tuple(prod(array.shape[k + 1 :]) for k in range(len(array.shape)))
+        steps = array.strides or c_strides(array.shape)
         strides: list[Dim] = [0] * len(window.shape)
         for ix, step in zip(window.index, steps, strict=True):
             if ix.axis is not None:
@@ -223,7 +216,7 @@ class Memory:
             array = self.arrays[node.window.array]
             if array.name in self.reordered:
                 return False
-            steps = array.strides or tuple(prod(array.shape[k + 1 :]) for k in range(len(array.shape)))
+            steps = array.strides or c_strides(array.shape)
             strides: dict[int, Dim] = {}
             for ix, step in zip(node.window.index, steps, strict=True):
                 if ix.axis is not None and node.window.shape[ix.axis] != 1:
@@ -234,7 +227,7 @@ class Memory:
         return True
 
     def entry_scalar(self, text: str, dtype: DType, weak: type | None) -> Data:
-        """A scalar input: a name or a Python expression that is evaluated when the loop begins."""
+        """Return a scalar input: a name or a Python expression that is evaluated when the loop begins."""
         found = self._entries.get((text, dtype))
         if found is None:
             name = self.name(text if text.isidentifier() else "c")
@@ -276,8 +269,8 @@ class Memory:
                 self.block.append(made)
 
     def write(self, target: Window, expr: Expr, *spent: Data) -> None:
-        """``target[i] = expr(i)``, with all of ``expr`` evaluated first.  ``spent`` are the values that it
-        was made from."""
+        """Emit ``target[i] = expr(i)``, with all of ``expr`` evaluated first.  It was made from the values
+        ``spent``."""
         # a value without a name is not used any more; names are bound to stored values only
         done = [value for value in spent if not isinstance(value.expr, Load)]
         self.protect_values(target, done)

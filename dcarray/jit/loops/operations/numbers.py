@@ -30,7 +30,7 @@ class Numbers:
 
     # ---- shapes -------------------------------------------------------------------------------------
     def broadcast(self, shapes: Sequence[Shape]) -> Shape:
-        """The broadcast shape; fails unless shapes are proved to fit."""
+        """Return the broadcast shape; fails unless shapes are proved to fit."""
         out: list[Dim] = []
         for axis in range(-max(map(len, shapes), default=0), 0):
             sizes = [s[axis] for s in shapes if -axis <= len(s)]
@@ -41,7 +41,7 @@ class Numbers:
         return tuple(out)
 
     def expand(self, expr: Expr, shape: Shape, domain: Shape) -> Expr:
-        """An expression over ``shape``, broadcast to a domain."""
+        """Return an expression over ``shape``, broadcast to a domain."""
         if shape == domain:
             return expr
         shift = len(domain) - len(shape)
@@ -51,7 +51,7 @@ class Numbers:
         return remap(expr, amap, domain)
 
     def fits(self, shape: Shape, target: Shape) -> Shape:
-        """The shape of a value that is assigned to a target, without the leading axes that NumPy drops."""
+        """Return the shape of an assigned value, without the leading axes that NumPy drops."""
         while len(shape) > len(target) and shape[0] == 1:
             shape = shape[1:]
         if len(shape) > len(target):
@@ -63,7 +63,7 @@ class Numbers:
 
     # ---- expressions --------------------------------------------------------------------------------
     def expr(self, value: Value, dtype: DType) -> Expr:
-        """A number as an expression of a dtype; fails if it may not fit."""
+        """Return a number as an expression of a dtype; fails if it may not fit."""
         if isinstance(value, Data):
             if value.weak is int:
                 self._fits(value.limits, dtype)
@@ -85,21 +85,21 @@ class Numbers:
             raise self.scope.fail(f"an integer may not fit {dtype}")
 
     def as_numpy(self, value: Value) -> Data:
-        """A number with the dtype of ``numpy.asarray(value)``."""
+        """Return a number with the dtype of ``numpy.asarray(value)``."""
         if isinstance(value, Data) and not value.weak:
             return value
         dtype = value.dtype if isinstance(value, Data) else np.result_type(kind_of(value)(0))
         return self.memory.value(self.expr(value, dtype), scalar=True)
 
     def append_axes(self, expr: Expr, shape: Shape, wanted: Shape) -> Expr:
-        """An expression over ``shape``, with axes of length 1 added at the end."""
+        """Return an expression over ``shape``, with axes of length 1 added at the end."""
         if len(shape) == len(wanted):
             return expr
         return remap(expr, tuple(Index(0, 1, k) for k in range(len(shape))), wanted)
 
     # ---- integers -----------------------------------------------------------------------------------
     def as_counter(self, x: Data) -> Data:
-        """A scalar truncated to a Python int, with a run-time check that it is below `MAX_COUNTER`."""
+        """Return a scalar truncated to a Python int, with a run-time check that it is below `MAX_COUNTER`."""
         low, high = -MAX_COUNTER, MAX_COUNTER - 1
         if x.dtype.kind != "f":
             low, high = (max(low, self.limits(x)[0]), min(high, self.limits(x)[1]))
@@ -123,7 +123,7 @@ class Numbers:
         return self.memory.value(made, scalar=True, weak=int, limits=(low, high))
 
     def limits(self, x: Value) -> Bounds:
-        """The bounds of an integer, Python's or NumPy's."""
+        """Return the bounds of an integer, Python's or NumPy's."""
         if not isinstance(x, Data):
             return self.scope.limits(int(x) if type(x) is bool else x)
         if x.dtype.kind == "b":

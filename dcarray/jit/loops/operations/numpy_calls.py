@@ -30,7 +30,7 @@ class NumpyCalls(PythonCalls):
         return self._reduction(ufunc, a, axis, None, out, keepdims)
 
     def _np_count_nonzero(self, a: Value) -> Value:
-        return self.reductions.number(a, _COUNTS_ARE_INTS)
+        return self.reductions.count_true(a, _COUNTS_ARE_INTS)
 
     def _np_mean(
         self, a: Value, axis: Value = None, dtype: Value = None, out: Value = None, keepdims: Value = False
@@ -70,7 +70,7 @@ class NumpyCalls(PythonCalls):
     def _np_empty_like(self, a: Value, dtype: Value = None) -> Value:
         if not is_array(a):
             raise self.scope.fail("an array like a scalar")
-        return self.memory.laid_out(self.arrays.empty(a.shape, self._dtype(dtype) or a.dtype), a)
+        return self.memory.note_order(self.arrays.empty(a.shape, self._dtype(dtype) or a.dtype), a)
 
     def _np_zeros_like(self, a: Value, dtype: Value = None) -> Value:
         return self.arrays.filled(self._np_empty_like(a, dtype), 0)
@@ -83,7 +83,7 @@ class NumpyCalls(PythonCalls):
 
     def _np_copy(self, a: Value) -> Value:
         x = self.arrays.asarray(a)
-        return self.memory.laid_out(self.memory.copy(x), x) if is_array(a) else x
+        return self.memory.note_order(self.memory.copy(x), x) if is_array(a) else x
 
     def _np_asarray(self, a: Value, dtype: Value = None) -> Value:
         x, kind = self.arrays.asarray(a), self._dtype(dtype)

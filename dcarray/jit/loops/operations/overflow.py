@@ -18,20 +18,20 @@ _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 WATCHED = frozenset({"add", "subtract", "multiply", "negative", "absolute"})
 
 
-def watched(name: str, value: Expr, args: tuple[Expr, ...], dtype: DType) -> Expr:
-    """The result of an integer operation, with a check that it has not overflowed."""
+def with_overflow_check(name: str, value: Expr, args: tuple[Expr, ...], dtype: DType) -> Expr:
+    """Return the result of an integer operation, with a check that it has not overflowed."""
     if name == "absolute":
         if dtype.kind == "u":
             return value
         least = const(np.iinfo(dtype).min, dtype)
-        return _raising(Apply("not_equal", (*args, least), _BOOL), value, dtype)
+        return _checked(Apply("not_equal", (*args, least), _BOOL), value, dtype)
     if name == "negative":
         name, args = "subtract", (const(0, dtype), *args)
-    return _raising(Apply(f"{name}_fits", args, _BOOL), value, dtype)
+    return _checked(Apply(f"{name}_fits", args, _BOOL), value, dtype)
 
 
-def fitting(value: Expr, dtype: DType) -> Expr:
-    """A scalar cast to an integer dtype, with a check that it fits."""
+def checked_cast(value: Expr, dtype: DType) -> Expr:
+    """Return a scalar cast to an integer dtype, with a check that it fits."""
     number, info = cast(value, _F8), np.iinfo(dtype)
     wide = dtype.itemsize == 8  # its bounds are no float64: they round to the next power of two
     low = const(float(info.min) - (not wide), _F8)
@@ -40,8 +40,8 @@ def fitting(value: Expr, dtype: DType) -> Expr:
     if wide and not info.min:
         above = Apply("greater", (number, const(-1.0, _F8)), _BOOL)
     fits = Apply("logical_and", (above, Apply("less", (number, high), _BOOL)), _BOOL)
-    return _raising(fits, cast(value, dtype), dtype)
+    return _checked(fits, cast(value, dtype), dtype)
 
 
-def _raising(fits: Expr, value: Expr, dtype: DType) -> Expr:
+def _checked(fits: Expr, value: Expr, dtype: DType) -> Expr:
     return Apply("checked", (fits, value), dtype)

@@ -12,6 +12,7 @@ from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import C_LIBRARY, OPS, const
 
 from ..entry.entry_values import DType
+from .arithmetic import Operations
 from .iterables import Iterables
 from .reductions import Reductions
 from .values import PYTHON, Data, ItemRange, Masked, RuntimeRange, Value, is_array, is_int, kind_of
@@ -21,16 +22,13 @@ Args = tuple[Value, ...]
 Named = dict[str, Value]
 
 
-class PythonCalls:
+class PythonCalls(Operations):
     """Tracing of Python's functions: ``_py_len`` traces ``len``, ``_math_sqrt`` traces ``math.sqrt``."""
 
     def __init__(self, reductions: Reductions) -> None:
-        self.reductions = reductions
-        self.arrays = reductions.arrays
+        super().__init__(reductions.math)
+        self.reductions, self.arrays = reductions, reductions.arrays
         self.iterables = Iterables(reductions.arrays)
-        self.math = reductions.math
-        self.memory = reductions.memory
-        self.scope = reductions.scope
 
     # ---- arguments ------
     def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
@@ -66,7 +64,7 @@ class PythonCalls:
         return ItemRange(start, stop, step) if known else RuntimeRange(start, stop, step)
 
     def _whole(self, x: Value) -> Value:
-        """An integer as a Python int, stored if it is a run-time value."""
+        """Return an integer as a Python int, stored if it is a run-time value."""
         if not (isinstance(x, Data) and x.scalar and x.dtype.kind in "iu"):
             if not is_int(x):
                 raise self.scope.fail("a range that is not known")
@@ -91,7 +89,7 @@ class PythonCalls:
         if is_array(x) and x.shape:
             return x.shape[0]
         if isinstance(x, Masked) and x.along == len(x.full.shape):
-            return self.reductions.number(x.mask)
+            return self.reductions.count_true(x.mask)
         raise self.scope.fail("len() of a value that is not understood")
 
     def _py_float(self, x: Value, /) -> Value:
@@ -122,7 +120,7 @@ class PythonCalls:
         return self._extremum("<", values)
 
     def _extremum(self, op: str, values: Args) -> Value:
-        """The first extreme one of several values."""
+        """Return the first extreme one of several values."""
         if len(values) == 1 and isinstance(values[0], tuple | list):
             values = tuple(values[0])
         if not values:
@@ -145,7 +143,7 @@ class PythonCalls:
 
     # ---- math ---------------------------------------------------------------------------------------
     def _of_c(self, name: str, *args: Value) -> Value:
-        """``math.name(*args)``."""
+        """Trace ``math.name(*args)``."""
         if len(args) != OPS[f"c_{name}"].nin:
             raise self.scope.fail("arguments that are not understood")
         given = [self.arrays.python(float, x) for x in args]

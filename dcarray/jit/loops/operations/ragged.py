@@ -14,21 +14,19 @@ from dcarray.ir.ops import const
 from dcarray.ir.windows import loads
 
 from ..entry.entry_values import DType
-from .arithmetic import Arithmetic
+from .arithmetic import Arithmetic, Operations
 from .gathers import Gathers
 from .values import Data, Ragged, Value, cast, is_int
 
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
-class RaggedSlices:
+class RaggedSlices(Operations):
     """Operations on slices of run-time length."""
 
     def __init__(self, math: Arithmetic, gathers: Gathers) -> None:
-        self.math = math
+        super().__init__(math)
         self.gathers = gathers
-        self.memory = math.memory
-        self.scope = math.scope
 
     def is_slice(self, x: Data, key: Value) -> bool:
         """Whether the key is a slice of step 1 with a run-time bound."""
@@ -39,26 +37,26 @@ class RaggedSlices:
         return bool(ends) and plain and all(k.dtype != np.uint64 for k in ends)
 
     def slice(self, x: Data, key: slice) -> Ragged:
-        """``x[key]``."""
+        """Trace ``x[key]``."""
         if x.window is None:
             raise self.scope.fail("a slice of unknown length of what is not stored")
         self.memory.assumed_unwritten.add(x.window.array)  # NumPy makes a view
         size = self.math.expr(x.shape[0], _I8)
         zero = const(0, _I8)
-        first, last = self._bound(key.start, zero, size), self._bound(key.stop, size, size)
+        first, last = self._bound_value(key.start, zero, size), self._bound_value(key.stop, size, size)
         read = {node.window.array for end in (first, last) for node in loads(end)}
         self.memory.assumed_unwritten |= read - self.memory.immutable  # so that equal bounds are equal later
-        start = self._kept(first)
+        start = self._stored(first)
         room = Apply("maximum", (Apply("subtract", (last, start.expr), _I8), zero), _I8)
-        count = self._kept(room)
+        count = self._stored(room)
 
         def at(k: Expr) -> Expr:
             return self.gathers.element(x, Apply("add", (start.expr, k), _I8))
 
         return Ragged(x.dtype, count, (first, last), at)
 
-    def _bound(self, k: Value, default: Expr, size: Expr) -> Expr:
-        """A bound of a slice, non-negative and clamped as NumPy does."""
+    def _bound_value(self, k: Value, default: Expr, size: Expr) -> Expr:
+        """Return a bound of a slice, non-negative and clamped as NumPy does."""
         if k is None:
             return default
         if not isinstance(k, Data) and not is_int(k):
@@ -69,25 +67,25 @@ class RaggedSlices:
         value = Apply("where", (below, Apply("add", (value, size), _I8), value), _I8)
         return Apply("minimum", (Apply("maximum", (value, zero), _I8), size), _I8)
 
-    def _kept(self, expr: Expr) -> Data:
+    def _stored(self, expr: Expr) -> Data:
         value = self.memory.value(expr, scalar=True)
         self.memory.store(value)
         return value
 
     def gather(self, x: Data, key: Ragged) -> Ragged:
-        """``x[key]``, with run-time checks of the indices."""
+        """Trace ``x[key]``, with run-time checks of the indices."""
         if len(x.shape) != 1 or x.window is None or key.dtype.kind not in "iu":
             raise self.scope.fail("an index of unknown length")
         self.memory.assumed_unwritten.add(x.window.array)  # it is read later than in the program
 
         def at(k: Expr) -> Expr:
             place = self.memory.value(key.at(k), scalar=True)
-            return self.gathers.element(x, self.gathers.inside(place, x.shape[0]))
+            return self.gathers.element(x, self.gathers.checked_index(place, x.shape[0]))
 
         return Ragged(x.dtype, key.count, key.span, at)
 
     def dot(self, a: Value, b: Value) -> Data:
-        """``a @ b``."""
+        """Trace ``a @ b``."""
         if not (isinstance(a, Ragged) and isinstance(b, Ragged)) or a.span != b.span:
             raise self.scope.fail("slices are not known to have one length")
         dtype = np.result_type(a.dtype, b.dtype)

@@ -13,6 +13,7 @@ from dcarray.ir.ops import OPS, const
 from dcarray.ir.windows import remap
 
 from ..entry.entry_values import DType
+from .arithmetic import Operations
 from .arrays import Arrays
 from .values import Data, Masked, Ragged, Shape, Value, cast, is_array, shape_of
 
@@ -20,22 +21,20 @@ _SMALL = 1 << 15
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
-class Reductions:
+class Reductions(Operations):
     """Reductions and products of traced values."""
 
     def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays.math)
         self.arrays = arrays
-        self.math = arrays.math
-        self.memory = arrays.memory
-        self.scope = arrays.scope
 
     # ---- reductions ---------------------------------------------------------------------------------
     def reduce(
         self, name: str, x: Value, axis: Value = None, dtype: DType | None = None, keepdims: bool = False
     ) -> Data:
-        """``ufunc.reduce``."""
+        """Trace ``ufunc.reduce``."""
         if isinstance(x, Masked):
-            return self._of_masked(name, x, axis, dtype, keepdims)
+            return self._reduce_masked(name, x, axis, dtype, keepdims)
         x = self._array(x)
         try:
             loop = resolve_fold(name, x.dtype.char, dtype)
@@ -53,7 +52,7 @@ class Reductions:
                 raise self.scope.fail("an extremum of what may be empty")
             start = extreme(name, np.dtype(result))
         made = self._fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
-        return self.memory.laid_out(made, x)
+        return self.memory.note_order(made, x)
 
     def _fold(
         self, name: str, domain: Shape, axes: tuple[int, ...], body: Expr, start: Any, keepdims: bool = False
@@ -73,9 +72,9 @@ class Reductions:
         return self.memory.value(self.memory.view(window, body.dtype).expr, scalar=True)
 
     def mean(self, x: Value, axis: Value = None, dtype: DType | None = None, keepdims: bool = False) -> Data:
-        """``numpy.mean``."""
+        """Trace ``numpy.mean``."""
         if isinstance(x, Masked):
-            return self._mean_of_masked(x, axis, dtype, keepdims)
+            return self._masked_mean(x, axis, dtype, keepdims)
         x = self._array(x)
         count = self.arrays.count(x.shape, axis)
         if self.scope.nonneg(count - 1) is not True or x.dtype.char == "e" or x.dtype.kind == "c":
@@ -85,16 +84,16 @@ class Reductions:
         total = self.reduce("add", x, axis, dtype, keepdims)
         if total.dtype.kind != "f":
             raise self.scope.fail("a mean in integers")
-        return self.divided(total, count)
+        return self.quotient(total, count)
 
-    def divided(self, total: Data, count: Dim) -> Data:
-        """A sum divided by the number of its elements, in the sum's dtype."""
+    def quotient(self, total: Data, count: Dim) -> Data:
+        """Return a sum divided by the number of its elements, in the sum's dtype."""
         divisor = self.math.expand(self.math.expr(count, total.dtype), (), total.shape)
         expr = Apply("divide", (total.expr, divisor), total.dtype)
         return self.memory.value(expr, total.shape, scalar=total.scalar)
 
-    def _of_masked(self, name: str, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
-        """A reduction of a selection: of the full array, with the identity in place of unselected
+    def _reduce_masked(self, name: str, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
+        """Return a reduction of a selection: of the full array, with the identity in place of unselected
         elements."""
         axes = self._masked_axes(x, axis, keepdims)
         loop = resolve_fold(name, x.dtype.char, dtype)
@@ -106,10 +105,10 @@ class Reductions:
             identity = const(-kind.type(0), kind)  # the identity of floating-point addition
         body = Apply("where", (x.mask.expr, cast(x.full.expr, kind), identity), kind)
         found = self.reduce(name, self.memory.value(body, x.full.shape), axes, dtype)
-        return found if empty is not None else self._of_some(found, self._count(x, axes))
+        return found if empty is not None else self._check_nonempty(found, self._selected_count(x, axes))
 
     def _masked_axes(self, x: Masked, axis: Value, keepdims: bool) -> tuple[int, ...]:
-        """The axes of the full array over which a selection is reduced."""
+        """Return the axes of the full array over which a selection is reduced."""
         rank = len(x.full.shape)
         if axis is None and not keepdims:
             return tuple(range(rank))
@@ -117,12 +116,12 @@ class Reductions:
             raise self.scope.fail("a fold of what a mask chooses along an axis")
         return tuple(range(x.along))
 
-    def _count(self, x: Masked, axes: tuple[int, ...]) -> Data:
-        """The number of selected elements."""
+    def _selected_count(self, x: Masked, axes: tuple[int, ...]) -> Data:
+        """Return the number of selected elements."""
         return self.reduce("add", x.mask, axes, np.dtype(np.int64))
 
-    def number(self, mask: Value, plain: bool = True) -> Data:
-        """The number of True elements of an array, as a Python int if ``plain``."""
+    def count_true(self, mask: Value, plain: bool = True) -> Data:
+        """Return the number of True elements of an array, as a Python int if ``plain``."""
         mask = self._array(mask)
         size = self.arrays.count(mask.shape, None)
         if mask.dtype != _BOOL or type(size) is not int:
@@ -130,33 +129,33 @@ class Reductions:
         found = self.reduce("add", mask, None, np.dtype(np.int64))
         return self.memory.value(found.expr, scalar=True, weak=int, limits=(0, size)) if plain else found
 
-    def _of_some(self, found: Data, count: Data) -> Data:
-        """A reduction of ``count`` elements, with a run-time check that there is one."""
-        less = self._less(count, 1)
+    def _check_nonempty(self, found: Data, count: Data) -> Data:
+        """Return a reduction of ``count`` elements, with a run-time check that there is one."""
+        less = self._minus(count, 1)
         self.memory.may_raise = True
         some = Apply("greater_equal", (less, const(0, count.dtype)), _BOOL)
         made = Apply("checked", (some, found.expr), found.dtype)
         return self.memory.value(made, found.shape, scalar=found.scalar)
 
-    def _mean_of_masked(self, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
+    def _masked_mean(self, x: Masked, axis: Value, dtype: DType | None, keepdims: bool) -> Data:
         if x.dtype.char not in "fd" or dtype is not None:
             raise self.scope.fail(f"a mean of chosen {x.dtype}")
-        total = self._of_masked("add", x, axis, dtype, keepdims)
-        count = self._count(x, self._masked_axes(x, axis, keepdims))
+        total = self._reduce_masked("add", x, axis, dtype, keepdims)
+        count = self._selected_count(x, self._masked_axes(x, axis, keepdims))
         args = (total.expr, cast(count.expr, total.dtype))
         return self.memory.value(Apply("divide", args, total.dtype), total.shape, scalar=total.scalar)
 
-    def variance_of_masked(self, x: Masked, ddof: int) -> Data:
-        """The variance of a selection; with too few elements it divides by zero."""
-        mean = self._mean_of_masked(x, None, None, False)
+    def masked_variance(self, x: Masked, ddof: int) -> Data:
+        """Return the variance of a selection; with too few elements it divides by zero."""
+        mean = self._masked_mean(x, None, None, False)
         deviations = self.math.ufunc("subtract", (x, mean))
         total = self.reduce("add", self.math.ufunc("multiply", (deviations, deviations)))
-        count = self._less(self._count(x, tuple(range(len(x.full.shape)))), ddof)
+        count = self._minus(self._selected_count(x, tuple(range(len(x.full.shape)))), ddof)
         return self.memory.value(
             Apply("divide", (total.expr, cast(count, total.dtype)), total.dtype), scalar=True
         )
 
-    def _less(self, x: Data, by: int) -> Expr:
+    def _minus(self, x: Data, by: int) -> Expr:
         return Apply("subtract", (x.expr, const(by, x.dtype)), x.dtype) if by else x.expr
 
     def _array(self, x: Value) -> Data:
@@ -166,7 +165,7 @@ class Reductions:
 
     # ---- products -----------------------------------------------------------------------------------
     def dot(self, a: Value, b: Value) -> Data:
-        """``numpy.dot``."""
+        """Trace ``numpy.dot``."""
         if isinstance(a, Ragged) or isinstance(b, Ragged):
             return self.arrays.ragged.dot(a, b)
         if not shape_of(a) or not shape_of(b):
@@ -176,7 +175,7 @@ class Reductions:
         return self.matmul(a, b)
 
     def inner(self, a: Value, b: Value) -> Data:
-        """``numpy.inner``."""
+        """Trace ``numpy.inner``."""
         if not shape_of(a) or not shape_of(b):
             return self.math.elementwise("multiply", (a, b))
         if len(shape_of(b)) == 2:
@@ -184,18 +183,18 @@ class Reductions:
         return self.dot(a, b)
 
     def outer(self, name: str, a: Value, b: Value) -> Data:
-        """``ufunc.outer``."""
-        return self.math.elementwise(name, (self._widened(a, len(shape_of(b))), b))
+        """Trace ``ufunc.outer``."""
+        return self.math.elementwise(name, (self._with_unit_axes(a, len(shape_of(b))), b))
 
-    def _widened(self, a: Value, axes: int) -> Value:
+    def _with_unit_axes(self, a: Value, axes: int) -> Value:
         if not is_array(a) or not axes:
             return a
-        return self.arrays.pick(
+        return self.arrays.view_or_value(
             a, (tuple(Index(0, 1, k) for k in range(len(a.shape))), (*a.shape, *(1,) * axes))
         )
 
     def matmul(self, a: Value, b: Value) -> Data:
-        """``a @ b``: a sum over one axis, or for large matrices a BLAS call."""
+        """Trace ``a @ b``: a sum over one axis, or for large matrices a BLAS call."""
         if isinstance(a, Ragged) or isinstance(b, Ragged):
             return self.arrays.ragged.dot(a, b)
         if not is_array(a) or not is_array(b) or not a.shape or not b.shape:
@@ -210,7 +209,7 @@ class Reductions:
         stack = self.math.broadcast([left[:-2], right[:-2]])
         shape = (*stack, *rows, *columns)
         if rows and columns and 1 not in (*rows, *columns) and not self._is_small((*shape, left[-1])):
-            return self._library(a, b, dtype, shape)
+            return self._blas_matmul(a, b, dtype, shape)
         # the contiguous axis is the innermost loop
         inner = left[-1]
         domain = (*stack, *rows, inner, *columns)
@@ -234,7 +233,7 @@ class Reductions:
             count *= max(0, self.scope.limits(n)[1])
         return count <= _SMALL
 
-    def _library(self, a: Data, b: Data, dtype: DType, shape: Shape) -> Data:
+    def _blas_matmul(self, a: Data, b: Data, dtype: DType, shape: Shape) -> Data:
         if dtype.char not in "fdD" or a.dtype != b.dtype:
             raise self.scope.fail(f"a product of {a.dtype} and {b.dtype} matrices does not compile")
         stored = [self.memory.array(x) for x in (a, b)]

@@ -84,7 +84,7 @@ class Scope:
         return True if self.nonneg(d) and self.nonneg(-d) else None
 
     def limits(self, a: Dim) -> tuple[int, int]:
-        """The bounds of a Python int.
+        """Return the bounds of a Python int.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Scope:
 
     # ---- arithmetic ---------------------------------------------------------------------------------
     def arithmetic(self, op: str, a: Dim, b: Dim) -> Dim:
-        """``a op b`` of Python ints, of which at least one depends on loop variables."""
+        """Trace ``a op b`` of Python ints, of which at least one depends on loop variables."""
         if op == "+":
             made = a + b
         elif op == "-":

@@ -17,6 +17,7 @@ import numpy as np
 import sympy
 
 from dcarray.ir import dims
+from dcarray.ir.analysis.independence import window_at
 from dcarray.ir.nodes import Apply, Dim, Expr, Gather, Index, Load, Size, Window
 from dcarray.ir.ops import const
 from dcarray.ir.windows import rewrite
@@ -28,15 +29,11 @@ Value = Any
 
 #: Types of numbers: between two of them Python's arithmetic holds.
 PYTHON = (bool, int, float, complex)
-_DTYPES: dict[Any, DType] = {
-    bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64),
-    complex: np.dtype(np.complex128),
-}  # fmt: skip
 
 
 @dataclass(eq=False)
 class Data:
-    """An array or a run-time scalar: a tracer, in JAX's terms.
+    """A traced array or run-time scalar: a tracer, in JAX's terms.
 
     Attributes
     ----------
@@ -192,7 +189,7 @@ def is_number(value: Value) -> bool:
 
 
 def kind_of(value: Value) -> Any:
-    """The type of a number for `dcarray.core.ufunc_loops.resolve`: a Python type or a dtype's character."""
+    """Return a number's type for `dcarray.core.ufunc_loops.resolve`: a Python type or a dtype's character."""
     if isinstance(value, Data):
         return value.kind
     if isinstance(value, Masked):
@@ -204,30 +201,25 @@ def shape_of(value: Value) -> Shape:
     return value.shape if isinstance(value, Data) else ()
 
 
-def weak_dtype(kind: type) -> DType:
-    """The dtype in which a Python scalar is stored."""
-    return _DTYPES[kind]
-
-
-def whole(array: str, shape: Shape) -> Window:
+def whole_window(array: str, shape: Shape) -> Window:
     return Window(array, shape, tuple(Index(0, 1, k) for k in range(len(shape))))
 
 
-def strong(value: Any) -> Data:
-    """A known NumPy scalar."""
+def numpy_scalar(value: Any) -> Data:
+    """Return a known NumPy scalar."""
     return Data(const(value, value.dtype), scalar=True)
 
 
-def lies_in(value: Value, arrays: Set[str]) -> bool:
+def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
     """Whether a value, or an item of it, is one of these arrays or a view of one."""
     if isinstance(value, tuple | list):
-        return any(lies_in(part, arrays) for part in value)
+        return any(is_view_of_any(part, arrays) for part in value)
     return isinstance(value, Data) and value.window is not None and value.window.array in arrays
 
 
 # ---- values after loops -----------------------------------------------------------------------------
 def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
-    """A value with loop variables replaced by their values in the last iteration."""
+    """Return a value with loop variables replaced by their values in the last iteration."""
     if isinstance(value, sympy.Expr):
         return dims.substitute(value, last)
     if isinstance(value, tuple | list):
@@ -235,33 +227,22 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
     if isinstance(value, Masked):
         return Masked(with_last_values(value.full, last), with_last_values(value.mask, last), value.along)
     if isinstance(value, Data):
-        value.expr = expr_with_last_values(value.expr, last)
+        value.expr = _expr_with_last_values(value.expr, last)
         value.shape = tuple(dims.substitute(n, last) for n in value.shape)
         if value.window is not None:
-            value.window = window_with_last_values(value.window, last)
+            value.window = window_at(value.window, last)
     return value
 
 
-def window_with_last_values(window: Window, last: Mapping[str, Dim]) -> Window:
-    return Window(
-        window.array,
-        tuple(dims.substitute(n, last) for n in window.shape),
-        tuple(
-            Index(dims.substitute(ix.offset, last), dims.substitute(ix.stride, last), ix.axis)
-            for ix in window.index
-        ),
-    )
-
-
-def expr_with_last_values(expr: Expr, last: Mapping[str, Dim]) -> Expr:
-    def fn(node: Expr) -> Expr:
+def _expr_with_last_values(expr: Expr, last: Mapping[str, Dim]) -> Expr:
+    def at_last(node: Expr) -> Expr:
         if isinstance(node, Load):
-            return Load(window_with_last_values(node.window, last), node.dtype)
+            return Load(window_at(node.window, last), node.dtype)
         if isinstance(node, Gather):
-            return Gather(window_with_last_values(node.window, last), node.index, node.dtype)
+            return Gather(window_at(node.window, last), node.index, node.dtype)
         return Size(dims.substitute(node.dim, last), node.dtype) if isinstance(node, Size) else node
 
-    return rewrite(expr, fn)
+    return rewrite(expr, at_last)
 
 
 def cast(expr: Expr, dtype: DType) -> Expr:
@@ -269,7 +250,7 @@ def cast(expr: Expr, dtype: DType) -> Expr:
 
 
 def public_object(name: str) -> Any:
-    """The object with a public name; None if there is none."""
+    """Return the object with a public name; None if there is none."""
     module, _, rest = name.partition(".")
     found: Any = {"numpy": np, "builtins": builtins, "math": math}.get(module)
     for part in rest.split(".") if rest else ():

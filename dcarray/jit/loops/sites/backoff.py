@@ -10,7 +10,7 @@ BACKOFF = 1.0  # seconds
 
 
 class Enableable(Protocol):
-    """A loop site."""
+    """The part of a loop site that a backoff changes."""
 
     enabled: bool
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import get_ident
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -84,15 +85,9 @@ class _Entry(PlanSlot[LoopPlan]):
         self.spent = 0.0
 
 
-def _watched() -> int:
-    """The floating-point exceptions that are not ignored, of those that plans depend on."""
+def _watched_exceptions() -> int:
+    """Return the floating-point exceptions that are not ignored, of those that plans depend on."""
     return fp_state.watched_flags(fp_state.current_state()) & RAISING
-
-
-class DisabledSite:
-    """A loop site that is never asked."""
-
-    enabled = False
 
 
 class LoopSite:
@@ -120,14 +115,13 @@ class LoopSite:
         if outer is not None:
             outer._inner.append(self)
 
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        """In another process, to which the function's code may be sent, the loop runs in Python."""
-        return DisabledSite, ()
+    def __reduce__(self) -> Any:
+        """Serialise as a disabled site: in another process the loop runs in Python."""
+        return SimpleNamespace, (), {"enabled": False}
 
     # ---- from the function ------------------------------------------------------------------------------
     def enter(self, *values: Any) -> tuple[tuple[Any, ...], ...]:
-        """Called before the loop: returns the values of ``loop.live`` after it, or nothing if it has to
-        run."""
+        """Return the values of ``loop.live`` after the loop, or nothing if the loop has to run in Python."""
         options = config.current()
         ranks = communicator() is not None
         if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
@@ -159,16 +153,13 @@ class LoopSite:
             self._give_up(f"{type(error).__name__}: {error}", self.loop.line)
             return ()
         if plan is None:
-            if entry is not None and entry.state is not PlanState.REFUSED and options.jit == "background":
-                self._run_in_python(entry, self._begin_eager_period(entry.runs.observations == 1))
-            else:
+            if entry is None or options.jit != "background":
                 self._run_in_python(entry)
-            if (
-                entry is not None
-                and entry.runs.observations == 1
-                and self._inner
-                and options.jit == "background"
-            ):
+                return ()
+            first = entry.runs.observations == 1
+            refused = entry.state is PlanState.REFUSED
+            self._run_in_python(entry, not refused and self._begin_eager_period(first))
+            if first and self._inner:
                 self._watch_inner_loops(entry, options)
             return ()
         assert entry is not None
@@ -177,9 +168,13 @@ class LoopSite:
     def _try_last(
         self, entry: _Entry, values: tuple[Any, ...], options: config.Options
     ) -> tuple[tuple[Any, ...], ...] | None:
-        """As `enter`, if the values pass the checks of the last key, else None."""
+        """Return the result of `enter` if the values pass the checks of the last key, else None."""
         plan = entry.plan
-        if plan is None or entry.key[0] != (options.target, options.fastmath) or entry.key[1] != _watched():
+        if (
+            plan is None
+            or entry.key[0] != (options.target, options.fastmath)
+            or entry.key[1] != _watched_exceptions()
+        ):
             return None
         with LOCK:
             addresses = plan.addresses(values)
@@ -195,7 +190,7 @@ class LoopSite:
         options: config.Options,
         addresses: tuple[int, ...] | None = None,
     ) -> tuple[tuple[Any, ...], ...]:
-        """Run a plan; the result of `enter`."""
+        """Run a plan and return the result of `enter`."""
         try:
             found = plan.run(values, options, addresses)
         except MemoryError:  # a later run may have more memory
@@ -215,7 +210,7 @@ class LoopSite:
         return ()
 
     def leave(self) -> None:
-        """Called after the loop has run in Python."""
+        """Note that the loop has run in Python, which its code says at the end."""
         now = time.perf_counter()
         running = self._running.pop(get_ident(), None)
         if running is None:
@@ -275,7 +270,7 @@ class LoopSite:
 
     # ---- keys ---------------------------------------------------------------------------------------------
     def _plan_of(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
-        """The plan of a key if it is ready; with ``jit="eager"`` it is made now."""
+        """Return the plan of a key if it is ready; with ``jit="eager"`` it is made now."""
         entry.runs.observe()
         if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
             entry.ask()
@@ -286,8 +281,8 @@ class LoopSite:
         return entry.plan
 
     def _entry(self, values: tuple[Any, ...], options: config.Options) -> _Entry | None:
-        """The entry of these values' guard key; None if a value has no guard, or there are too many keys."""
-        watched = _watched()
+        """Return the entry of the values' guard key; None if a value has no guard, or keys are too many."""
+        watched = _watched_exceptions()
         guards: list[Any] = [(options.target, options.fastmath), watched]
         arrays = []
         for k, value in enumerate(values):
@@ -352,7 +347,7 @@ class LoopSite:
         try:
             found = provider.load_stored(entry.request)
             if found is not None and entry.plan is None:
-                entry.fill(self._bound_plan(found, entry))
+                entry.fill(self._bind_plan(found, entry))
         except Exception:  # planning will raise it again
             return
 
@@ -365,7 +360,7 @@ class LoopSite:
         """Make the plan of a key."""
 
         def made() -> LoopPlan:
-            return self._bound_plan(provider.obtain(entry.request, options, EXECUTOR.background), entry)
+            return self._bind_plan(provider.obtain(entry.request, options, EXECUTOR.background), entry)
 
         try:
             entry.make(made)
@@ -373,17 +368,17 @@ class LoopSite:
             pass
         except (Untraceable, PlanMismatch) as reason:
             line = reason.line if isinstance(reason, Untraceable) else self.loop.line
-            self._refused(str(reason), line)
+            self._note_refusal(str(reason), line)
         except Exception as error:
             if options.debug:
                 raise
-            self._refused(f"{type(error).__name__}: {error}", self.loop.line)
+            self._note_refusal(f"{type(error).__name__}: {error}", self.loop.line)
 
-    def _bound_plan(self, loaded: Any, entry: _Entry) -> LoopPlan:
+    def _bind_plan(self, loaded: Any, entry: _Entry) -> LoopPlan:
         source = self.loop
         return LoopPlan(loaded, (*source.needed, *source.others), entry.plain, source.live)
 
-    def _refused(self, reason: str, line: int) -> None:
+    def _note_refusal(self, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is disabled if no key has one."""
         refused = [other for other in self._entries.values() if other.state is PlanState.REFUSED]
         self._enable_inner()

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from dcarray.core.errors import Untraceable
+from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
 
 from ..entry.entry_values import LoopDescription, Result
@@ -61,7 +62,7 @@ class LoopRequest(NamedTuple):
     max_elements: int | None = None
 
     def plan_input(self) -> PlanInput:
-        """The region of the loop."""
+        """Return the region of the loop."""
         from dcarray.ir.analysis.idempotence import idempotent_arrays
 
         from ..tracing.trace import trace
@@ -80,21 +81,18 @@ class LoopRequest(NamedTuple):
         return PlanInput(traced.region, {}, saved, interface, True, True)
 
     def text(self) -> str:
-        """All that the plan depends on."""
+        """Return the text of everything that the plan depends on, as its key."""
         loop = self.loop
         options = self.fastmath, self.threads, self.target, self.max_elements
         return repr((loop.source, loop.names, sorted(loop.live), loop.watched, *options))
 
 
 def _strides(array: Array) -> tuple[int, ...]:
-    item, shape = array.dtype.itemsize, array.shape
-    if array.strides is None:
-        return tuple([item * math.prod(shape[k + 1 :]) for k in range(len(shape))])
-    return tuple([item * s for s in array.strides])
+    return tuple([array.dtype.itemsize * s for s in array.strides or c_strides(array.shape)])
 
 
 def _largest(region: Region) -> int:
-    """The largest number of elements that one execution of a statement of a region covers."""
+    """Return the largest number of elements that one execution of a statement of a region covers."""
     from dcarray.ir.analysis.effects import reads, writes
     from dcarray.ir.nodes import Branch, Loop, While
     from dcarray.ir.statements import all_statements

@@ -1,4 +1,4 @@
-"""Rewrites a function's code so that each of its loops first asks a loop site for compiled code.
+"""Rewriting of functions, so that each of their loops first asks a loop site for compiled code.
 
 ::
 
@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ast
 import dis
-from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -31,7 +30,7 @@ if BUILT:
     from dcarray._native import extension
 
 from ..entry.globals import original, originals
-from ..syntax.eligibility import eligible
+from ..syntax.eligibility import is_eligible
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.source import Source, source_of
 from ..syntax.syntax_facts import loads, stores
@@ -45,8 +44,8 @@ _FRAME_READERS = frozenset(
 _BACK = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name or "FOR_ITER" in name)
 
 
-def rewritten(function: FunctionType) -> CodeType | None:
-    """A function's code with loop sites; None if it has no eligible loops, or its source cannot be
+def with_loop_sites(function: FunctionType) -> CodeType | None:
+    """Return a function's code with loop sites; None if it has no eligible loops, or its source cannot be
     verified."""
     code = original(function)
     if _BACK.isdisjoint(code.co_code[::2]) or not _FRAME_READERS.isdisjoint(code.co_names):
@@ -63,10 +62,12 @@ def rewritten(function: FunctionType) -> CodeType | None:
         elided = _Elision()
         source.tree.body = [elided.visit(stmt) for stmt in source.tree.body]
         constants[_NATIVE] = extension
-    made = source.compiled(source.tree)
+    made = source.compile_tree(source.tree)
     if made is None:
         return None
-    made = _with_constants(made, constants)
+    made = made.replace(
+        co_consts=tuple([constants.get(c, c) if type(c) is str else c for c in made.co_consts])
+    )
     originals[id(made)] = made, code
     return made
 
@@ -92,12 +93,12 @@ class _Rewriter:
                 self.block(inner, inside)
 
     def _site(self, loop: LoopNode, outer: LoopSite | None) -> LoopSite | None:
-        if not eligible(loop):
+        if not is_eligible(loop):
             return None
         live = self._liveness.live(loop)
         names = self._liveness.needed(loop) & self._locals
         bound = names <= self._liveness.bound(loop) | frozenset(self._source.code.co_freevars)
-        if not (bound and stores(loop) <= self._own and self._source.faithful(loop)):
+        if not (bound and stores(loop) <= self._own and self._source.is_faithful(loop)):
             return None
         described = LoopSource(
             self._source.text(loop),
@@ -112,7 +113,7 @@ class _Rewriter:
         return site
 
     def _with_site(self, loop: LoopNode, site: LoopSite) -> ast.For:
-        """The loop, wrapped in the statement that asks its site."""
+        """Return the loop, wrapped in the statement that asks its site."""
         constant = list(self.sites)[-1]
         described = site.loop
 
@@ -142,22 +143,13 @@ def _place(node: ast.AST, loop: LoopNode) -> None:
 
 
 def _blocks(stmt: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a statement, without those of functions and classes."""
+    """Return the blocks of a statement, without those of functions and classes."""
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return []
     found = [getattr(stmt, name, []) for name in ("body", "orelse", "finalbody")]
     found += [handler.body for handler in getattr(stmt, "handlers", [])]
     found += [case.body for case in getattr(stmt, "cases", [])]
     return found
-
-
-def _with_constants(code: CodeType, constants: dict[str, Any]) -> CodeType:
-    """The code with some string constants replaced by objects."""
-
-    def put(consts: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple([constants.get(c, c) if type(c) is str else c for c in consts])
-
-    return code.replace(co_consts=put(code.co_consts))
 
 
 _NATIVE = "dcarray's speedups"
@@ -182,7 +174,7 @@ class _Elision(ast.NodeTransformer):
     visit_For = visit_While = _loop
 
     def _unchanged(self, node: ast.AST) -> ast.AST:
-        """A node with a code object of its own, unchanged."""
+        """Return a node with a code object of its own, unchanged."""
         return node
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _unchanged
@@ -224,7 +216,7 @@ class _CallGraph:
             function = todo.pop()
             code = original(function)
             if id(code) not in known:
-                known[id(code)] = code, rewritten(function)
+                known[id(code)] = code, with_loop_sites(function)
             _, with_sites = known[id(code)]
             if with_sites is not None:
                 self.changes.append((None if function is root else function, code, with_sites))
@@ -262,7 +254,7 @@ _Codes = dict[int, tuple[CodeType, CodeType | None]]
 
 
 class ModuleRewrites:
-    """The functions of one module whose code is replaced by code with sites."""
+    """The replacement of the code of one module's functions by code with loop sites."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""Runs the plan of a loop: collects its arguments, restores memory if it fails, and gives its results."""
+"""The run of a loop's plan: its arguments, the restoration of memory where it fails, and its results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SMALL = 1024  # elements up to which NumPy allocates, since the memory is not w
 
 
 class PlanMismatch(Exception):
-    """A plan cannot be used by its loop site, for the reason that the message gives."""
+    """Exception: a plan cannot be used by its loop site, for the reason in the message."""
 
 
 class LoopPlan:
@@ -127,7 +127,7 @@ class LoopPlan:
     def _arguments_at(
         self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]
     ) -> list[int] | None:
-        """As `_arguments`, with known addresses of arrays."""
+        """Return the same as `_arguments`, given the addresses of arrays."""
         addresses = []
         for _, fetch, dtype, shape, _, size in self._parameters:
             if fetch is None:
@@ -161,7 +161,7 @@ class LoopPlan:
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
                 if type(value) is ndarray:
-                    a = _evaluated(value, role == "inout")
+                    a = _evaluate_memory(value, role == "inout")
                 elif type(value) is np.ndarray:
                     a = value
                     _evaluate_plain(a, role == "inout")
@@ -181,7 +181,7 @@ class LoopPlan:
                     spans.append((*_span(a, address), role == "inout"))
             made.append(a)
             addresses.append(address)
-        return None if self._writes and _overlap(spans) else addresses
+        return None if self._writes and _written_range_overlaps(spans) else addresses
 
     def _execute(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
         """Run the plan; False if it failed, with memory restored, or left to be overwritten by the loop."""
@@ -203,24 +203,12 @@ class LoopPlan:
         if undone or self._windows_undone or (self._writes and not self._loaded.single):
             with DelayedInterrupt():
                 return self._execute_undoable(made, addresses, options, counted_flags, undone)
-        try:
-            flags = self._loaded.run(
-                made if self._arrays else (), addresses, (), options.threads, counted_flags
-            )
-        except Exception:
-            if options.debug:
-                raise
-            return False
-        return not flags & counted_flags
+        return self._execute_undoable(made, addresses, options, counted_flags, undone)
 
     def _execute_undoable(
-        self,
-        made: list[NDArray],
-        addresses: list[int],
-        options: config.Options,
-        counted_flags: int,
+        self, made: list[NDArray], addresses: list[int], options: config.Options, counted_flags: int,
         undone: Sequence[int],
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         """Run the plan with undo copies, which are restored if it fails."""
         given = len(made)
         copies = [(made[k], UndoCopy(made[k])) for k in dict.fromkeys(undone)]
@@ -248,7 +236,7 @@ class LoopPlan:
 
 
 def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
-    """The position of an input's value, or a function that evaluates its Python expression."""
+    """Return the position of an input's value, or a function that evaluates its Python expression."""
     if text in place:
         return place[text]
     names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
@@ -269,14 +257,14 @@ def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], 
 
 
 def _number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
-    """A number as an array without axes; None if it does not have the dtype's kind."""
+    """Return a number as an array without axes; None if it does not have the dtype's kind."""
     if value is None or (type(value) is complex and dtype.kind != "c"):  # as the square root of -1
         return None
     return np.array(value, dtype)
 
 
-def _evaluated(x: Handle, writing: bool) -> NDArray:
-    """The evaluated memory of a wrapped array, gathered if it is distributed."""
+def _evaluate_memory(x: Handle, writing: bool) -> NDArray:
+    """Return the evaluated memory of a wrapped array, gathered if it is distributed."""
     if x._small is None and communicator() is not None:
         x._run()
         head = x._store.family
@@ -300,20 +288,18 @@ def _same_strides(a: NDArray, strides: tuple[int, ...]) -> bool:
 
 
 def _span(a: NDArray, address: int) -> tuple[int, int]:
-    """The range of addresses that an array occupies, end exclusive."""
+    """Return the range of addresses that an array occupies, end exclusive."""
     if a.flags.c_contiguous:
         return address, address + a.nbytes
     low, high = span(a.shape, a.strides, a.itemsize)
     return address + low, address + high
 
 
-def _overlap(spans: list[tuple[int, int, bool]]) -> bool:
+def _written_range_overlaps(spans: list[tuple[int, int, bool]]) -> bool:
     """Whether a written range overlaps another."""
     spans.sort()
-    end, written = (
-        0,
-        False,
-    )  # of the ranges before that overlap each other: their end, and whether one is written
+    # of the ranges before that overlap each other: their end, and whether one is written
+    end, written = 0, False
     for start, stop, writes in spans:
         if start < end and (writes or written):
             return True
@@ -329,7 +315,7 @@ Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
 def _binding(
     result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], plain: bool
 ) -> Binding:
-    """A function that gives the value of a name after a run."""
+    """Return a function that gives the value of a name after a run."""
     if result is None:  # the loop does not bind it
         if name not in place:
             raise PlanMismatch(f"{name} is not bound")
@@ -351,7 +337,7 @@ def _binding(
 
 
 def _wrapped(a: NDArray, address: int, below: int) -> Any:
-    """A wrapped array with new memory."""
+    """Return a wrapped array with new memory."""
     if a.size < below:
         return small(ndarray, a)
     store = Store(a.shape, a.dtype, None, a.size)

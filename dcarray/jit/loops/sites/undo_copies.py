@@ -20,7 +20,7 @@ _SAMPLE = 30  # elements among which the most frequent one is looked for
 
 
 class UndoCopy:
-    """The elements of an array at one time.
+    """A copy of the elements that an array has now, compressed where most are equal.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class UndoCopy:
         return True
 
     def restore(self, a: NDArray) -> None:
-        """Give the array these elements again."""
+        """Write the elements back to the array."""
         bits = _bits(a)
         if self._whole is not None or bits is None:
             a[...] = self._whole
@@ -62,7 +62,7 @@ class UndoCopy:
 
 
 def _most_frequent(bits: NDArray) -> Any:
-    """The most frequent element of a sample."""
+    """Return the most frequent element of a sample."""
     values, counts = np.unique(bits[:: bits.size // _SAMPLE], return_counts=True)
     return values[counts.argmax()]
 

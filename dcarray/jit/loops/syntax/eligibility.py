@@ -27,7 +27,7 @@ _PURE = (
 )  # fmt: skip
 
 
-def eligible(loop: LoopNode) -> bool:
+def is_eligible(loop: LoopNode) -> bool:
     """Whether a loop gets a loop site."""
     if loop.orelse:
         return False

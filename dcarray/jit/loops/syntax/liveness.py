@@ -34,12 +34,12 @@ class Liveness:
         _BoundNames(self._before).block(function.body, frozenset(a.arg for a in parameters if a is not None))
 
     def live(self, loop: LoopNode) -> Names:
-        """The names that the loop binds and that may be read after it."""
+        """Return the names that the loop binds and that may be read after it."""
         bound = stores(loop)
         return self._after.get(loop, bound) & bound
 
     def needed(self, loop: LoopNode) -> Names:
-        """The names whose values at the loop's entry may be read, if it runs at least once."""
+        """Return the names whose values at the loop's entry may be read, if it runs at least once."""
         live, carried = self.live(loop), NONE
         walk = _LiveNames({}, NONE)
         while True:
@@ -53,8 +53,21 @@ class Liveness:
         return carried | (loads(loop.iter) if isinstance(loop, ast.For) else NONE)
 
     def bound(self, loop: LoopNode) -> Names:
-        """The names that are bound for certain when the loop begins."""
+        """Return the names that are bound for certain when the loop begins."""
         return self._before.get(loop, NONE)
+
+
+def live_before(stmts: Sequence[ast.stmt], after: Names) -> Names:
+    """Return the names live before statements, given those live after them and where they exit."""
+    return _LiveNames({}, NONE).loop_body(stmts, after, after)
+
+
+def live_in_loop(body: Sequence[ast.stmt], after: Names) -> Names:
+    """Return the names live at the start of an iteration, given those live after the loop."""
+    head = NONE
+    while not (before := _LiveNames({}, NONE).loop_body(body, after | head, after)) <= head:
+        head |= before
+    return head
 
 
 class _LiveNames:
@@ -72,7 +85,7 @@ class _LiveNames:
         return live | self._caught
 
     def loop_body(self, body: Sequence[ast.stmt], again: Names, out: Names) -> Names:
-        """The names live before a loop's body."""
+        """Return the names live before a loop's body."""
         self._jumps.append((out, again))
         live = self.block(body, again)
         self._jumps.pop()
@@ -98,7 +111,7 @@ class _LiveNames:
                 read = loads(*(item.context_expr for item in items))
                 return read | live | self._guarded(body, live, live)
             case ast.Match(subject, cases):
-                inner = [self.block(case.body, live) | loads(case.pattern, *_guard(case)) for case in cases]
+                inner = [self.block(case.body, live) | loads(case.pattern, case.guard) for case in cases]
                 return loads(subject) | live.union(*inner)
         # del: the names must be bound
         return live | facts(node).reads | facts(node).binds | facts(node).gone
@@ -135,15 +148,11 @@ class _LiveNames:
         return self._guarded(node.body, self._guarded(node.orelse, last, last), handled) | handled
 
     def _guarded(self, body: Sequence[ast.stmt], live: Names, caught: Names) -> Names:
-        """The names live before a block that may raise at any statement."""
+        """Return the names live before a block that may raise at any statement."""
         before, self._caught = self._caught, self._caught | caught
         live = self.block(body, live)
         self._caught = before
         return live
-
-
-def _guard(case: ast.match_case) -> list[ast.expr]:
-    return [] if case.guard is None else [case.guard]
 
 
 class _BoundNames:
@@ -159,7 +168,7 @@ class _BoundNames:
 
     def _stmt(self, node: ast.stmt, have: Names) -> Names | None:
         if not isinstance(node, ast.If):
-            have -= _gone(node)  # in a loop it may be bound in the first iteration only
+            have -= facts(node).gone  # in a loop it may be bound in the first iteration only
         match node:
             case ast.Assign(targets):
                 return have | target_names(*targets)
@@ -188,11 +197,6 @@ class _BoundNames:
             case ast.Return() | ast.Raise() | ast.Break() | ast.Continue():
                 return None
         return have
-
-
-def _gone(node: ast.stmt) -> Names:
-    """The names that a statement may unbind, by ``del x``, or at the end of ``except E as x``."""
-    return facts(node).gone
 
 
 def _both(a: Names | None, b: Names | None) -> Names | None:

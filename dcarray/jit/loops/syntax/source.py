@@ -44,7 +44,7 @@ class Source:
     imported: tuple[str, ...]
 
     def text(self, node: ast.stmt) -> str:
-        """A statement without indentation."""
+        """Return a statement without indentation."""
         first = (
             node.decorator_list[0].lineno if isinstance(node, ast.FunctionDef) and node.decorator_list else 0
         )
@@ -54,13 +54,13 @@ class Source:
         indent = node.col_offset
         return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in lines)
 
-    def faithful(self, node: ast.stmt) -> bool:
+    def is_faithful(self, node: ast.stmt) -> bool:
         """Whether the unindented text of a statement means the same: strings over several lines lose
         blanks."""
         return node.col_offset == 0 or not facts(node).long
 
-    def compiled(self, tree: ast.FunctionDef) -> CodeType | None:
-        """The code object of a function's tree, compiled in the same context as the original."""
+    def compile_tree(self, tree: ast.FunctionDef) -> CodeType | None:
+        """Return the code object of a function's tree, compiled in the same context as the original."""
         code = self.code
         body: list[ast.stmt] = [tree]
         if code.co_freevars:
@@ -76,12 +76,12 @@ class Source:
             )
         except (SyntaxError, ValueError, RecursionError):
             return None
-        found = _inside(whole, tree.name, 2 if code.co_freevars else 1)
+        found = _inner_code(whole, tree.name, 2 if code.co_freevars else 1)
         return None if found is None else found.replace(co_qualname=code.co_qualname)
 
 
 def source_of(function: FunctionType, code: CodeType) -> Source | None:
-    """The source of a function with this code object; None if it cannot be verified."""
+    """Return the source of a function with this code object; None if it cannot be verified."""
     if code.co_name == "<lambda>" or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return None
     first = code.co_firstlineno
@@ -91,32 +91,32 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
         if not lines:
             return None
         try:
-            block = _block(lines, _last(code) - first)
-            tree = _parsed(block, first)
+            block = _function_lines(lines, _last_line(code) - first)
+            tree = _parse(block, first)
         except SyntaxError:  # the block ends somewhere else: the slower way
             block = inspect.getblock(lines)
-            tree = _parsed(block, first)
+            tree = _parse(block, first)
     except (OSError, SyntaxError, ValueError, IndexError, RecursionError):
         return None
     if not isinstance(tree, ast.FunctionDef) or tree.name != code.co_name:
         return None
-    found = Source(tree, tuple(block), first, code, _imported(code, function.__globals__))
-    if _equal(found.compiled(tree), code):
+    found = Source(tree, tuple(block), first, code, _imported_names(code, function.__globals__))
+    if _is_same_code(found.compile_tree(tree), code):
         return found
-    names = _imports("".join(whole))
+    names = _import_statement_names("".join(whole))
     found = replace(found, imported=tuple([name for name in code.co_names if name in names]))
-    return found if _equal(found.compiled(tree), code) else None
+    return found if _is_same_code(found.compile_tree(tree), code) else None
 
 
-def _last(code: CodeType) -> int:
-    """The last line of a code object's instructions."""
+def _last_line(code: CodeType) -> int:
+    """Return the last line of a code object's instructions."""
     lines = [line for *_, line in code.co_lines() if line is not None]
-    inner = [_last(const) for const in code.co_consts if isinstance(const, CodeType)]
+    inner = [_last_line(const) for const in code.co_consts if isinstance(const, CodeType)]
     return max(*lines, *inner, code.co_firstlineno)
 
 
-def _block(lines: list[str], last: int) -> list[str]:
-    """The lines of a function by its indentation; ``last`` is the index of a line that belongs to it."""
+def _function_lines(lines: list[str], last: int) -> list[str]:
+    """Return the lines of a function by its indentation; ``last`` is the index of one of its lines."""
     blanks = len(lines[0]) - len(lines[0].lstrip())
     end = last + 1
     while end < len(lines):
@@ -127,8 +127,8 @@ def _block(lines: list[str], last: int) -> list[str]:
     return lines[:end]
 
 
-def _parsed(lines: list[str], first: int) -> ast.stmt:
-    """The statement, with the line numbers of the file."""
+def _parse(lines: list[str], first: int) -> ast.stmt:
+    """Return the statement, with the line numbers of the file."""
     inner = lines[0][:1].isspace()
     before = "\n" * (first - 2) + "if 1:\n" if inner else "\n" * (first - 1)
     (tree,) = ast.parse(before + "".join(lines)).body
@@ -138,8 +138,8 @@ def _parsed(lines: list[str], first: int) -> ast.stmt:
     return tree
 
 
-def _imported(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
-    """The names that a code object reads and that are imported, judging by their values."""
+def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names that a code object reads and that are imported, judging by their values."""
     found = []
     for name in code.co_names:
         value = names.get(name)
@@ -152,7 +152,7 @@ def _imported(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _imports(text: str) -> frozenset[str]:
+def _import_statement_names(text: str) -> frozenset[str]:
     """The names of a module that the compiler knows to be imported: those of an ``import`` statement, but not
     of ``import *``, and no variables bound to modules."""
     try:
@@ -162,17 +162,17 @@ def _imports(text: str) -> frozenset[str]:
     return frozenset(symbol.get_name() for symbol in symbols if symbol.is_imported())
 
 
-def _inside(code: CodeType, name: str, depth: int) -> CodeType | None:
+def _inner_code(code: CodeType, name: str, depth: int) -> CodeType | None:
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             if depth == 1 and inner.co_name == name:
                 return inner
             if depth > 1:
-                return _inside(inner, name, depth - 1)
+                return _inner_code(inner, name, depth - 1)
     return None
 
 
-def _equal(a: CodeType | None, b: CodeType) -> bool:
+def _is_same_code(a: CodeType | None, b: CodeType) -> bool:
     return (
         a == b
         and a.co_linetable == b.co_linetable

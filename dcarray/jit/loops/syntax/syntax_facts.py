@@ -31,7 +31,7 @@ class Facts(NamedTuple):
 
 
 def facts(node: ast.AST) -> Facts:
-    """The facts of a node, cached on it."""
+    """Return the facts of a node, cached on it."""
     found: Facts | None = getattr(node, "_facts", None)
     if found is None:
         found = node._facts = _find(node)  # type: ignore[attr-defined]
@@ -80,17 +80,17 @@ _PLACES = {ast.Load: 0, ast.Store: 1, ast.Del: 2}
 
 
 def loads(*nodes: ast.AST | None) -> Names:
-    """The names that are read somewhere in these nodes."""
+    """Return the names that are read somewhere in these nodes."""
     return NONE.union(*[facts(node).reads for node in nodes if node is not None])
 
 
 def stores(*nodes: ast.AST) -> Names:
-    """The names that are bound somewhere in these nodes."""
+    """Return the names that are bound somewhere in these nodes."""
     return NONE.union(*[facts(node).binds for node in nodes])
 
 
 def target_names(*targets: ast.expr) -> Names:
-    """The names that an assignment to the targets certainly binds."""
+    """Return the names that an assignment to the targets certainly binds."""
     found: set[str] = set()
     for target in targets:
         match target:

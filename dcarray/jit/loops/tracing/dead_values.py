@@ -17,7 +17,7 @@ from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 from dcarray.ir.windows import walk
 
-from ..syntax.bindings import may_exit
+from ..syntax.exits import may_exit
 from ..syntax.syntax_facts import loads, stores
 
 _BOOL = np.dtype(np.bool_)
@@ -36,13 +36,13 @@ def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
 
 
 def _dead_targets(block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    """The dead targets of a block, after which the statements ``follow`` run."""
+    """Yield the dead targets of a block, after which the statements ``follow`` run."""
     for k, stmt in enumerate(block):
         rest = [*block[k + 1 :], *follow]
         match stmt:
             case ast.Assign(targets):
                 for target in targets:
-                    for part in _parts(target):
+                    for part in _single_targets(target):
                         if _may_be_dead(part, rest, block[k + 1 :]):
                             yield part
             case ast.AugAssign(target) | ast.AnnAssign(target):
@@ -57,10 +57,10 @@ def _dead_targets(block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iter
                 yield from _dead_targets(body, [ast.Expr(test), *body])
 
 
-def _parts(target: ast.expr) -> Iterator[ast.expr]:
+def _single_targets(target: ast.expr) -> Iterator[ast.expr]:
     if isinstance(target, ast.Tuple | ast.List):
         for part in target.elts:
-            yield from _parts(part)
+            yield from _single_targets(part)
     else:
         yield target
 
@@ -69,11 +69,11 @@ def _may_be_dead(
     target: ast.expr, rest: Sequence[ast.stmt], near: Sequence[ast.stmt], stmt: ast.stmt | None = None
 ) -> bool:
     if isinstance(target, ast.Name):
-        return not _surely_read(target.id, rest)
-    return isinstance(target, ast.Subscript) and _assigned_again(ast.unparse(target), near, stmt)
+        return not _is_certainly_read(target.id, rest)
+    return isinstance(target, ast.Subscript) and _is_assigned_again(ast.unparse(target), near, stmt)
 
 
-def _assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | None) -> bool:
+def _is_assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | None) -> bool:
     """Whether another statement assigns an element without reading it."""
     return any(
         isinstance(node, ast.Assign)
@@ -85,41 +85,43 @@ def _assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | No
     )
 
 
-def _surely_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
+def _is_certainly_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
     """Whether the value that a name has before statements is certainly read, by one that is not dead
     itself."""
     for k, stmt in enumerate(stmts):
         match stmt:
             case ast.Assign() | ast.AnnAssign():
                 targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
-                names = [part for target in targets for part in _parts(target)]
+                names = [part for target in targets for part in _single_targets(target)]
                 if name in loads(*targets):
                     return True
-                if stmt.value is not None and name in _read(stmt.value):
+                if stmt.value is not None and name in _certain_reads(stmt.value):
                     rest = stmts[k + 1 :]
                     if not all(_may_be_dead(part, rest, rest, stmt) for part in names):
                         return True
             case ast.AugAssign(target, _, value):
-                if name in _read(value) | loads(target) | stores(target):
+                if name in _certain_reads(value) | loads(target) | stores(target):
                     return True
             case ast.Expr(value):
-                if name in _read(value):
+                if name in _certain_reads(value):
                     return True
             case ast.If(test, body, orelse):
-                if name in _read(test) and not all(isinstance(s, ast.Pass) for s in (*body, *orelse)):
+                if name in _certain_reads(test) and not all(
+                    isinstance(s, ast.Pass) for s in (*body, *orelse)
+                ):
                     return True
-                if orelse and _surely_read(name, body) and _surely_read(name, orelse):
+                if orelse and _is_certainly_read(name, body) and _is_certainly_read(name, orelse):
                     return True
                 if may_exit([stmt]):
                     return False
             case ast.For(_, source):
-                if name in _read(source):
+                if name in _certain_reads(source):
                     return True
             case ast.While(test):
-                if name in _read(test):
+                if name in _certain_reads(test):
                     return True
             case ast.Return(value):
-                return value is not None and name in _read(value)
+                return value is not None and name in _certain_reads(value)
             case _:
                 return False
         if name in stores(stmt):
@@ -127,21 +129,21 @@ def _surely_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _read(node: ast.expr) -> frozenset[str]:
-    """The names that an expression certainly reads."""
+def _certain_reads(node: ast.expr) -> frozenset[str]:
+    """Return the names that an expression certainly reads."""
     match node:
         case ast.IfExp(test):
-            return _read(test)
+            return _certain_reads(test)
         case ast.BoolOp(_, values):
-            return _read(values[0])
+            return _certain_reads(values[0])
         case ast.Compare(left, _, others):
-            return _read(left) | _read(others[0])
+            return _certain_reads(left) | _certain_reads(others[0])
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return frozenset()
         case ast.Name(name):
             return frozenset({name})
     return frozenset().union(
-        *[_read(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+        *[_certain_reads(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
     )
 
 

@@ -1,8 +1,9 @@
-"""Traces expressions: evaluates them on traced values."""
+"""Tracing of expressions: their evaluation on traced values."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import While
 
 from ..entry.entry_values import Function
+from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.values import Data, Unbound, Value
 
@@ -33,29 +35,25 @@ class Frame:
     called: tuple[Function, ...] = ()
     break_flag: str = ""  # the name of the bool that a ``break`` of the innermost loop sets
 
-    def look(self, name: str) -> Value:
+    def lookup(self, name: str) -> Value:
         if name in self.names:
             return self.names[name]
         return self.globals.get(name, Unbound(f"{name} is not known"))
 
 
-class Expressions:
-    """Traces expressions; the subclass `Statements` adds statements."""
+class Expressions(Operations):
+    """Tracing of expressions; the subclass `Statements` adds statements, and these methods."""
+
+    run: Callable[[Function, list[Value], dict[str, Value], Frame], Value]
+    choice: Callable[[Data, ast.expr, ast.expr, Frame], Value]
+    conditional: Callable[[Data, bool, ast.expr, Frame, bool], Data]
 
     def __init__(self, calls: Calls) -> None:
-        self.calls = calls
-        self.reductions = calls.reductions
-        self.arrays = calls.arrays
-        self.math = calls.math
-        self.memory = calls.memory
-        self.scope = calls.scope
-
-    def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
-        """A call of a function of the program."""
-        raise NotImplementedError
+        super().__init__(calls.math)
+        self.calls, self.reductions, self.arrays = calls, calls.reductions, calls.arrays
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
-        """The value of an expression."""
+        """Return the value of an expression."""
         match node:
             case ast.Constant(value):
                 return value
@@ -102,23 +100,14 @@ class Expressions:
             raise self.scope.fail("a product of matrices in place")
         return _SIGNS[type(sign)]
 
-    def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
-        """``body if test else orelse`` with a run-time test."""
-        raise NotImplementedError
-
-    def conditional(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
-        """``test and node`` (``holds``) or ``test or node`` with a run-time test: the expression is evaluated
-        only if the test decides nothing.  Unless ``loose``, the result has the expression's type of bool."""
-        raise NotImplementedError
-
     def _name(self, name: str, frame: Frame) -> Value:
-        value = frame.look(name)
+        value = frame.lookup(name)
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
         return value
 
     def condition(self, node: ast.expr, frame: Frame) -> bool | Data:
-        """The truth of an expression, as a Python bool if it is known."""
+        """Return the truth of an expression, as a Python bool if it is known."""
         if isinstance(node, ast.BoolOp):
             return self.math.truth(self._bool_op(node.op, node.values, frame, True))
         if isinstance(node, ast.Compare):
@@ -126,7 +115,7 @@ class Expressions:
         return self.math.truth(self.evaluate(node, frame))
 
     def _typed_bool(self, found: bool | Data, kinds: set[Any], loose: bool) -> bool | Data:
-        """A bool that is one of several, whose types are Python's (bool) or NumPy's (None)."""
+        """Return a bool that is one of several, whose types are Python's (bool) or NumPy's (None)."""
         if loose or kinds <= {bool}:
             return found
         if kinds != {None} or not isinstance(found, Data):
@@ -175,7 +164,7 @@ class Expressions:
         return self.math.both("logical_and", a, b)
 
     def _bool_op(self, sign: ast.boolop, nodes: list[ast.expr], frame: Frame, loose: bool = False) -> Value:
-        """``and`` and ``or``: operands without statements are computed in any case, others conditionally."""
+        """Trace ``and`` and ``or``: operands without statements are computed in any case, others if asked."""
         is_and = isinstance(sign, ast.And)
         open_: Value = None
         kinds: set[Any] = set()

@@ -6,8 +6,8 @@ assumed from the value before the loop; where an iteration ends with another typ
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from math import lcm
 from typing import Any
 
@@ -15,8 +15,10 @@ import numpy as np
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
-from dcarray.ir.nodes import Apply, Dim, Load, Stmt, Window
+from dcarray.ir.nodes import Apply, Branch, Compute, Dim, Expr, Load, Stmt, While, Window
 from dcarray.ir.ops import const
+from dcarray.ir.statements import bodies, with_bodies
+from dcarray.ir.windows import map_loads
 
 from ..entry.entry_values import DType
 from ..operations.memory import Checkpoint
@@ -30,15 +32,13 @@ from ..operations.values import (
     cast,
     is_array,
     is_number,
+    is_view_of_any,
     kind_of,
-    lies_in,
-    weak_dtype,
     with_last_values,
 )
 from ..syntax.syntax_facts import Names
 from .expressions import Frame
 from .statements import Statements, identical
-from .substitute import with_constants
 
 _U8, _BOOL = np.dtype(np.uint64), np.dtype(np.bool_)
 MAX_UNROLLED = 8  # iterations of a loop that is unrolled
@@ -47,14 +47,14 @@ _MAX_STEP = 16  # of a counter that needs no check of its range
 
 
 class PermutedNames(Exception):
-    """A loop body permutes the names of arrays, with this period in iterations."""
+    """Exception: a loop body permutes the names of arrays, with this period in iterations."""
 
     def __init__(self, period: int, reason: Untraceable) -> None:
         self.period, self.reason = period, reason
 
 
 class Assumption:
-    """What is assumed of a name's array at the start of an iteration; of a scalar, its `kind_of`."""
+    """The assumption about a name's array at the start of an iteration; of a scalar it is its `kind_of`."""
 
 
 INVARIANT = Assumption()  # the object that it was before the loop
@@ -98,7 +98,7 @@ class LoopBody:
 
 
 class LoopBodies(Statements):
-    """Traces the bodies of loops; the subclass `LoopStatements` adds the loops themselves."""
+    """Tracing of the bodies of loops; the subclass `LoopStatements` adds the loops themselves."""
 
     def trace_body(
         self,
@@ -130,7 +130,7 @@ class LoopBodies(Statements):
         for _ in range(_MAX_RETRACES):
             iteration = self._trace(loop, assumed)
             self._check_permuted(loop, assumed, iteration)
-            refined = {n: self._refined(n, assumed[n], loop, iteration) for n in loop.names}
+            refined = {n: self._refine(n, assumed[n], loop, iteration) for n in loop.names}
             below = {
                 n for n in loop.natural if refined[n] is int and self.math.limits(iteration.names[n])[0] < 0
             }
@@ -200,7 +200,7 @@ class LoopBodies(Statements):
             if kind is REORDERED_COPY:
                 self.memory.reordered.add(window.array)
             return CarriedVariable(window, value.dtype, kind)
-        dtype = _dtype(kind)
+        dtype = np.dtype(kind)
         if kind is int and kind_of(value) is int and max(map(abs, self.math.limits(value))) > MAX_COUNTER:
             raise self.scope.fail(f"{name} is large from the start")
         window = self.memory.new((), dtype, name)
@@ -214,8 +214,8 @@ class LoopBodies(Statements):
         limits = (0 if variable.natural else -MAX_COUNTER, MAX_COUNTER - 1) if variable.kind is int else None
         return self.memory.value(Load(variable.window, variable.dtype), scalar=True, weak=weak, limits=limits)
 
-    def _refined(self, name: str, assumption: Any, loop: LoopBody, iteration: Iteration) -> Any:
-        """The assumption about a name, or another one where the iteration's end contradicts it."""
+    def _refine(self, name: str, assumption: Any, loop: LoopBody, iteration: Iteration) -> Any:
+        """Return the assumption about a name, or another one where the iteration's end contradicts it."""
         value = loop.before[name]
         end = iteration.names.get(name, Unbound(f"{name} may not be bound"))
         if isinstance(end, Unbound):
@@ -224,20 +224,14 @@ class LoopBodies(Statements):
             return assumption
         changed = self.scope.fail(f"{name} changes from one iteration to the next")
         if isinstance(assumption, Assumption):
-            if (
-                not (is_array(value) and is_array(end))
-                or value.dtype != end.dtype
-                or value.shape != end.shape
-            ):
+            arrays = is_array(value) and is_array(end)
+            if not arrays or value.dtype != end.dtype or value.shape != end.shape:
                 raise changed
             if assumption is not INVARIANT:
                 self._check_unaliased(name, value, end, loop, iteration)
             ends = (end,) if len(end.shape) == 1 else (value, end)  # a copy of one axis is contiguous
-            return (
-                COPY
-                if assumption is not REORDERED_COPY and all(map(self.memory.contiguous, ends))
-                else REORDERED_COPY
-            )
+            ordered = assumption is not REORDERED_COPY and all(map(self.memory.contiguous, ends))
+            return COPY if ordered else REORDERED_COPY
         if not is_number(end) or is_array(end):
             raise changed
         kind = kind_of(end)
@@ -251,16 +245,15 @@ class LoopBodies(Statements):
         """Check that no alias tells a copy of a loop-carried array from the array itself."""
         # arrays made by earlier iterations have no other names, unless they are from before the first one
         fresh: set[str] = set()
-        for _ in range(
-            min(loop.count, len(iteration.carried) + 1) - 1
-        ):  # names may pass it on, one per iteration
+        # names may pass it on, one per iteration
+        for _ in range(min(loop.count, len(iteration.carried) + 1) - 1):
             older = iteration.outer - fresh
             fresh = {
                 h.window.array
                 for n, h in iteration.carried.items()
-                if not lies_in(iteration.names.get(n), older)
+                if not is_view_of_any(iteration.names.get(n), older)
             }
-        if name in loop.after and lies_in(end, iteration.outer - fresh):
+        if name in loop.after and is_view_of_any(end, iteration.outer - fresh):
             raise self.scope.fail(f"{name} is a view of an array that is older than the iteration")
         written = {w.array for stmt in iteration.block for w in writes(stmt)}
         names = [n for n in iteration.names if n != name and n in loop.later]
@@ -293,8 +286,8 @@ class LoopBodies(Statements):
         after = self.memory.checkpoint()
         self.memory.restore(checkpoint)
         first = self._trace(loop, assumed, first=True)
-        same = all(self._refined(n, assumed[n], loop, first) == assumed[n] for n in loop.names)
-        if not same or first.block != [with_constants(stmt, values) for stmt in iteration.block]:
+        same = all(self._refine(n, assumed[n], loop, first) == assumed[n] for n in loop.names)
+        if not same or first.block != [_with_constants(stmt, values) for stmt in iteration.block]:
             raise different
         self.memory.restore(after)
 
@@ -303,7 +296,7 @@ class LoopBodies(Statements):
         with self.memory.nested_block() as block:
             ends = {
                 name: self.memory.value(
-                    self.math.expr(self._final_value(iteration, name), variable.dtype), variable.window.shape
+                    self.math.expr(self._end_value(iteration, name), variable.dtype), variable.window.shape
                 )
                 for name, variable in iteration.carried.items()
             }
@@ -313,8 +306,8 @@ class LoopBodies(Statements):
                     self.memory.write(variable.window, value.expr, value)
         iteration.block += block
 
-    def _final_value(self, iteration: Iteration, name: str) -> Value:
-        """The value of a name at the iteration's end; an int that may grow too large has a run-time check."""
+    def _end_value(self, iteration: Iteration, name: str) -> Value:
+        """Return the value of a name at the iteration's end; an int that may overflow has a check."""
         value, variable = iteration.names[name], iteration.carried[name]
         if variable.kind is not int or max(map(abs, self.math.limits(value))) <= MAX_COUNTER + _MAX_STEP:
             return value
@@ -338,27 +331,31 @@ class LoopBodies(Statements):
                 names[name] = self._value_after(name, variable, loop)
             elif name not in loop.names:
                 names[name] = Unbound(f"{name} may not be bound")
-                if lies_in(
-                    iteration.names.get(name),
-                    {variable.window.array for variable in iteration.carried.values()},
-                ):
+                held = {variable.window.array for variable in iteration.carried.values()}
+                if is_view_of_any(iteration.names.get(name), held):
                     names[name] = Unbound(f"{name} is what another name was in the iteration before")
                 elif loop.runs is True and last is not None:
                     names[name] = with_last_values(iteration.names.get(name, names[name]), last)
 
     def _value_after(self, name: str, variable: CarriedVariable, loop: LoopBody) -> Value:
-        """The value of a loop-carried variable after the loop."""
+        """Return the value of a loop-carried variable after the loop."""
         value, before = self._value_of(variable), self._first_assumption(loop.before[name])
         if loop.runs is True or variable.kind == before:
             return value
         if (before, variable.kind) not in ((int, "l"), (int, "d"), (float, "d")):
             return Unbound(f"the loop may not run for {name}")
-        expr, limits = (
-            cast(value.expr, weak_dtype(before)),
-            (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None,
-        )
+        expr = cast(value.expr, np.dtype(before))
+        limits = (-MAX_COUNTER, MAX_COUNTER - 1) if before is int else None
         return PythonOrNumpy(self.memory.value(expr, scalar=True, weak=before, limits=limits), value)
 
 
-def _dtype(kind: Any) -> DType:
-    return weak_dtype(kind) if isinstance(kind, type) else np.dtype(kind)
+def _with_constants(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
+    """Return a statement with constants in place of all loads of some arrays."""
+
+    def expr(root: Any) -> Any:
+        return None if root is None else map_loads(root, lambda node: values.get(node.window.array, node))
+
+    if isinstance(stmt, Compute):
+        return replace(stmt, body=expr(stmt.body), init=expr(stmt.init))
+    made = with_bodies(stmt, [tuple(_with_constants(s, values) for s in body) for body in bodies(stmt)])
+    return replace(made, cond=expr(made.cond)) if isinstance(made, While | Branch) else made

@@ -1,4 +1,4 @@
-"""Traces ``for`` and ``while`` statements: the body once for all iterations (`loop_carried`), or unrolled."""
+"""Tracing of ``for`` and ``while``: the body once for all iterations (`loop_carried`), or unrolled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
 from ..operations.values import Data, ItemRange, RuntimeRange, Unbound, Value
-from ..syntax.bindings import has_break, needed_in_loop
+from ..syntax.exits import has_break
+from ..syntax.liveness import live_in_loop
 from ..syntax.syntax_facts import Names, loads, stores
 from .expressions import Frame
 from .loop_carried import MAX_UNROLLED, LoopBodies, PermutedNames
@@ -24,7 +25,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 class LoopStatements(LoopBodies):
-    """Traces loops."""
+    """Tracing of loops."""
 
     outermost: ast.stmt | None = None  # the loop of the site, of which it is known that it runs at least once
     _attempts = 0
@@ -40,7 +41,9 @@ class LoopStatements(LoopBodies):
             self._runtime_range(stmt, items, frame, after)
             return
         if has_break(stmt):
-            self._runtime_range(stmt, self.calls.iterables.runtime_items(items), frame, after)
+            steps = self.calls.iterables.items(items)
+            span = RuntimeRange(steps.start, steps.stop, steps.step, steps.item)
+            self._runtime_range(stmt, span, frame, after)
             return
         if isinstance(items, tuple | list):
             if len(items) > _UNROLLED:
@@ -66,9 +69,9 @@ class LoopStatements(LoopBodies):
         self, stmt: ast.For, items: list[Value], frame: Frame, after: Names,
         item: Callable[[Value], Value] = lambda value: value,
     ) -> None:  # fmt: skip
-        again = after | needed_in_loop(stmt.body, after)
+        again = after | live_in_loop(stmt.body, after)
         for k, value in enumerate(items):
-            self.put(stmt.target, item(value), frame)
+            self.assign_target(stmt.target, item(value), frame)
             self._body(stmt, frame, again if k < len(items) - 1 else after)
 
     def _body(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
@@ -114,7 +117,7 @@ class LoopStatements(LoopBodies):
             part = ItemRange(
                 iterations[0], iterations[0] + count * steps.step, steps.step * period, steps.item
             )
-            later = after | needed_in_loop(stmt.body, after)
+            later = after | live_in_loop(stmt.body, after)
             end = iterations[(whole - 1) * period]
             self._symbolic(stmt, part, end, True, frame, later, [steps.step * k for k in range(period)])
             iterations = iterations[count:]
@@ -131,14 +134,14 @@ class LoopStatements(LoopBodies):
         """Trace a loop over a range, whose body is one iteration of the program for each of the offsets."""
         target, loc = stmt.target, self.memory.loc
         bound = stores(target)
-        head = needed_in_loop(stmt.body, after) - bound
+        head = live_in_loop(stmt.body, after) - bound
         bounds = (steps.start, steps.stop, steps.step)
         with self.memory.variable(target.id if isinstance(target, ast.Name) else "turn") as var:
             symbol = dims.symbol(var, None)
 
             def body() -> None:
                 for offset in offsets:
-                    self.put(target, steps.item(symbol + offset), frame)
+                    self.assign_target(target, steps.item(symbol + offset), frame)
                     self._body(stmt, frame, after | head)
 
             known = type(steps.start) is type(steps.stop) is int
@@ -155,7 +158,7 @@ class LoopStatements(LoopBodies):
         if first is False:
             return
         line, test = self.scope.line, loads(stmt.test)
-        head = needed_in_loop(stmt.body, after | test)
+        head = live_in_loop(stmt.body, after | test)
 
         def body() -> Value:
             broken = self._one_iteration(stmt, frame, after | test | head)
@@ -179,7 +182,7 @@ class LoopStatements(LoopBodies):
         counter = f"{stmt.lineno}:{stmt.col_offset}"  # no name of the program
         stop, up = span.stop, span.step > 0
         bound = stores(*stmt.body, stmt.target) | {counter}
-        head = (needed_in_loop(stmt.body, after) - stores(stmt.target)) | {counter}
+        head = (live_in_loop(stmt.body, after) - stores(stmt.target)) | {counter}
         ends = [*self.math.limits(span.start), *self.math.limits(stop)]
         limits = (ends[0], ends[3] - 1) if up else (ends[2] + 1, ends[1])
 
@@ -189,7 +192,7 @@ class LoopStatements(LoopBodies):
         def body() -> Value:
             at = frame.names[counter]
             here = self.memory.value(at.expr, scalar=True, weak=int, limits=limits)
-            self.put(stmt.target, span.item(here), frame)
+            self.assign_target(stmt.target, span.item(here), frame)
             broken = self._one_iteration(stmt, frame, after | head)
             frame.names[counter] = self._stored(self.math.binary("+", here, span.step), counter)
             if broken is True:

@@ -1,11 +1,11 @@
-"""Traces statements other than loops: assignments, conditions, and calls of the program's own functions."""
+"""Tracing of statements but loops: assignments, conditions, and calls of the program's functions."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,9 @@ from ..operations.values import (
     is_number,
     kind_of,
     shape_of,
-    weak_dtype,
 )
-from ..syntax.bindings import may_exit, needed
+from ..syntax.exits import may_exit
+from ..syntax.liveness import live_before
 from ..syntax.syntax_facts import Names
 from .dead_values import dead_targets, with_flag_check
 from .expressions import Expressions, Frame
@@ -39,15 +39,14 @@ _MAX_DEPTH = 24  # of calls
 _BOOL = np.dtype(np.bool_)
 
 
-class _FallsThrough:
-    """The result of a block of statements that does not return."""
-
-
-FALLS_THROUGH = _FallsThrough()
+FALLS_THROUGH: Any = object()  # the result of a block of statements that does not return
 
 
 class Statements(Expressions):
-    """Traces statements; the subclass `LoopStatements` adds loops."""
+    """Tracing of statements; the subclasses add these methods."""
+
+    loop: Callable[[ast.For | ast.While, Frame, Names], None]
+    constant: Callable[[Any], Value]
 
     request: LoopDescription
     _dead_targets: frozenset[ast.expr] = frozenset()
@@ -65,14 +64,14 @@ class Statements(Expressions):
                         chosen = body if decided else orelse
                         if may_exit(chosen):
                             return self.block([*chosen, *rest], frame, after)
-                        self.block(chosen, frame, needed(rest, after))
+                        self.block(chosen, frame, live_before(rest, after))
                     elif may_exit([stmt]):
                         sides = [[*body, *rest], [*orelse, *rest]]
-                        doing = [self._deferred_block(side, frame, after) for side in sides]
+                        doing = [partial(self.block, side, frame, after) for side in sides]
                         return self._branch(decided, frame, after, *doing)
                     else:
-                        rest_needs = needed(rest, after)
-                        doing = [self._deferred_block(side, frame, rest_needs) for side in (body, orelse)]
+                        rest_needs = live_before(rest, after)
+                        doing = [partial(self.block, side, frame, rest_needs) for side in (body, orelse)]
                         self._branch(decided, frame, rest_needs, *doing)
                 case ast.Continue():
                     return FALLS_THROUGH
@@ -82,11 +81,8 @@ class Statements(Expressions):
                 case ast.Return(value):
                     return None if value is None else self.evaluate(value, frame)
                 case _:
-                    self.statement(stmt, frame, needed(rest, after))
+                    self.statement(stmt, frame, live_before(rest, after))
         return FALLS_THROUGH
-
-    def _deferred_block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Callable[[], Value]:
-        return lambda: self.block(stmts, frame, after)
 
     def statement(self, stmt: ast.stmt, frame: Frame, after: Names) -> None:
         """Trace a statement that neither branches nor returns."""
@@ -107,9 +103,6 @@ class Statements(Expressions):
             case _:
                 raise self.scope.fail(f"{type(stmt).__name__} is not understood")
 
-    def loop(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
-        raise NotImplementedError
-
     # ---- assignments --------------------------------------------------------------------------------
     def _assign(self, targets: list[ast.expr], node: ast.expr, frame: Frame) -> None:
         value = self.evaluate(node, frame)
@@ -117,9 +110,9 @@ class Statements(Expressions):
         if len(targets) > 1 and is_array(value):
             value = self.memory.array(value)
         for target in targets:
-            self.put(target, value, frame, spent)
+            self.assign_target(target, value, frame, spent)
 
-    def put(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
+    def assign_target(self, target: ast.expr, value: Value, frame: Frame, spent: bool = False) -> None:
         match target:
             case ast.Name(name):
                 frame.names[name] = self._stored(self._checked_if_dead(target, value), name)
@@ -130,7 +123,7 @@ class Statements(Expressions):
                 if not isinstance(value, tuple | list) or len(value) != len(parts):
                     raise self.scope.fail("an assignment to several targets of one value")
                 for part, one in zip(parts, value, strict=True):
-                    self.put(part, one, frame)
+                    self.assign_target(part, one, frame)
             case ast.Subscript(owner, key):
                 array = self.evaluate(owner, frame)
                 self.setitem(array, self.evaluate(key, frame), self._checked_if_dead(target, value), spent)
@@ -157,7 +150,7 @@ class Statements(Expressions):
                 self.memory.store(value)
 
     def _stored(self, value: Value, name: str) -> Value:
-        """The value of a name: stored, so that it is computed once."""
+        """Return the value of a name: stored, so that it is computed once."""
         if isinstance(value, tuple | list):
             return type(value)(self._stored(v, name) for v in value)
         if isinstance(value, ItemRange) and value.iterator:
@@ -171,7 +164,7 @@ class Statements(Expressions):
         return value
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
-        """``array[key] = value``."""
+        """Trace ``array[key] = value``."""
         if not is_array(array):
             raise self.scope.fail("an assignment to elements of what is no array")
         if self.arrays.masks.is_mask(array, key):
@@ -179,8 +172,8 @@ class Statements(Expressions):
             self.arrays.masks.assign(array, key, value)
             return
         if self.arrays.gathers.is_data_dependent(key):
-            settled = self.arrays.gathers.normalised(array, key)
-            with self.arrays.gathers.writing(array, settled, *[value] * spent) as inside:
+            settled = self.arrays.gathers.normalised_key(array, key)
+            with self.arrays.gathers.write_at(array, settled, *[value] * spent) as inside:
                 self.setitem(array, inside, value, spent)
             return
         if key == slice(None) or key is Ellipsis:
@@ -207,12 +200,12 @@ class Statements(Expressions):
             key = self.evaluate(target.slice, frame)
             placed = is_array(array) and self.arrays.gathers.is_data_dependent(key)
             if placed:
-                key = self.arrays.gathers.normalised(array, key)
+                key = self.arrays.gathers.normalised_key(array, key)
             old = self.subscript(array, key)
             value = self.evaluate(node, frame)
             if is_array(old) and placed:
                 del old
-                with self.arrays.gathers.writing(array, key, value) as inside:
+                with self.arrays.gathers.write_at(array, key, value) as inside:
                     self.arrays.update(self.sign(sign), self.subscript(array, inside), value)
             elif is_array(old):
                 self.arrays.update(self.sign(sign), old, value)
@@ -221,7 +214,7 @@ class Statements(Expressions):
                 if isinstance(old, Masked):
                     if not np.can_cast(value.dtype, old.dtype, "same_kind"):
                         raise self.scope.fail("an in-place operation does not keep its dtype")
-                    value = self.arrays.cast_masked(value, old.dtype)
+                    value = self.arrays.astype_masked(value, old.dtype)
                 del old
                 self.setitem(array, key, self._checked_if_dead(target, value), True)
         else:
@@ -229,6 +222,7 @@ class Statements(Expressions):
 
     # ---- functions ----------------------------------------------------------------------------------
     def run(self, function: Function, args: list[Value], named: dict[str, Value], frame: Frame) -> Value:
+        """Trace a call of a function of the program."""
         if function in frame.called or len(frame.called) > _MAX_DEPTH:
             raise self.scope.fail(f"{function.name} calls itself")
         tree, doubtful = _parsed(function.source)
@@ -243,31 +237,30 @@ class Statements(Expressions):
         if len(args) > len(plain) or not named.keys() <= set(every) - given.keys() - positional_only:
             raise self.scope.fail(f"arguments of {function.name} that are not understood")
         given.update(named)
-        defaults = {name: self.known(value) for name, value in function.defaults}
+        defaults = {name: self.constant(value) for name, value in function.defaults}
         missing = [name for name in every if name not in given]
         if any(name not in defaults for name in missing):
             raise self.scope.fail(f"{function.name} lacks an argument")
         names = {name: self._stored(given.get(name, defaults.get(name)), name) for name in every}
-        around = {name: self.known(value) for name, value in function.names}
+        around = {name: self.constant(value) for name, value in function.names}
         inner = Frame(names, around, function.file, function.line - 1, (*frame.called, function))
         line, self.memory.file = self.scope.line, function.file
         result = self.block(tree.body, inner, frozenset())
         self.scope.line, self.memory.file = line, frame.file
         return None if result is FALLS_THROUGH else result
 
-    def known(self, value: Any) -> Value:
-        """The traced value of an entry value."""
-        raise NotImplementedError
-
     # ---- conditions ---------------------------------------------------------------------------------
     def choice(self, test: Data, body: ast.expr, orelse: ast.expr, frame: Frame) -> Value:
-        sides = [self._deferred_value(side, frame) for side in (body, orelse)]
+        """Trace ``body if test else orelse`` with a run-time test."""
+        sides = [partial(self.evaluate, side, frame) for side in (body, orelse)]
         return self._branch(test, frame, frozenset(), *sides)
 
     def conditional(self, test: Data, holds: bool, node: ast.expr, frame: Frame, loose: bool) -> Data:
+        """Trace ``test and node`` (``holds``) or ``test or node`` with a run-time test: the expression is
+        evaluated only if the test decides nothing.  Unless ``loose``, the result has its type of bool."""
         kinds: list[Any] = []
 
-        def asking() -> Data:
+        def evaluate() -> Data:
             value = self.condition(node, frame) if loose else self.evaluate(node, frame)
             truth = self.math.truth(value)
             if not isinstance(value, bool) and kind_of(value) not in (bool, "?"):
@@ -275,16 +268,13 @@ class Statements(Expressions):
             kinds.append(value.weak if isinstance(value, Data) else bool)
             return self.memory.value(self.math.expr(truth, _BOOL), scalar=True, weak=bool)
 
-        def known() -> Data:
+        def decided() -> Data:
             return self.memory.value(self.math.expr(not holds, _BOOL), scalar=True, weak=bool)
 
-        sides = (asking, known) if holds else (known, asking)
+        sides = (evaluate, decided) if holds else (decided, evaluate)
         found = self._branch(test, frame, frozenset(), *sides)
         assert isinstance(found, Data)
         return replace(found, weak=kinds[0])
-
-    def _deferred_value(self, node: ast.expr, frame: Frame) -> Callable[[], Value]:
-        return lambda: self.evaluate(node, frame)
 
     def _branch(
         self, test: Data, frame: Frame, after: Names, then: Callable[[], Value], orelse: Callable[[], Value]
@@ -325,7 +315,7 @@ class Statements(Expressions):
         return result
 
     def _join(self, a: Value, b: Value, blocks: list[list[Stmt]], name: str) -> Value:
-        """The value that is ``a`` after the first block and ``b`` after the second: a phi node."""
+        """Return the value that is ``a`` after the first block and ``b`` after the second: a phi node."""
         if identical(a, b):
             return a
         for x in (a, b):
@@ -342,7 +332,7 @@ class Statements(Expressions):
         else:
             if kind_of(a) != kind_of(b):
                 return Unbound(f"the type of {name} depends on a condition")
-            dtype = weak_dtype(kind_of(a)) if isinstance(kind_of(a), type) else np.dtype(kind_of(a))
+            dtype = np.dtype(kind_of(a))
             made = self.arrays.empty((), dtype)
         window = made.window
         assert window is not None
@@ -368,10 +358,8 @@ def identical(a: Value, b: Value) -> bool:
     if isinstance(a, Data) and isinstance(b, Data):
         if a.window is not None and b.window is not None:
             return a.entry_name == b.entry_name and a.dtype == b.dtype and same(a.window, b.window)
-        values = a.window is None and b.window is None
-        return (
-            values and a.expr is b.expr and a.shape == b.shape and a.scalar == b.scalar and a.weak == b.weak
-        )
+        same_kind = a.window is b.window and a.scalar == b.scalar and a.weak == b.weak
+        return same_kind and a.expr is b.expr and a.shape == b.shape
     if isinstance(a, tuple | list):
         return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
     if is_int(a) and is_int(b):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.store import COMPILED
+from dcarray.core.strides import contiguous
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Region
 from dcarray.ir.ops import const
@@ -31,7 +32,7 @@ from ..operations.calls import Calls
 from ..operations.memory import Memory
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
-from ..operations.values import Data, Unbound, is_array, is_int, is_number, public_object, whole
+from ..operations.values import Data, Unbound, is_array, is_int, is_number, public_object, whole_window
 from ..syntax.syntax_facts import stores
 from .dead_values import dead_targets
 from .expressions import Frame
@@ -39,7 +40,7 @@ from .loop_statements import LoopStatements
 
 
 def trace(request: LoopDescription) -> TracedLoop:
-    """The region of a loop.
+    """Return the region of a loop.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def trace(request: LoopDescription) -> TracedLoop:
     """
     scope = Scope(request.line)
     memory = Memory(scope, request.file)
-    return _Tracer(request, memory).traced()
+    return _Tracer(request, memory).run_trace()
 
 
 class _Tracer(LoopStatements):
@@ -56,10 +57,10 @@ class _Tracer(LoopStatements):
         super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
         self.request = request
         self._entries = dict(request.names)
-        self._made: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
         self._names: dict[int, Any] = {}
 
-    def traced(self) -> TracedLoop:
+    def run_trace(self) -> TracedLoop:
         request = self.request
         try:
             body = ast.parse(request.source).body
@@ -88,20 +89,20 @@ class _Tracer(LoopStatements):
 
     # ---- entry values -------------------------------------------------------------------------------
     def _entry(self, name: str) -> Any:
-        """The value that a name has when the loop begins."""
-        if name not in self._made:
+        """Return the value that a name has when the loop begins."""
+        if name not in self._values:
             value = self._entries[name]
             if isinstance(value, ArrayType):
                 if value.same is not None:
-                    self._made[name] = self._entry(value.same)
+                    self._values[name] = self._entry(value.same)
                 else:
-                    self._made[name] = self._array(name, value)
+                    self._values[name] = self._array(name, value)
             else:
-                self._made[name] = self._part(value, name)
-        return self._made[name]
+                self._values[name] = self._known_value(value, name)
+        return self._values[name]
 
-    def _part(self, value: EntryValue, text: str) -> Any:
-        """The traced value of a non-array with the Python expression ``text``."""
+    def _known_value(self, value: EntryValue, text: str) -> Any:
+        """Return the traced value of a non-array with the Python expression ``text``."""
         if isinstance(value, ScalarType):
             weak = {"f": float, "c": complex, "b": bool}.get(value.dtype.kind) if value.weak else None
             if value.dtype.char not in COMPILED or (value.weak and weak is None):
@@ -109,30 +110,22 @@ class _Tracer(LoopStatements):
             return self.memory.entry_scalar(text, value.dtype, weak)
         if isinstance(value, Constant) and isinstance(value.value, tuple | list):
             kind = type(value.value)
-            return kind(self._part(v, f"{text}[{k}]") for k, v in enumerate(value.value))
-        return self.known(value)
+            return kind(self._known_value(v, f"{text}[{k}]") for k, v in enumerate(value.value))
+        return self.constant(value)
 
     def _array(self, name: str, value: ArrayType) -> Any:
         if value.dtype.char not in COMPILED or not value.dtype.isnative:
             return Unbound(f"{name} has the dtype {value.dtype}")
-        strides, step = [], 1
-        for n in reversed(value.shape):
-            strides.append(step)
-            step *= n
-        plain = all(
-            n == 1 or s == t for n, s, t in zip(value.shape, value.strides, strides[::-1], strict=True)
-        )
-        own = self.memory.name(name)
-        self.memory.declare(
-            Array(own, value.dtype, value.shape, "in", None if plain or 0 in value.shape else value.strides)
-        )
-        self.memory.inputs[own] = name
+        strides = None if contiguous(value.shape, value.strides) else value.strides
+        array = self.memory.name(name)
+        self.memory.declare(Array(array, value.dtype, value.shape, "in", strides))
+        self.memory.inputs[array] = name
         if not value.writeable:
-            self.memory.unwriteable.add(own)
-        return self.memory.view(whole(own, value.shape), value.dtype, name)
+            self.memory.unwriteable.add(array)
+        return self.memory.view(whole_window(array, value.shape), value.dtype, name)
 
-    def known(self, value: EntryValue) -> Any:
-        """The traced value of a global name or default of a function."""
+    def constant(self, value: EntryValue) -> Any:
+        """Return the traced value of a global name or default of a function."""
         if isinstance(value, PublicObject):
             found = public_object(value.name)
             return found if isinstance(found, float) else value
@@ -141,7 +134,7 @@ class _Tracer(LoopStatements):
         if isinstance(value, Constant):
             plain = value.value
             if isinstance(plain, tuple | list):
-                return type(plain)(self.known(v) for v in plain)
+                return type(plain)(self.constant(v) for v in plain)
             return plain
         return Unbound("a global array or scalar")
 
@@ -152,7 +145,7 @@ class _Tracer(LoopStatements):
         if is_array(value):
             if value.entry_name:
                 return Result("alias", value.entry_name)
-            return Result("array", self._out(name, value))
+            return Result("array", self._result_array(name, value))
         if isinstance(value, Data):
             array = self.memory.new((), value.dtype, name, "out")
             self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))
@@ -163,12 +156,12 @@ class _Tracer(LoopStatements):
             return Result("value", value=value)
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
 
-    def _out(self, name: str, value: Data) -> str:
-        """The region's array that holds a result, with role "out"."""
+    def _result_array(self, name: str, value: Data) -> str:
+        """Return the region's array that holds a result, with role "out"."""
         window = value.window
         assert window is not None
         array = self.memory.arrays[window.array]
-        if array.role in ("in", "inout") or window != whole(array.name, array.shape):
+        if array.role in ("in", "inout") or window != whole_window(array.name, array.shape):
             raise self.scope.fail(f"{name} is a view")
         if array.name in self.memory.reordered:
             raise self.scope.fail(f"{name} may lie in another order than C")

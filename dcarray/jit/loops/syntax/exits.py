@@ -1,0 +1,36 @@
+"""Statements that leave their block: ``break``, ``continue`` and ``return``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+
+def _in_this_loop(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a loop body, without the bodies of inner loops."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, ast.If):
+            yield from _in_this_loop([*stmt.body, *stmt.orelse])
+        elif isinstance(stmt, ast.For | ast.While):
+            yield from _in_this_loop(stmt.orelse)
+
+
+def has_break(loop: ast.For | ast.While) -> bool:
+    """Whether a ``break`` may end the loop."""
+    return any(isinstance(stmt, ast.Break) for stmt in _in_this_loop(loop.body))
+
+
+def may_exit(stmts: Sequence[ast.stmt]) -> bool:
+    """Whether statements may leave their block by ``return``, ``continue`` or ``break``."""
+    for stmt in stmts:
+        match stmt:
+            case ast.Return() | ast.Continue() | ast.Break():
+                return True
+            case ast.If(_, body, orelse):
+                if may_exit(body) or may_exit(orelse):
+                    return True
+            case ast.For() | ast.While():
+                if any(isinstance(node, ast.Return) for node in ast.walk(stmt)):
+                    return True
+    return False
