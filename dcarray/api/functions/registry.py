@@ -67,7 +67,7 @@ def prefer_numpy(arrays: Sequence[ndarray]) -> None:
 
     Raises
     ------
-    Sooner
+    NumpyIsFaster
     """
     little = all([x._idle() and policy.eager(math.prod(x._shape), policy.SEVERAL) for x in arrays])
     if communicator() is None and arrays and little:
