@@ -64,13 +64,7 @@ def slope(dim: Dim, var: str) -> Dim | None:
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
-    """Return the value of ``dim``.
-
-    Raises
-    ------
-    KeyError
-        If a symbol has no value.
-    """
+    """Return the value of ``dim``; raise KeyError if a symbol has no value."""
     if type(dim) is int:
         return dim
     names, code = _compiled(dim)
@@ -85,13 +79,8 @@ def _compiled(dim: Any) -> tuple[tuple[str, ...], Callable[..., Any]]:
 
 
 def linear(dim: Dim, names: Iterable[str]) -> tuple[Dim, dict[str, Dim]]:
-    """Return ``dim`` as a sum: the part without the variables, and the coefficient of each variable that
-    occurs.
-
-    Raises
-    ------
-    ValueError
-        If it is not such a sum."""
+    """Return ``dim`` as a sum, the part without the variables and the coefficient of each variable that
+    occurs; raise ValueError if it is no such sum."""
     factors: dict[str, Dim] = {}
     if type(dim) is int:
         return dim, factors

@@ -263,13 +263,8 @@ class Guards:
         _ACTIVE.reset(self._tokens.pop())
 
     def decide(self, relation: Any) -> bool:
-        """Whether ``relation`` holds: proved, or assumed from the hints and recorded.
-
-        Raises
-        ------
-        KeyError
-            If it cannot be proved and a symbol has no hint.
-        """
+        """Whether ``relation`` holds: proved, or assumed from the hints and recorded. Raises KeyError if it
+        cannot be proved and a symbol has no hint."""
         if isinstance(relation, bool):
             return relation
         if relation in (True, False):  # sympy's own booleans

@@ -27,13 +27,8 @@ class Geometry(NamedTuple):
 def geometry(
     size: tuple[int, ...], shape: tuple[int, ...], index: list[tuple[int, int, int | None]]
 ) -> Geometry:
-    """Return the geometry of a window with the domain ``shape`` and ``index`` on an array of ``size``.
-
-    Raises
-    ------
-    IndexError
-        If the window reaches out of the array.
-    """
+    """Return the geometry of a window with the domain ``shape`` and ``index`` on an array of ``size``; raise
+    IndexError if it reaches out of the array."""
     if 0 in shape:
         return Geometry(shape, True, (), None, None, None)
     key: list[Any] = []

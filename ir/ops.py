@@ -253,13 +253,7 @@ CALLS: dict[str, CallOp] = {
 
 
 def const(value: Any, dtype: Any) -> Const:
-    """Return the constant ``value`` as ``dtype``.
-
-    Raises
-    ------
-    OverflowError
-        If a Python integer does not fit the dtype.
-    """
+    """Return the constant ``value`` as ``dtype``; raise OverflowError if a Python integer does not fit."""
     from .nodes import Const  # with the first region: to define the nodes takes a tenth of an import
 
     dtype = np.dtype(dtype)

@@ -39,16 +39,10 @@ _Use = tuple[int, int, bool]
 
 
 class SkewAnalysis:
-    """Finds the skew of each statement of a chain from its dependence distances to those before it.
+    """The skew of each statement of a chain, from its dependence distances to those before it.
 
-    Parameters
-    ----------
-    root
-        The family of every array's memory.
-    written
-        The families that some statement writes.
-    meet
-        Whether two windows may share memory, as ``effects.clash``.
+    ``root`` has the family of every array's memory, ``written`` the families that some statement writes, and
+    ``meet`` says whether two windows may share memory, as ``effects.clash``.
     """
 
     def __init__(

@@ -57,18 +57,10 @@ class _Unknown(Exception):
 
 
 class Limits(NamedTuple):
-    """Inputs from which nothing raises exceptions but underflow.
+    """Inputs from which nothing raises exceptions but underflow."""
 
-    Attributes
-    ----------
-    most : float
-        The largest magnitude.
-    least : float
-        If not 0: what is no array is positive, and no less than this.
-    """
-
-    most: float
-    least: float = 0.0
+    most: float  # the largest magnitude
+    least: float = 0.0  # if not 0: what is no array is positive, and no less than this
 
 
 class _Bound(NamedTuple):

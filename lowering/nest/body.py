@@ -45,19 +45,10 @@ class Names:
 class Scope:
     """One position in a loop nest where expressions are evaluated.
 
-    Parameters
-    ----------
-    arguments
-        The kernel's arguments; all windows have been announced.
-    variables
-        The value of each loop's variable.
-    depths
-        The nesting level that opens each loop: 0 is the phase's ``pre``, 1 its body, and so on.
-    deepest
-        The level of the point itself.
-    hoist
-        Whether values may be hoisted out of loops that they do not depend on.  It must be False
-        when such a loop may have no iteration, since a hoisted load could then be out of bounds.
+    ``variables`` has the value of each loop's variable, ``depths`` the nesting level that opens each loop: 0
+    is the phase's ``pre``, 1 its body, and so on; ``deepest`` is the level of the point itself. With
+    ``hoist`` values may leave loops that they do not depend on: not where such a loop may have no iteration,
+    since a hoisted load could then be out of bounds.
     """
 
     def __init__(

@@ -60,17 +60,7 @@ def real(dtype: DType) -> DType:
 
 
 class Fold:
-    """The accumulation of one reduction.
-
-    Parameters
-    ----------
-    name
-        The folding operation.
-    dtype
-        The dtype of the values.
-    names
-        Where fresh names come from.
-    """
+    """The accumulation of one reduction: the operation ``name`` on values of a dtype."""
 
     def __init__(self, name: str, dtype: DType, names: Names) -> None:
         self.name = name

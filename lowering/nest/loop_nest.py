@@ -69,17 +69,10 @@ LEAST = 3
 class LoopNest:
     """One statement on its way to a kernel: its loops and arguments, and the phases that schedules add.
 
-    Parameters
-    ----------
-    stmt, region
-        The statement and its region.
-    row_axes
-        So many of the first axes are the first loop, which is the phase: the statement is one of several
-        that run row by row.
-    before
-        The nest of a statement before it in the same kernel, or what has the same to share.
-    enclosing
-        The statement is one of several in loops: what it needs is done by one thread, where it stands.
+    With ``row_axes`` the statement is one of several that run row by row: so many of the first axes are the
+    first loop, which is the phase. ``shared`` is the nest of a statement before it in the same kernel, or
+    what has the same to share. With ``enclosing`` it is one of several statements in loops, and one thread
+    does it, where it stands.
     """
 
     def __init__(

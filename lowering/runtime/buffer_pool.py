@@ -133,13 +133,8 @@ class _Loan(np.ndarray[Any, Any]):
 
 
 class Pool:
-    """A pool of blocks.
-
-    Parameters
-    ----------
-    limit : int, optional
-        How many bytes may be kept for reuse; an eighth of the machine's memory, at most 1 GiB, if not given.
-    """
+    """A pool of blocks, of which ``limit`` bytes may be kept for reuse: an eighth of the machine's memory, at
+    most 1 GiB, if not given."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = _default_limit() if limit is None else limit
@@ -150,18 +145,9 @@ class Pool:
         self._lock = threading.Lock()
 
     def lend(self, nbytes: int) -> tuple[_Loan, int]:
-        """Lend a buffer of at least ``nbytes`` bytes.
-
-        Returns
-        -------
-        (ndarray, int)
-            The bytes, which return to the pool when the last reference to them dies, and their address.
-
-        Raises
-        ------
-        MemoryError
-            If the system has no memory left even after the pool has given back what it kept.
-        """
+        """Return a buffer of at least ``nbytes`` bytes, which return to the pool when the last reference to
+        them dies, and their address. Raises MemoryError if the system has no memory left even after the pool
+        has given back what it kept."""
         size = _size_class(nbytes)
         with self._lock:
             if self._returned:
@@ -328,19 +314,8 @@ def allocate(
 ) -> tuple[np.ndarray[Any, Any], int]:
     """Return a new C-contiguous array with arbitrary contents, and its address.
 
-    Parameters
-    ----------
-    shape, dtype
-        As in `numpy.empty`.
-    size : int, optional
-        The number of elements, from callers that know it.
-    pooled : int, optional
-        Bytes from which on it comes from the pool, which costs three microseconds.
-
-    Raises
-    ------
-    MemoryError
-        NumPy's own, if there is no memory left.
+    ``size`` is the number of elements, from callers that know it; from ``pooled`` bytes on the array comes
+    from the pool, which costs three microseconds. Raises NumPy's own MemoryError if there is no memory left.
     """
     if type(dtype) is not np.dtype:
         dtype = np.dtype(dtype)

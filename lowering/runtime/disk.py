@@ -43,15 +43,8 @@ MB."""
 
 
 class DiskCache:
-    """A cache of byte strings in one folder, shared by any number of processes.
-
-    Parameters
-    ----------
-    folder : str
-        It is made if it does not exist.
-    limit : int, optional
-        Bytes to hold at most; the oldest files go first.
-    """
+    """A cache of byte strings in one folder, which is made if need be, shared by any number of processes. It
+    holds at most ``limit`` bytes: the oldest files go first."""
 
     def __init__(self, folder: str, limit: int = LIMIT) -> None:
         self.folder, self.limit = folder, limit

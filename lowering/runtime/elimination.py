@@ -63,27 +63,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps for matrices of one size.
+    """Steps for matrices of one size."""
 
-    Attributes
-    ----------
-    table : ndarray
-        A row of ``FIELDS`` numbers for each step, with bytes from the beginning of an array for addresses.
-    of : ndarray
-        Which array that is, for each number of the table.
-    starts : ndarray
-        The first step of each item, and of one more.
-    phases : tuple of (int, int)
-        For each phase its number of items, and the operations of one of them on the average.
-    firsts : tuple of int
-        The first item of each phase.
-    """
-
+    # a row of ``FIELDS`` numbers for each step, with bytes from the beginning of an array for addresses
     table: np.ndarray[Any, Any]
-    of: np.ndarray[Any, Any]
-    starts: np.ndarray[Any, Any]
-    phases: tuple[tuple[int, int], ...]
-    firsts: tuple[int, ...]
+    of: np.ndarray[Any, Any]  # which array that is, for each number of the table
+    starts: np.ndarray[Any, Any]  # the first step of each item, and of one more
+    phases: tuple[tuple[int, int], ...]  # the number of items of each, and the average operations of an item
+    firsts: tuple[int, ...]  # the first item of each phase
 
     def at(self, addresses: Sequence[int]) -> np.ndarray[Any, Any]:
         """Return the steps for arrays at these addresses, in the order of `Memory`."""

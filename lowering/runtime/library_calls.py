@@ -111,12 +111,8 @@ there are."""
 class View:
     """A window as a view of its array; its index is computed once where it is constant.
 
-    Parameters
-    ----------
-    shape : tuple of int or str
-        The shape of the domain; a text is an expression of the values of symbols and loop variables.
-    index : tuple of (int or str, int or str, int or None)
-        Offset, stride and axis for each axis of the array.
+    ``shape`` is that of the domain, ``index`` has offset, stride and axis for each axis of the array. A text
+    in them is an expression of the values of symbols and loop variables.
     """
 
     def __init__(
@@ -127,7 +123,7 @@ class View:
         self._ready = self._prepare({}) if all(type(n) is int for n in every) else None
 
     def __call__(self, array: NDArray, values: dict[str, int]) -> NDArray:
-        """The view, with one axis for every axis of the domain."""
+        """Return the view, with one axis for every axis of the domain."""
         key, order, expand, shape = self._ready or self._prepare(values)
         view: NDArray = array[key]
         if len(order or ()) > len(set(order or ())):  # a diagonal: the strides along one axis add up

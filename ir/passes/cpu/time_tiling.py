@@ -23,17 +23,19 @@ from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
 class CacheLimits:
     """The sizes of caches, and the limits within which time tiles pay and fit them."""
 
-    last: int = 32 << 20
-    near: int = 2 << 20
-    far: int = 12 << 20
-    again: int = 3
-    parts: int = 16
-    points: int = 64
-    tiles: int = 16
-    sides: int = 4
-    threads: int = 1
-    first: int = 0
-    height: int = 0
+    last: int = 32 << 20  # bytes of the last cache: what fits into it needs no tiles
+    near: int = 2 << 20  # bytes that the bands of one thread may fill, and, where rows are so long that
+    far: int = 12 << 20  # only few statements can share those, of the last cache
+    again: int = 3  # how often each array has to be used, on average
+    parts: int = 16  # statements of one chain at most
+    points: int = 64  # shorter rows are not worth a loop of their own
+    tiles: int = 16  # so many tiles are made at most, and each is at least
+    sides: int = 4  # so many times as high as the rows at its sides
+    threads: int = 1  # those that take the tiles: all are to have equally many
+    first: int = (
+        0  # bytes of the first cache: bands of a few rows stay in it where statements use other arrays
+    )
+    height: int = 0  # rows of a band; 0: as many as fit
 
 
 _MOST = 1 << 16  # rows of a band

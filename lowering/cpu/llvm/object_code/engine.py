@@ -27,50 +27,23 @@ _count = 0
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The features of the processor and of NumPy that the emitter depends on.
+    """The features of the processor and of NumPy that the emitter depends on."""
 
-    Parameters
-    ----------
-    vector_bits
-        The preferred width of vector registers.
-    vector_math
-        ABI letter and register bits of the vector math library's widest variants that the processor
-        can run, such as ``("e", 512)``; None without the library.
-    half
-        Whether the processor converts float16 itself.
-    fused_complex
-        Whether NumPy multiplies complex numbers with fused multiply-adds here.
-    scaled_magnitude
-        Whether NumPy's absolute value of a complex128 is the larger part times ``sqrt(1 + ratio**2)`` here.
-    exact_sincos
-        Whether `math.sincos` computes sin and cos of doubles with NumPy's bits.
-    quiet_comparisons
-        Whether a pass makes comparisons quiet, so that they raise no flag for a NaN
-        (`dcarray.lowering.cpu.llvm.passes.quiet_compare`).
-    masks
-        Whether vector instructions take masks at no cost.
-    nontemporal
-        Whether the processor has weakly ordered streaming stores.
-    permutes_words
-        Whether an instruction permutes a vector's eight words of 32 bits as another vector says (AVX2).
-    exact_powers
-        Whether `math.powers` computes powers with whole and half exponents with NumPy's bits.
-    exact_exp
-        Whether `math.exponential` computes exp of doubles with NumPy's bits.
-    """
-
-    vector_bits: int = 128
+    vector_bits: int = 128  # the preferred width of vector registers
+    # ABI letter and register bits of the vector math library's widest variants that the processor can run
     vector_math: tuple[str, int] | None = None
-    half: bool = False
-    fused_complex: bool = False
-    exact_sincos: bool = False
-    quiet_comparisons: bool = False
-    masks: bool = False
-    scaled_magnitude: bool = False
-    nontemporal: bool = False
-    permutes_words: bool = False
-    exact_powers: bool = False
-    exact_exp: bool = False
+    half: bool = False  # the processor converts float16 itself
+    fused_complex: bool = False  # NumPy multiplies complex numbers with fused multiply-adds
+    exact_sincos: bool = False  # `math.sincos` has NumPy's bits
+    quiet_comparisons: bool = (
+        False  # a pass makes comparisons raise no flag for a NaN: `passes.quiet_compare`
+    )
+    masks: bool = False  # vector instructions take masks at no cost
+    scaled_magnitude: bool = False  # NumPy's |z| is the larger part times ``sqrt(1 + ratio**2)``
+    nontemporal: bool = False  # the processor has weakly ordered streaming stores
+    permutes_words: bool = False  # an instruction permutes eight words of 32 bits by a vector (AVX2)
+    exact_powers: bool = False  # `math.powers` has NumPy's bits
+    exact_exp: bool = False  # `math.exponential` has NumPy's bits
 
 
 @cache

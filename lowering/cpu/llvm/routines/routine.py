@@ -19,25 +19,13 @@ NO_KERNEL = Kernel((), (), ())
 
 @dataclass(frozen=True, slots=True)
 class Routine(ObjectCompiler):
-    """A compiler whose only kernel is the routine; see `dcarray.lowering.kernel.compiler`.
+    """A compiler whose only kernel is the routine; see `dcarray.lowering.kernel.compiler`."""
 
-    Attributes
-    ----------
-    name : str
-        Different for each text.
-    text : str
-        It defines ``phase0``, ``phase1``, ...
-    phases, arguments : int
-        Their numbers.
-    mask : int
-        The floating-point flags that are reported.
-    """
-
-    name: str
-    text: str
+    name: str  # different for each text
+    text: str  # it defines ``phase0``, ``phase1``, ...
     phases: int
     arguments: int
-    mask: int = 0
+    mask: int = 0  # the floating-point flags that are reported
 
     @property
     def key(self) -> str:
