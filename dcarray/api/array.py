@@ -251,7 +251,7 @@ class ndarray(Methods):
         if a is not None:
             t = type(key)  # NumPy takes an empty wrapped mask for a sequence
             if t in _WRAPPED or (t is tuple and not _WRAPPED.isdisjoint(map(type, key))):
-                key = indexing.evaluated_key(key)
+                key = indexing.evaluated_key(self, key)
             try:
                 r = a[key]
             except IndexError:
@@ -270,9 +270,9 @@ class ndarray(Methods):
         if a is not None:
             t = type(value)
             b = value._small if t is ndarray else value if t in _PLAIN else None
-            if b is not None:
-                if type(key) in _WRAPPED or (type(key) is tuple and not _WRAPPED.isdisjoint(map(type, key))):
-                    key = indexing.plain_key(key)
+            t = type(key)
+            wrapped = t in _WRAPPED or (t is tuple and not _WRAPPED.isdisjoint(map(type, key)))
+            if b is not None and not wrapped:
                 try:
                     a[key] = b
                 except IndexError:

@@ -38,22 +38,23 @@ def plain_key(key: Any) -> Any:
     return key
 
 
-def evaluated_key(key: Any) -> Any:
-    """Return the key with wrapped arrays as plain ones."""
-    if type(key) is tuple:
-        return tuple([operands.plain_of(k) for k in key])
-    return operands.plain_of(key)
-
-
-def _refuse_foreign(x: Handle, key: Any) -> None:
+def _refuse_other_devices(x: Handle, key: Any) -> None:
     """Raise the error for a key with arrays on another device."""
     if isinstance(key, (Handle, tuple)):
         common_device(None, x, key)
 
 
+def evaluated_key(x: Handle, key: Any) -> Any:
+    """Return the key of ``x`` with wrapped arrays as plain ones."""
+    _refuse_other_devices(x, key)
+    if type(key) is tuple:
+        return tuple([operands.plain_of(k) for k in key])
+    return operands.plain_of(key)
+
+
 def get(x: Handle, key: Any) -> Any:
     """Return ``x[key]`` of a large handle."""
-    _refuse_foreign(x, key)
+    _refuse_other_devices(x, key)
     slices = (key,) if type(key) is slice else key
     if type(slices) is tuple and 0 < len(slices) <= len(x._shape) and type(slices[-1]) is slice:
         try:
@@ -169,7 +170,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
     if isinstance(value, Handle) and value._device is not x._device:
         common_device(None, x, value)
         value = value._evaluated()
-    _refuse_foreign(x, key)
+    _refuse_other_devices(x, key)
     if x._small is not None:
         x._small[plain_key(key)] = operands.plain_of(value)
         return
@@ -179,7 +180,7 @@ def put(x: Handle, key: Any, value: Any) -> None:
         x._writable()[plain_key(key)] = value if x.dtype.kind == "O" else operands.plain_of(value)
         return
     if x._readonly:  # NumPy raises the error
-        x._evaluated()[evaluated_key(key)] = operands.plain_of(value)
+        x._evaluated()[evaluated_key(x, key)] = operands.plain_of(value)
     if not window.is_basic(key):
         if masked_assignment.assign(x, key, value):
             return

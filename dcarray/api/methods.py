@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from dcarray.core import counters, strided_views, window
 from dcarray.core.device_backend import device_backend
+from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store
@@ -36,8 +37,8 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
                 operands.note_fallback(name, (self,))
                 a = self._evaluated()
         if a is not None:
-            plain = [v._writable() if isinstance(v, Handle) else v for v in args]
-            named = {k: v._writable() if isinstance(v, Handle) else v for k, v in kwargs.items()}
+            plain = [_plain_argument(self, v) for v in args]
+            named = {k: _plain_argument(self, v) for k, v in kwargs.items()}
             result = getattr(a, name)(*plain, **named)
             if result is a:
                 return self
@@ -50,6 +51,15 @@ def _method(name: str, fresh: bool = True, function: Callable[..., Any] | None =
     call: Callable[..., Any] = function or getattr(np, name)
     method.__name__ = name
     return method
+
+
+def _plain_argument(x: Handle, value: Any) -> Any:
+    """An argument of a method of ``x`` as NumPy takes it."""
+    if not isinstance(value, Handle):
+        return value
+    if value._device is not x._device:
+        common_device(None, x, value)
+    return value._writable()
 
 
 def _clip(a: Any, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:

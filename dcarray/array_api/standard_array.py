@@ -24,15 +24,18 @@ from dcarray.core.handle import as_class, small
 class _Call:
     """The conversion of arguments to ordinary wrapped arrays, and of results back, for one call."""
 
-    __slots__ = ("given",)
+    __slots__ = ("cls", "given")
 
     def __init__(self) -> None:
+        self.cls: type[StandardArray] = StandardArray  # of results without axes
         self.given: dict[int, tuple[Any, Any]] = {}
 
     def into(self, value: Any) -> Any:
         """Return a value with ordinary wrapped arrays of the same memory for standard ones."""
         kind = type(value)
         if isinstance(value, StandardArray):
+            if self.cls is StandardArray:
+                self.cls = type(value)
             ordinary = as_class(value._ordinary, value)
             self.given[id(ordinary)] = (ordinary, value)
             return ordinary
@@ -53,7 +56,7 @@ class _Call:
             known = self.given.get(id(value))
             return as_class(_standard_class(kind), value) if known is None else known[1]
         if isinstance(value, np.generic):
-            return small(StandardArray, np.asarray(value))
+            return small(self.cls, np.asarray(value))
         if kind is tuple or kind is list:
             return kind([self.back(v) for v in value])
         if isinstance(value, tuple) and hasattr(value, "_fields"):

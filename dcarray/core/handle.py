@@ -147,7 +147,10 @@ class Handle:
             if 0 in self._shape and communicator() is not None:
                 return self._empty()
             rec.materialise(head, writing=True)
-        return self._evaluated()
+        a = self._evaluated()
+        if head.remote is not None:  # what was pending has left the elements on a device, too
+            head.remote.materialise(head, writing=True)
+        return a
 
     def _eager_view(self) -> NDArray | None:
         """The plain view, if NumPy may work on it eagerly: it is small, and nothing is pending on it.

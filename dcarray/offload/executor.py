@@ -18,7 +18,7 @@ from dcarray.execution.executor import exception_reporter, report_failure
 from dcarray.execution.interpreter import OpByOp
 from dcarray.recording.log_format import writes
 
-from .buffer import DeviceBuffer, resident
+from .buffer import DeviceBuffer, DeviceError, resident
 
 if TYPE_CHECKING:
     from dcarray.execution.executor import Executor
@@ -51,6 +51,8 @@ def _try_on_device(
         return False  # devices do not know of floating-point exceptions
     try:
         return _run_plan(executor, rec, options, device, written)
+    except DeviceError:
+        return False  # statements on what is lost stay pending
     except Exception as error:
         if options.debug and not isinstance(error, MemoryError):
             raise

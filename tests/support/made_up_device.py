@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dcarray.execution.executor import Executor
+from dcarray.ir import interp
 from dcarray.lowering.gpu import device as table
 
 
@@ -21,6 +21,8 @@ class MadeUpDevice:
         self.memory = 1 << 40
         self.fp64 = True
         self.uploads = self.downloads = 0
+        self.runs = 0
+        self.lost_after: int | None = None  # runs
         self.error: Exception | None = None  # that every use raises from now on
         self.left: int | None = None  # bytes that can still be allocated
 
@@ -56,9 +58,53 @@ class MadeUpDevice:
         self._check()
 
 
-@contextmanager
-def made_up(monkeypatch: pytest.MonkeyPatch, *devices: MadeUpDevice) -> Iterator[MadeUpDevice]:
-    """Put devices into the table as those of a kind of their own."""
+def make_up(monkeypatch: pytest.MonkeyPatch, *devices: MadeUpDevice) -> None:
+    """Put devices into the table, as those of a kind of their own; what they run the region interpreter
+    does."""
     monkeypatch.setattr(table, "KINDS", (*table.KINDS, "made-up"))
     monkeypatch.setitem(table._found, "made-up", list(devices))
-    yield devices[0]
+    _run_by_interpreter(monkeypatch)
+
+
+class _Interpreted:
+    """A plan that the region interpreter runs on the buffers of a made-up device."""
+
+    kernels, interpreted = 1, 0
+
+    def __init__(self, plan_entry: Any) -> None:
+        self._entry = plan_entry
+
+    def run(self, arrays: Any, buffers: Any, symbols: Any, device: MadeUpDevice, minded: int) -> int:
+        device._check()
+        region = self._entry.region
+        declared = {array.name: array for array in region.arrays}
+        slots = self._entry.template.memory
+        names = [f"a{k}" for k in slots] + [f"c{k}" for k in range(len(buffers) - len(slots))]
+        memory = {}
+        for name, buffer in zip(names, buffers, strict=True):
+            array = declared.get(name)
+            if array is None:
+                continue
+            if name[0] == "a":
+                size = int(np.prod(array.shape)) * array.dtype.itemsize
+                buffer = buffer[:size].view(array.dtype).reshape(array.shape)
+            memory[name] = buffer
+        with np.errstate(all="ignore"):
+            interp.run(region, memory)
+        device.runs += 1
+        if device.lost_after is not None and device.runs > device.lost_after:
+            device.error = RuntimeError("the device is lost")
+            raise device.error
+        return 0
+
+
+def _run_by_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give recordings on devices of the target "made-up" plans of the region interpreter."""
+    plan_for = Executor.plan_for
+
+    def interpreted(self: Executor, plan_entry: Any, options: Any, waited: bool = False) -> Any:
+        if options.target == "made-up":
+            return _Interpreted(plan_entry)
+        return plan_for(self, plan_entry, options, waited)
+
+    monkeypatch.setattr(Executor, "plan_for", interpreted)

@@ -197,6 +197,10 @@ def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., 
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if "device" in kwargs:
+            name = resolve(kwargs.pop("device") or current().device)
+            result = call(*args, **kwargs)
+            return result.to_device(name) if isinstance(result, ndarray) else result
         result = function(*args, **kwargs)
         return result if type(result) is ndarray else fallback.wrap_results(result, args, kwargs)
 
