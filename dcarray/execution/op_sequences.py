@@ -59,40 +59,28 @@ Operation = tuple[Any, ...]
 (``n``) or the result of an operation (``r``), and which of them."""
 
 
-def note_plan_run(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
-    """Note that a plan of kernels alone has run: when it has often enough for the same call site, the
-    operators of its recording are an op sequence from then on, if they can be."""
+if BUILT:
+    from dcarray._native import extension
+    from dcarray._native.extension import expire_sequences as expire
+    from dcarray._native.extension import learn_sequence, set_folds
 
+    _functions_of: dict[int, tuple[Any, ...]] = {
+        extension.SUM: (np.sum,), extension.MEAN: (np.mean,), extension.LARGEST_OF: (np.max, np.amax),
+        extension.LEAST_OF: (np.min, np.amin), extension.ANY: (np.any,), extension.ALL: (np.all,),
+        extension.COUNT: (np.count_nonzero,),
+    }  # fmt: skip
+    _kinds: dict[Any, int] = {}
+    for _kind, _functions in _functions_of.items():
+        for _function in _functions:
+            _kinds[_function] = _kinds[_function.__name__] = _kind
+    if not isinstance(np.count_nonzero(np.empty(0)), np.generic):  # but a number of Python's
+        del _kinds[np.count_nonzero]
+    set_folds(_kinds)
+    _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
+else:
 
-def learn_block_sequences(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
-    """Make op sequences of the operations that follow each other in a recording that NumPy has done sooner
-    and that comes again.
-
-    Parameters
-    ----------
-    rec : Recording
-    live : tuple of int
-        The slots of new arrays that are held.
-    options : Options
-    most : int
-        Elements of the arrays, at most.
-
-    Returns
-    -------
-    list of int
-        The positions of the other statements.
-    """
-    return list(range(len(rec.sites)))
-
-
-def until_planned(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
-    """Let NumPy's loops do a recording's operations as one op sequence until a plan that was asked for is
-    there, or for so long; whether they can."""
-    return False
-
-
-def expire() -> None:
-    """End the op sequences that are for a time: something that was asked for is there."""
+    def expire() -> None:
+        """End the op sequences that are for a time: what they waited for is there."""
 
 
 def _are_rows(index: Index, lengths: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -217,154 +205,161 @@ def _make_recorder(rec: Recording, found: list[Operation], positions: Sequence[i
     return record
 
 
-if BUILT:  # else there are none
-    from dcarray._native import extension
-    from dcarray._native.extension import expire_sequences as expire
-    from dcarray._native.extension import learn_sequence, set_folds
+def note_plan_run(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
+    """Note that a plan of kernels alone has run: when it has often enough for the same call site, the
+    operators of its recording are an op sequence from then on, if they can be."""
+    if not BUILT:
+        return
+    code, instruction = rec.sites[-1][:2]
+    here, runs = (id(code), instruction), plan_entry.runs
+    known = runs.get(here)
+    if known is None:
+        if len(runs) >= MAX_SITES:
+            runs.clear()
+        known = runs[here] = TierState(OP_SEQUENCE)
+    if known.observe():
+        _kernel_sequence(rec, plan_entry, options)
 
-    def note_plan_run(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
-        code, instruction = rec.sites[-1][:2]
-        here, runs = (id(code), instruction), plan_entry.runs
-        known = runs.get(here)
-        if known is None:
-            if len(runs) >= MAX_SITES:
-                runs.clear()
-            known = runs[here] = TierState(OP_SEQUENCE)
-        if known.observe():
-            _kernel_sequence(rec, plan_entry, options)
 
-    _functions_of: dict[int, tuple[Any, ...]] = {
-        extension.SUM: (np.sum,), extension.MEAN: (np.mean,), extension.LARGEST_OF: (np.max, np.amax),
-        extension.LEAST_OF: (np.min, np.amin), extension.ANY: (np.any,), extension.ALL: (np.all,),
-        extension.COUNT: (np.count_nonzero,),
-    }  # fmt: skip
-    _kinds: dict[Any, int] = {}
-    for _kind, _functions in _functions_of.items():
-        for _function in _functions:
-            _kinds[_function] = _kinds[_function.__name__] = _kind
-    if not isinstance(np.count_nonzero(np.empty(0)), np.generic):  # but a number of Python's
-        del _kinds[np.count_nonzero]
-    set_folds(_kinds)
-    _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
+def learn_block_sequences(rec: Recording, live: tuple[int, ...], options: Options, most: int) -> list[int]:
+    """Make op sequences of the operations that follow each other in a recording that NumPy has done sooner
+    and that comes again.
 
-    def learn_block_sequences(
-        rec: Recording, live: tuple[int, ...], options: Options, most: int
-    ) -> list[int]:
-        rest = list(range(len(rec.sites)))
-        for positions, fold in _candidates(rec, live, options):
-            if _block_sequence(rec, positions, options, most):
-                rest = [k for k in rest if k not in positions and k != fold]
-        return rest
+    Parameters
+    ----------
+    rec : Recording
+    live : tuple of int
+        The slots of new arrays that are held.
+    options : Options
+    most : int
+        Elements of the arrays, at most.
 
-    def until_planned(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
-        for positions, fold in _candidates(rec, live, options):
-            if len(positions) + (fold is not None) == len(rec.sites):
-                entry = rec.statements()[positions[-1]]
-                size = math.prod(entry[3])
-                if size * np.dtype(entry[2][-1]).itemsize < POOLED:
-                    return _block_sequence(rec, positions, options, size, seconds)
-        return False
+    Returns
+    -------
+    list of int
+        The positions of the other statements.
+    """
+    rest = list(range(len(rec.sites)))
+    for positions, fold in _candidates(rec, live, options):
+        if _block_sequence(rec, positions, options, most):
+            rest = [k for k in rest if k not in positions and k != fold]
+    return rest
 
-    def _candidates(
-        rec: Recording, live: tuple[int, ...], options: Options
-    ) -> Iterator[tuple[list[int], int | None]]:
-        """The statements that may be op sequences, by position, and the fold of the result of each."""
-        if communicator() is not None or simulated() is not None or rec.watched & ODD or options.debug:
-            return
-        statements = rec.statements()
-        totals = {
-            entry[7][0]: k for k, entry in enumerate(statements) if entry[0] == "fold" and _folds_all(entry)
-        }
-        for positions in _groups(statements, set(live)):
-            maps = [statements[k] for k in positions]
-            fold = totals.get(maps[-1][4])
-            inner = {entry[4] for entry in maps[:-1]}
-            if 2 - (fold is not None) <= len(maps) <= MOST_STEPS and inner.isdisjoint([*live, *totals]):
-                yield positions, fold
 
-    def _folds_all(entry: Any) -> bool:
-        """Whether a statement folds all elements of a whole array."""
-        _, name, _, domain, axes, keepdims, _, folded = entry
-        return name in FOLDS and len(axes) == len(domain) and not keepdims and folded[1:] == (None, None)
+def until_planned(rec: Recording, live: tuple[int, ...], options: Options, seconds: float) -> bool:
+    """Let NumPy's loops do a recording's operations as one op sequence until a plan that was asked for is
+    there, or for so long; whether they can."""
+    for positions, fold in _candidates(rec, live, options):
+        if len(positions) + (fold is not None) == len(rec.sites):
+            entry = rec.statements()[positions[-1]]
+            size = math.prod(entry[3])
+            if size * np.dtype(entry[2][-1]).itemsize < POOLED:
+                return _block_sequence(rec, positions, options, size, seconds)
+    return False
 
-    def _block_sequence(
-        rec: Recording, positions: list[int], options: Options, most: int, seconds: float = 0.0
-    ) -> bool:
-        """Make an op sequence of these statements, for good or for so many seconds; whether they are one."""
-        statements, marks = rec.statements(), [rec.sites[k] for k in positions]
+
+def _candidates(
+    rec: Recording, live: tuple[int, ...], options: Options
+) -> Iterator[tuple[list[int], int | None]]:
+    """The statements that may be op sequences, by position, and the fold of the result of each."""
+    if not BUILT or communicator() is not None or simulated() is not None:
+        return
+    if rec.watched & ODD or options.debug:
+        return
+    statements = rec.statements()
+    totals = {
+        entry[7][0]: k for k, entry in enumerate(statements) if entry[0] == "fold" and _folds_all(entry)
+    }
+    for positions in _groups(statements, set(live)):
         maps = [statements[k] for k in positions]
-        error_state = marks[0][2]
-        shape = maps[-1][3]
-        places = tuple([mark[:2] for mark in marks])
-        if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
-            return False
-        declared = rec.declarations()
-        described = _operations(maps, declared, shape, rows=True)
-        if described is None:
-            return False
-        found, arrays, _, loops = described
-        if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
-            return False
-        if any(mark[2] is not error_state for mark in marks):
-            return False
-        letters = "".join([declared[k][1] for k, _ in arrays])
-        what = places, tuple(found), letters, loops, (), most, rec.watched, options, error_state
-        return learn_sequence(
-            _extobj_contextvar, *what, None, _make_recorder(rec, found, positions), _zero, seconds
-        )
+        fold = totals.get(maps[-1][4])
+        inner = {entry[4] for entry in maps[:-1]}
+        if 2 - (fold is not None) <= len(maps) <= MOST_STEPS and inner.isdisjoint([*live, *totals]):
+            yield positions, fold
 
-    def _used(found: list[Operation]) -> bool:
-        """Whether each operation but the last has one after it that needs it."""
-        needed = {
-            which
-            for _, _, *operands in found
-            for kind, which in zip(operands[::2], operands[1::2], strict=True)
-            if kind == "r"
-        }
-        return needed == set(range(len(found) - 1))
 
-    def _kernel_sequence(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
-        live = plan_entry.key[1]
-        statements, plan, error_state = rec.statements(), plan_entry.plan, rec.state
-        kind, *_ = last = statements[-1]
-        if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
-            return
-        shape, slot = last[3], last[4]
-        if live != (slot,) or communicator() is not None or simulated() is not None or rec.watched & ODD:
-            return
-        places = tuple([mark[:2] for mark in rec.sites])
-        if len(set(places)) < len(places) or any(mark[2] is not error_state for mark in rec.sites):
-            return
-        declared = rec.declarations()
-        described = _operations(statements, declared, shape)
-        if described is None or any(entry[-1] != k for k, entry in enumerate(declared)):
-            return
-        found, arrays, numbers, loops = described
-        if numbers != list(range(len(rec.kinds))) or len(found) > MOST_STEPS:
-            return
-        slots = [k for k, _ in arrays]
-        if (
-            plan_entry.template.memory != [*slots, slot]
-            or len(arrays) > MOST_ARRAYS
-            or len(loops) > MOST_NUMBERS
-        ):
-            return
-        size = math.prod(shape)
-        if len(shape) > MOST_AXES or size * found[-1][1].itemsize >= POOLED:
-            return
-        letters = "".join([declared[k][1] for k in slots])
-        symbols, threads, kernels = plan_entry.symbols, options.threads, plan.kernels
-        moved, count, launch, cost = plan_entry.bytes, len(statements), plan.run, plan_entry.template.cost
+def _folds_all(entry: Any) -> bool:
+    """Whether a statement folds all elements of a whole array."""
+    _, name, _, domain, axes, keepdims, _, folded = entry
+    return name in FOLDS and len(axes) == len(domain) and not keepdims and folded[1:] == (None, None)
 
-        def run(addresses: list[int]) -> int:
-            flags: int = launch((), addresses, symbols, threads)
-            counters.flushes += 1
-            counters.statements += count
-            counters.plan_hits += 1
-            counters.kernels += kernels
-            counters.bytes += moved
-            tally.add(cost, options.fastmath)
-            return flags
 
-        what = places, tuple(found), letters, loops, shape, size, rec.watched, options, error_state
-        learn_sequence(_extobj_contextvar, *what, run, _make_recorder(rec, found, range(count)))
+def _block_sequence(
+    rec: Recording, positions: list[int], options: Options, most: int, seconds: float = 0.0
+) -> bool:
+    """Make an op sequence of these statements, for good or for so many seconds; whether they are one."""
+    statements, marks = rec.statements(), [rec.sites[k] for k in positions]
+    maps = [statements[k] for k in positions]
+    error_state = marks[0][2]
+    shape = maps[-1][3]
+    places = tuple([mark[:2] for mark in marks])
+    if not 0 < len(shape) <= MOST_AXES or len(set(places)) < len(places):
+        return False
+    declared = rec.declarations()
+    described = _operations(maps, declared, shape, rows=True)
+    if described is None:
+        return False
+    found, arrays, _, loops = described
+    if not arrays or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS or not _used(found):
+        return False
+    if any(mark[2] is not error_state for mark in marks):
+        return False
+    letters = "".join([declared[k][1] for k, _ in arrays])
+    what = places, tuple(found), letters, loops, (), most, rec.watched, options, error_state
+    return learn_sequence(
+        _extobj_contextvar, *what, None, _make_recorder(rec, found, positions), _zero, seconds
+    )
+
+
+def _used(found: list[Operation]) -> bool:
+    """Whether each operation but the last has one after it that needs it."""
+    needed = {
+        which
+        for _, _, *operands in found
+        for kind, which in zip(operands[::2], operands[1::2], strict=True)
+        if kind == "r"
+    }
+    return needed == set(range(len(found) - 1))
+
+
+def _kernel_sequence(rec: Recording, plan_entry: PlanEntry, options: Options) -> None:
+    live = plan_entry.key[1]
+    statements, plan, error_state = rec.statements(), plan_entry.plan, rec.state
+    kind, *_ = last = statements[-1]
+    if kind != "map" or len(statements) > MOST_STEPS or options.debug or not options.eager_below:
+        return
+    shape, slot = last[3], last[4]
+    if live != (slot,) or communicator() is not None or simulated() is not None or rec.watched & ODD:
+        return
+    places = tuple([mark[:2] for mark in rec.sites])
+    if len(set(places)) < len(places) or any(mark[2] is not error_state for mark in rec.sites):
+        return
+    declared = rec.declarations()
+    described = _operations(statements, declared, shape)
+    if described is None or any(entry[-1] != k for k, entry in enumerate(declared)):
+        return
+    found, arrays, numbers, loops = described
+    if numbers != list(range(len(rec.kinds))) or len(found) > MOST_STEPS:
+        return
+    slots = [k for k, _ in arrays]
+    if plan_entry.template.memory != [*slots, slot] or len(arrays) > MOST_ARRAYS or len(loops) > MOST_NUMBERS:
+        return
+    size = math.prod(shape)
+    if len(shape) > MOST_AXES or size * found[-1][1].itemsize >= POOLED:
+        return
+    letters = "".join([declared[k][1] for k in slots])
+    symbols, threads, kernels = plan_entry.symbols, options.threads, plan.kernels
+    moved, count, launch, cost = plan_entry.bytes, len(statements), plan.run, plan_entry.template.cost
+
+    def run(addresses: list[int]) -> int:
+        flags: int = launch((), addresses, symbols, threads)
+        counters.flushes += 1
+        counters.statements += count
+        counters.plan_hits += 1
+        counters.kernels += kernels
+        counters.bytes += moved
+        tally.add(cost, options.fastmath)
+        return flags
+
+    what = places, tuple(found), letters, loops, shape, size, rec.watched, options, error_state
+    learn_sequence(_extobj_contextvar, *what, run, _make_recorder(rec, found, range(count)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -14,40 +14,15 @@ from dcarray.core.processes import communicator, foreign_thread_error
 from dcarray.core.store import Store, memory
 from dcarray.tiering import call_sites
 
+if TYPE_CHECKING:
+    from .session import Session
+
 ENTRIES = 256  # from so many on a recording ends at the end of a loop's iteration
 ENTRIES_TOGETHER = 2 * ENTRIES  # with several ranks, which communicate before and after each
 HELD_ELEMENTS = 1 << 19  # from so many on the memory that only a recording keeps alive is counted
 CHARS = "?bBhHiIlLqQefdFD"
 
 Site = tuple[Any, int, Any, str | None]
-
-
-class Keeper(Protocol):
-    """The session that a recording belongs to."""
-
-    def flush(self, rec: Recording | None = None) -> None:
-        """Run it."""
-
-    def flush_sparing(self, rec: Recording, store: Store) -> None:
-        """Run it for a reduction of a store, which need not be stored."""
-
-    def forget(self, rec: Recording, length: int) -> None:
-        """Drop a recording whose results are all dead, if it still has this length."""
-
-    @property
-    def device(self) -> Any:
-        """The device that its recordings run on; None for the CPU."""
-
-    @property
-    def rec(self) -> Recording:
-        """The current recording."""
-
-    @property
-    def iteration_ends(self) -> dict[int, Any]:
-        """The ends of iterations of loops whose windows move: code objects by instruction."""
-
-    def take_arena(self) -> tuple[int, dict[str, Any]]:
-        """Memory for scalars: its address, and its views by dtype character."""
 
 
 class Recording:
@@ -112,7 +87,7 @@ class Recording:
         "urgent", "views", "watched", "writes",
     )  # fmt: skip
 
-    def __init__(self, session: Keeper) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
         self.device = session.device
         self.done = False

@@ -27,6 +27,9 @@ from typing import Any
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator
 
+if BUILT:
+    from dcarray._native import extension
+
 __all__ = ["demote", "promote", "suspended"]
 
 
@@ -41,6 +44,9 @@ def promote(sites: Sequence[tuple[Any, ...]], elements: int, always: bool = Fals
     always : bool, optional
         NumPy does so anyway, only later: nothing is to be gained by recording it.
     """
+    if BUILT and communicator() is None:
+        for code, instruction, *_ in sites:
+            extension.promote(code, instruction, elements, always)
 
 
 def demote(site: tuple[Any, int], block: bool = False) -> None:
@@ -52,30 +58,18 @@ def demote(site: tuple[Any, int], block: bool = False) -> None:
     block : bool, optional
         Something that runs as a region: the site is not promoted again for some time.
     """
+    if BUILT:
+        extension.demote(*site, block)
 
 
 @contextmanager
 def suspended() -> Iterator[None]:
-    """Everything is recorded inside the block, as if no site had been promoted."""
-    yield
-
-
-if BUILT:
-    from dcarray._native import extension
-
-    def promote(sites: Sequence[tuple[Any, ...]], elements: int, always: bool = False) -> None:
-        if communicator() is not None:
-            return
-        for code, instruction, *_ in sites:
-            extension.promote(code, instruction, elements, always)
-
-    def demote(site: tuple[Any, int], block: bool = False) -> None:
-        extension.demote(*site, block)
-
-    @contextmanager
-    def suspended() -> Iterator[None]:
-        extension.suspend(1)
-        try:
-            yield
-        finally:
-            extension.suspend(-1)
+    """A context in which everything is recorded, as if no site had been promoted."""
+    if not BUILT:
+        yield
+        return
+    extension.suspend(1)
+    try:
+        yield
+    finally:
+        extension.suspend(-1)
