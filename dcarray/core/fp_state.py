@@ -36,15 +36,22 @@ current_state: Callable[[], Any] = _extobj_contextvar.get
 """The current error state, as an opaque value."""
 
 
+@contextmanager
+def under(state: Any) -> Iterator[None]:
+    """A context in which an error state is in force."""
+    token = _extobj_contextvar.set(state)
+    try:
+        yield
+    finally:
+        _extobj_contextvar.reset(token)
+
+
 @lru_cache(32)  # most programs have one or two states
 def watched_flags(state: Any) -> int:
     """The exceptions that an error state does not ignore, as FPE bits; with `ODD` if it has another mode than
     to ignore, warn or raise."""
-    token = _extobj_contextvar.set(state)
-    try:
+    with under(state):
         err: Any = np.geterr()
-    finally:
-        _extobj_contextvar.reset(token)
     bits = sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
     return bits if modes(state) is not None else bits | ODD
 
@@ -52,11 +59,8 @@ def watched_flags(state: Any) -> int:
 @lru_cache(32)
 def modes(state: Any) -> dict[str, str] | None:
     """The mode of an error state for each kind, if all are to ignore, warn or raise; else None."""
-    token = _extobj_contextvar.set(state)
-    try:
+    with under(state):
         err: Any = np.geterr()
-    finally:
-        _extobj_contextvar.reset(token)
     return err if set(err.values()) <= {"ignore", "warn", "raise"} else None
 
 
@@ -99,12 +103,8 @@ def merge_notes(notes: Iterable[Sequence[Note]]) -> list[Note]:
 
 @lru_cache(32)
 def _silent_state(state: Any) -> Any:
-    token = _extobj_contextvar.set(state)
-    try:
-        with np.errstate(all="ignore"):
-            return current_state()
-    finally:
-        _extobj_contextvar.reset(token)
+    with under(state), np.errstate(all="ignore"):
+        return current_state()
 
 
 def silent(function: Callable[P, R]) -> Callable[P, R]:
@@ -112,11 +112,8 @@ def silent(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = _extobj_contextvar.set(_silent_state(current_state()))
-        try:
+        with under(_silent_state(current_state())):
             return function(*args, **kwargs)
-        finally:
-            _extobj_contextvar.reset(token)
 
     return quiet
 
@@ -175,12 +172,11 @@ class Witness:
         """A context in which statements run, each announced by `at`."""
         outer = getattr(_local, "witness", None)
         _local.witness = self
-        token = _extobj_contextvar.set(current_state())
         self._state = _NONE
         try:
-            yield
+            with under(current_state()):
+                yield
         finally:
-            _extobj_contextvar.reset(token)
             _local.witness = outer
 
     def at(self, loc: Any) -> None:
@@ -200,17 +196,14 @@ def _noting_state(state: Any) -> Any:
     for known, made in _cache:
         if known is state:
             return made
-    token = _extobj_contextvar.set(state)
-    try:
+    with under(state):
         err: Any = np.geterr()
         call: Any = np.geterrcall()
         made = state
         if "log" not in err.values():
             modes: Any = {k: "call" if v in ("warn", "raise", "call") else v for k, v in err.items()}
             with np.errstate(**modes, call=_note_handler(err, call)):
-                made = _extobj_contextvar.get()
-    finally:
-        _extobj_contextvar.reset(token)
+                made = current_state()
     _cache[:] = [*_cache[-15:], (state, made)]
     return made
 
@@ -230,11 +223,8 @@ def call_handlers(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[No
     """Call the `numpy.seterrcall` functions of the notes that ask for it; returns the other notes."""
     for loc, mode, text in notes:
         if mode == "call":
-            token = _extobj_contextvar.set(state(loc))
-            try:
+            with under(state(loc)):
                 call: Any = np.geterrcall()
-            finally:
-                _extobj_contextvar.reset(token)
             call(text, 1 << KINDS.index(_TEXTS[text]))
     return [note for note in notes if note[1] != "call"]
 

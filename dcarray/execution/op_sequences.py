@@ -30,7 +30,7 @@ import numpy as np
 from numpy._core.umath import _extobj_contextvar
 
 from dcarray.core.counters import counters
-from dcarray.core.fp_state import ODD
+from dcarray.core.fp_state import ODD, under
 from dcarray.core.native import BUILT
 from dcarray.core.processes import LOCK, communicator, simulated
 from dcarray.core.store import Store
@@ -177,8 +177,7 @@ def _make_recorder(rec: Recording, found: list[Operation], positions: Sequence[i
         made: list[Store] = []
         rest = identity(len(shape))[1:]
         with LOCK:
-            token = _extobj_contextvar.set(state)
-            try:
+            with under(state):
                 recording: Recording = keeper().rec
                 for (_, dtype, *operands), entry, (frame, said), result in zip(
                     found, statements, asked, results, strict=False
@@ -196,8 +195,6 @@ def _make_recorder(rec: Recording, found: list[Operation], positions: Sequence[i
                     made.append(Store(shape, dtype) if result is None else result)
                     slot = recording.declare_new(made[-1])
                     recording.add(("map", name, loop, shape, slot, None, *arguments), frame, said)
-            finally:
-                _extobj_contextvar.reset(token)
             head = made[-1]
             made.clear()  # a temporary that is not held is not stored
             recording.materialise(head, writing=True)

@@ -12,7 +12,7 @@ from dcarray.core.strides import order_of, strides_of
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import NoCompiledForm, RunEagerly, commit, kind_of, operand, promote_call_site, shape_of
+from .operands import NoCompiledForm, RunEagerly, kind_of, operand, promote_call_site, shape_of
 from .session import LOCK, session
 
 __all__ = ["argreduce"]
@@ -52,19 +52,11 @@ def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
             order = None if axis is None else order_of((x,), shape)
             if order is not None:
                 permuted = argreduce(name, x.transpose(order), order.index(axis), keepdims)
-                kept = [k for k in order if keepdims or k != axis]
-                return permuted.transpose([kept.index(k) for k in sorted(kept)])
+                return recorder.restore_axes(permuted, order, axes, keepdims)
             arg = operand(rec, x, shape, kind)
         except RunEagerly:
             return None
-        kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
-        result, slot, _ = recorder.result_of(type(x), rec, tuple(kept), _INDEX)
-        commit(rec, ("fold", name, f"{kind}->{_INDEX}", shape, axes, keepdims, slot, arg))
-        if kept:
-            return result
-        if not rec.done:
-            rec.session.flush_sparing(rec, x._store)
-        return result._evaluated()[()]
+        return recorder.record_fold(rec, x, arg, name, f"{kind}->{_INDEX}", axes, keepdims)
 
 
 _INDEX = np.dtype(np.intp).char

@@ -40,6 +40,19 @@ def wrap_result(cls: type[Handle], value: Any) -> Any:
     return adopt(cls, value, config.current().eager_below) if type(value) is np.ndarray else value
 
 
+def fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
+    """Whether an array has the shape and dtype of a result."""
+    if not isinstance(out, Handle) and type(out) is not np.ndarray:
+        return False
+    return out.dtype == np.dtype(char) and shape_of(out) == shape
+
+
+def write_result(out: Any, result: Any) -> Any:
+    """Write a result into an array, wrapped or plain; returns the array."""
+    out[...] = result if isinstance(out, Handle) else plain_of(result)
+    return out
+
+
 def plain_of(x: Any) -> Any:
     """The plain array of a handle; any other object as it is."""
     return x._evaluated() if isinstance(x, Handle) else x

@@ -246,19 +246,16 @@ def reduce(
                 raise NoCompiledForm
             order = None if every else order_of((x,), shape)
             if order is not None:
-                return _reduce_permuted(name, x, axes, order, keepdims, dtype=dtype, warned_as=warned_as)
+                folded = tuple([order.index(k) for k in axes])
+                result = reduce(
+                    name, x.transpose(order), folded, dtype=dtype, keepdims=keepdims, warned_as=warned_as
+                )
+                return restore_axes(result, order, axes, keepdims)
             arg = operand(rec, x, shape, loop[0])
         except NOT_RECORDED as error:
             lacking = isinstance(error, NoCompiledForm)
         else:
-            kept = [1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes]
-            result, slot, _ = result_of(cls, rec, tuple(kept), loop[-1])
-            commit(rec, ("fold", name, loop, shape, axes, bool(keepdims), slot, arg), warned_as)
-            if kept:
-                return result
-            if not rec.done:
-                rec.session.flush_sparing(rec, x._store)
-            return result._evaluated()[()]
+            return record_fold(rec, x, arg, name, loop, axes, bool(keepdims), warned_as)
     kwargs: dict[str, Any] = {} if initial is np._NoValue else {"initial": initial}
     if where is not True:
         kwargs["where"] = plain_of(where)
@@ -266,12 +263,30 @@ def reduce(
     return run_eagerly(lacking, cls, fold, (x,), out, axis=axis, dtype=dtype, keepdims=keepdims, **kwargs)
 
 
-def _reduce_permuted(
-    name: str, x: Any, axes: tuple[int, ...], order: tuple[int, ...], keepdims: bool, **how: Any
+def record_fold(
+    rec: Recording,
+    x: Any,
+    arg: Any,
+    name: str,
+    loop: str,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    warned_as: str | None = None,
 ) -> Any:
-    """A reduction of an array whose axes are permuted in memory: so are those of the result."""
-    folded = tuple([order.index(k) for k in axes])
-    result = reduce(name, x.transpose(order), folded, keepdims=keepdims, **how)
+    """Record a reduction of ``x``, which is ``arg`` in the log; returns its result, which is a scalar if it
+    has no axes."""
+    kept = tuple([1 if k in axes else n for k, n in enumerate(x._shape) if keepdims or k not in axes])
+    result, slot, _ = result_of(type(x), rec, kept, loop[-1])
+    commit(rec, ("fold", name, loop, x._shape, axes, keepdims, slot, arg), warned_as)
+    if kept:
+        return result
+    if not rec.done:
+        rec.session.flush_sparing(rec, x._store)
+    return result._evaluated()[()]
+
+
+def restore_axes(result: Any, order: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Return a reduction over ``axes`` of an array with axes permuted to ``order``, in the array's order."""
     kept = [k for k in order if keepdims or k not in axes]
     return result.transpose([kept.index(k) for k in sorted(kept)])
 

@@ -18,7 +18,7 @@ from dcarray.ir.ops import OPS
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import plain_of, shape_of
+from .operands import fits, shape_of, write_result
 
 __all__ = ["reduce"]
 
@@ -57,7 +57,7 @@ def reduce(
     if loop is None or loop[-1] in "eFD" or not axes:
         return NotImplemented
     kept = tuple(1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes)
-    if out is not None and not _fits(out, kept, loop[-1]):
+    if out is not None and not fits(out, kept, loop[-1]):
         return NotImplemented
     masked = where is not True
     if masked and not _is_mask(where, shape):
@@ -70,20 +70,10 @@ def reduce(
     result = recorder.reduce(name, x, axis, dtype=dtype, keepdims=keepdims)
     if begin is not _NOTHING and not _is_identity(name, begin):
         result = UFUNCS[name](result, begin)
-    if out is not None:
-        out[...] = result if isinstance(out, Handle) else plain_of(result)
-        return out
-    return result
+    return result if out is None else write_result(out, result)
 
 
 _NOTHING: Any = object()
-
-
-def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
-    """Whether ``out`` has the shape and dtype of the result."""
-    if not isinstance(out, Handle) and type(out) is not np.ndarray:
-        return False
-    return out.dtype == np.dtype(char) and shape_of(out) == shape
 
 
 def _is_mask(where: Any, shape: tuple[int, ...]) -> bool:

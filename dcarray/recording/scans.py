@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from dcarray.core.handle import Handle
 from dcarray.core.strides import order_of, strides_of
 from dcarray.core.ufunc_loops import resolve_fold
 from dcarray.tiering import policy
 
 from . import recorder
-from .operands import NoCompiledForm, RunEagerly, commit, kind_of, operand, plain_of, shape_of
+from .operands import NoCompiledForm, RunEagerly, commit, fits, kind_of, operand, shape_of, write_result
 from .session import LOCK, session
 
 __all__ = ["accumulate"]
@@ -54,7 +51,7 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
             loop = resolve_fold(name, kind_of(x), dtype)
             if loop is None or loop[-1] in "eFD":
                 raise NoCompiledForm
-            if out is not None and not _fits(out, shape, loop[-1]):
+            if out is not None and not fits(out, shape, loop[-1]):
                 raise RunEagerly
             order = order_of((x,), shape)
             if order is not None:
@@ -66,14 +63,4 @@ def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None)
                 commit(rec, ("fold", f"accumulate.{name}", loop, shape, (axis,), True, slot, arg))
         except (RunEagerly, TypeError):
             return NotImplemented
-    if out is None:
-        return result
-    out[...] = result if isinstance(out, Handle) else plain_of(result)
-    return out
-
-
-def _fits(out: Any, shape: tuple[int, ...], char: str) -> bool:
-    """Whether ``out`` has the shape and dtype of the result."""
-    if not isinstance(out, Handle) and type(out) is not np.ndarray:
-        return False
-    return out.dtype == np.dtype(char) and shape_of(out) == shape
+    return result if out is None else write_result(out, result)
