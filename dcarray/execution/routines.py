@@ -92,6 +92,6 @@ def _load_or_request(request: RoutineRequest) -> tuple[Any, ...] | None:
         with suppress(Exception):  # whatever is wrong with it, it is made anew
             parts: tuple[Any, ...] = pickle.loads(left)
             return parts
-    with suppress(server_handle.NoPlanningProcess), EXECUTOR.background.aside():
+    with suppress(server_handle.NoPlanningProcess), EXECUTOR.background.waiting():
         return client.CLIENT.code(request)
     return None

@@ -1,4 +1,4 @@
-"""The background thread that obtains plans while NumPy runs the program."""
+"""The background thread, which has plans made while NumPy runs the program."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ REST = 0.25
 
 
 class _Heap:
-    """Returns memory of the C library's heap, some MB that opening plans has used and freed, to the system.
+    """A periodic return of free memory of the C library's heap to the operating system.
 
-    Not often, since the program's next arrays then need fresh memory.
+    Loading plans uses and frees some MB.  Not often, since the program's next arrays then need fresh memory.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class _Heap:
             self._give_back()
 
     def next_job(self, jobs: queue.SimpleQueue[Any]) -> Any:
-        """Wait for the next job; return memory if none comes for a while."""
+        """Wait for the next job and return it; free memory if none comes for a while."""
         if self._due:
             with suppress(queue.Empty):
                 return jobs.get(timeout=REST)
@@ -55,7 +55,7 @@ class _Heap:
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """The C library's function that returns free memory to the system, or None."""
+    """Return the C library's function that gives free memory back to the system, or None."""
     try:
         found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
@@ -89,12 +89,12 @@ class Background:
         atexit.register(self._stop)
 
     def submit_later(self, job: Callable[[], None]) -> None:
-        """Submit a job once the program has worked without plans for `PATIENCE` seconds."""
+        """Submit a job once the program has run without plans for `PATIENCE` seconds."""
         self._held.append(job)
         self.add_unplanned_work(0.0)
 
     def add_unplanned_work(self, seconds: float) -> None:
-        """Add to the time that the program has worked without plans, and give the thread its share of it.
+        """Add to the time that the program has run without plans, and give the thread its share of it.
 
         Where NumPy holds the interpreter's lock all that time, as in `accumulate`, the thread has it only
         between two calls, and waits for the end of a call after each file operation.
@@ -129,7 +129,7 @@ class Background:
 
     @property
     def is_working(self) -> bool:
-        """Whether jobs are under way and none is held back."""
+        """Whether jobs are queued or run and none is held back."""
         return not self._held and bool(self._undone) and self._pid == os.getpid()
 
     @property
@@ -150,7 +150,7 @@ class Background:
             ended.release()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def waiting(self) -> Iterator[None]:
         """A context inside a job that only waits, in which the process may fork."""
         self._busy.release()
         try:

@@ -1,12 +1,12 @@
-"""The client of the planning process, which keeps planning off this process's interpreter.
+"""The client of the planning process: requests for plans and compiled routines, and their replies.
 
 Passes and schedules are Python: a thread that runs them competes for the interpreter's lock with the program,
 which then waits for it after every NumPy call.  A process of its own (`dcarray.plans.server`) only takes a
 core, if one is free.  Where none can be started, the caller plans in its thread.
 
-The first process runs at low priority.  If the program keeps all processors busy - the threads of a BLAS that
-wait for work do - plans would take ten times as long: a starved process is abandoned, and another one started
-at normal priority.
+The first planning process runs at low priority.  If the program keeps all processors busy - the threads of a
+BLAS that wait for work do - plans would take ten times as long: a starved process is abandoned, and another
+one started at normal priority.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 class PlanningClient:
-    """The planning process, started when it is first needed."""
+    """The connection to the planning process, which is started when it is first needed."""
 
     def __init__(self) -> None:
         self._process: PlanningProcess | None = None
@@ -44,7 +44,7 @@ class PlanningClient:
         atexit.register(self.stop)
 
     def plan(self, request: Request) -> tuple[Any, ...]:
-        """The serialised plan, the counts and the reasons of `server.answer`.
+        """Have a plan made; returns the serialised plan, the counts and the reasons of `server.answer`.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class PlanningClient:
         return plan, counts, reasons
 
     def code(self, request: RoutineRequest) -> tuple[Any, ...]:
-        """The arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
+        """Have a routine compiled; returns the arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
 
         Raises
         ------
@@ -76,9 +76,9 @@ class PlanningClient:
         return tuple(parts)
 
     def _reply(self, request: Request | RoutineRequest) -> tuple[Any, ...]:
-        """The server's reply; raises the error that it reports."""
+        """Return the reply to a request; raises the error that it reports."""
         with self._lock:
-            reply = self._answer(server.message(request))
+            reply = self._send(server.message(request))
         if reply[0] == "wrong":
             _, kind, text = reply
             raise (MemoryError(text) if kind == "MemoryError" else Refused(f"{kind}: {text}"))
@@ -91,27 +91,27 @@ class PlanningClient:
         self._stopping = True
 
     def _leave(self) -> None:
-        """Leave the server to the parent, in a child after a fork."""
+        """Leave the planning process to the parent, in a child after a fork."""
         self._lock = threading.Lock()
         self._close()
 
     # ---- the process ---------------------------------------------------------------------------------
     def _close(self) -> None:
-        """Close the pipes to the server, which then ends."""
+        """Close the pipes to the planning process, which then ends."""
         process, self._process = self._process, None
         if process is not None:
             process.close()
 
-    def _answer(self, data: bytes) -> tuple[Any, ...]:
-        """The reply to a message."""
-        for _ in range(2):  # a server that was idle for long has ended
+    def _send(self, data: bytes) -> tuple[Any, ...]:
+        """Send a message and return the reply, from a new planning process if the old one has ended."""
+        for _ in range(2):  # one that was idle for long has ended
             fresh = self._process is None
             try:
-                reply = self._started(server.NICE).ask(data)
+                reply = self._ensure_started(server.NICE).ask(data)
             except Starved:
                 self._close()
                 fresh = True
-                reply = self._started(0).ask(data)
+                reply = self._ensure_started(0).ask(data)
             if reply is not None:
                 return reply
             self._close()
@@ -119,8 +119,8 @@ class PlanningClient:
                 break
         raise Refused("the process that compiles has ended")
 
-    def _started(self, nice: int) -> PlanningProcess:
-        """The server; a new one is started with priority ``nice`` steps below the program's."""
+    def _ensure_started(self, nice: int) -> PlanningProcess:
+        """Return the planning process; a new one gets a priority ``nice`` steps below the program's."""
         if self._process is None:
             if not self._usable:
                 raise NoPlanningProcess
@@ -144,4 +144,4 @@ def _can_start() -> bool:
 
 _warned: set[str] = set()
 CLIENT = PlanningClient()
-"""The server of this process."""
+"""The connection of this process to its planning process."""

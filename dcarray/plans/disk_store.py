@@ -1,6 +1,6 @@
-"""The disk plan store: plans in the cache folder, for later processes.
+"""The disk plan store: plans and compiled routines in the cache folder, for later processes.
 
-To find one imports next to nothing, and never LLVM.
+Loading a plan from it imports next to nothing, and never LLVM.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["load_bytes", "load_plan", "save"]
 
 
 def load_plan(request: Request) -> LoadedPlan | None:
-    """The stored plan of a request, or None."""
+    """Return the stored plan of a request, or None."""
     plan = load_bytes(request)
     if plan is None:
         return None
@@ -35,7 +35,7 @@ def load_plan(request: Request) -> LoadedPlan | None:
 
 
 def load_bytes(request: Request | RoutineRequest) -> bytes | None:
-    """The stored bytes for a request, as given to `save` on a machine like this one, or None."""
+    """Return the bytes that `save` has stored for a request on a machine like this one, or None."""
     folder = _folder(request)
     if not folder or not os.path.isdir(folder):
         return None
@@ -49,7 +49,7 @@ def load_bytes(request: Request | RoutineRequest) -> bytes | None:
 
 
 def save(request: Request | RoutineRequest, plan: bytes) -> None:
-    """Store a serialised plan (`lowering.program.serialise`), or other code, for later processes."""
+    """Store a serialised plan (`lowering.program.serialise`), or the code of a routine."""
     from dcarray.lowering.cpu import machine_fingerprint
 
     folder = _folder(request)
@@ -65,7 +65,7 @@ _MARK = 16  # bytes that identify a machine
 
 
 def _folder(request: Request | RoutineRequest) -> str | None:
-    """The folder of plans in the cache folder; if it does not exist, there are none to look for."""
+    """Return the folder of plans in the cache folder; None without a cache folder."""
     return os.path.join(request.cache_dir, "plans") if request.cache_dir else None
 
 
@@ -87,15 +87,15 @@ def _key(request: Request | RoutineRequest) -> str:
 
 @cache
 def _environment() -> tuple[str, ...]:
-    """The inputs of a plan besides the request and the processor: versions, and the sources that make
-    plans."""
+    """Return the inputs of a plan besides the request and the processor: versions, and a digest of the
+    sources that make plans."""
     from dcarray.lowering.runtime.disk import digest
 
     return sys.version, np.__version__, digest(*source_folders())
 
 
 def source_folders() -> list[str]:
-    """The folders of the source that plans depend on."""
+    """Return the folders of the source that plans depend on."""
     from dcarray import ir, lowering
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -1,4 +1,4 @@
-"""The sources of plans: the cache folder, the planning process, or this process."""
+"""Where plans come from: the cache folder, the planning process, or this process."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def load_stored(request: requests.Request) -> LoadedPlan | None:
-    """The plan that another process has stored, or None."""
+    """Return the plan of a request from the disk plan store, or None."""
     plan = disk_store.load_plan(request)
     return None if plan is None else _count(plan, 0, 0, plan.kernels)
 
 
 def obtain(request: requests.Request, options: Options, background: Background) -> LoadedPlan:
-    """Obtain a plan; statements that do not compile are left to the interpreter.
+    """Load or make the plan of a request; statements that do not compile are left to the interpreter.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def obtain(request: requests.Request, options: Options, background: Background) 
             return known
         from . import client, server_handle
 
-        with suppress(server_handle.NoPlanningProcess), background.aside():
+        with suppress(server_handle.NoPlanningProcess), background.waiting():
             made, counts, reasons = client.CLIENT.plan(request)
     if made is not None:
         from dcarray.lowering.program import loaded_plan
@@ -58,10 +58,11 @@ def obtain(request: requests.Request, options: Options, background: Background) 
     from dcarray.lowering.program import serialise
 
     local = requests.make_plan(request, _note_uncompiled, options.debug)
-    return _count(serialise.in_process(local.plan, local.relations, local.told), *local[3:])
+    return _count(serialise.in_process(local.plan, local.relations, local.payload), *local[3:])
 
 
 def _count(plan: LoadedPlan, compiled: int, hits: int, disk_hits: int) -> LoadedPlan:
+    """Add the kernels of a plan to the counters; returns the plan."""
     counters.compiles += compiled
     counters.cache_hits += hits
     counters.disk_hits += disk_hits
@@ -69,5 +70,5 @@ def _count(plan: LoadedPlan, compiled: int, hits: int, disk_hits: int) -> Loaded
 
 
 def _note_uncompiled(reason: str, loc: Any) -> None:
-    """A statement that every run of the plan leaves to the interpreter."""
+    """Count a statement that every run of the plan leaves to the interpreter."""
     note(f"interpreter ({reason})", where=("<compiled region>", 0))

@@ -1,4 +1,4 @@
-"""Requests, and the making of plans from them, in this or any other process."""
+"""Requests for plans as plain values, and the compiler driver that makes a plan of one, in any process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PlanInput(NamedTuple):
-    """The region of a request, with what its plan has to respect.
+    """The region of a request, and the conditions that its plan has to meet.
 
     Attributes
     ----------
@@ -32,9 +32,9 @@ class PlanInput(NamedTuple):
         The current values of its symbols.
     saved : collection of str
         The arrays that another run needs unchanged: copies of their overwritten elements are kept.
-    told : object
-        Plain values for the caller that runs the plan.
-    vain : bool
+    payload : object
+        Plain values that travel with the plan to the caller that runs it.
+    discarded : bool
         Whether a run that raises floating-point exceptions is discarded: it then ends before it overwrites
         more.
     fresh : bool
@@ -44,8 +44,8 @@ class PlanInput(NamedTuple):
     region: Region
     hints: dict[str, int]
     saved: frozenset[str]
-    told: Any = None
-    vain: bool = False
+    payload: Any = None
+    discarded: bool = False
     fresh: bool = False
 
 
@@ -62,10 +62,10 @@ class Request(Protocol):
     def target(self) -> str: ...
 
     def plan_input(self) -> PlanInput:
-        """The region."""
+        """Return the region, and the conditions that its plan has to meet."""
 
     def text(self) -> str:
-        """A text of all that the plan depends on; the same in every process."""
+        """Return a text of all that the plan depends on, the same in every process."""
 
 
 class LogRequest(NamedTuple):
@@ -99,7 +99,7 @@ class LogRequest(NamedTuple):
     target: str = "cpu"
 
     def plan_input(self) -> PlanInput:
-        """The region of the log."""
+        """Return the region of the log, with symbols for the integers that differ."""
         from dcarray.ir.build import build
 
         saved = frozenset(f"a{slot}" for slot in self.saved)
@@ -118,7 +118,7 @@ class LogRequest(NamedTuple):
         return PlanInput(region, hints, saved, fresh=True)
 
     def text(self) -> str:
-        """All that the plan depends on."""
+        """Return a text of all that the plan depends on."""
         return repr(self._replace(cache_dir=None))
 
 
@@ -143,11 +143,11 @@ class RegionRequest(NamedTuple):
     target: str = "cpu"
 
     def plan_input(self) -> PlanInput:
-        """The region."""
+        """Return the region, which has no symbols."""
         return PlanInput(self.region, {}, frozenset())
 
     def text(self) -> str:
-        """All that the plan depends on."""
+        """Return a text of all that the plan depends on."""
         from dcarray.ir.text import dump
 
         return repr((dump(self.region), self.fastmath, self.threads, self.target))
@@ -172,7 +172,7 @@ class RoutineRequest(NamedTuple):
     cache_dir: str | None
 
     def code(self) -> tuple[Any, ...]:
-        """The arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
+        """Compile the routine; returns the arguments of `dcarray.lowering.cpu.llvm.thread_pool.linked`.
 
         Raises
         ------
@@ -186,17 +186,17 @@ class RoutineRequest(NamedTuple):
         return tuple(launch.parts)
 
     def text(self) -> str:
-        """A text of all that the code depends on."""
+        """Return a text of all that the code depends on."""
         return repr((self.module, self.name, self.argument))
 
 
 class PlanResult(NamedTuple):
-    """A plan, the relations that it relies on, the values for the caller that runs it, and the numbers of its
-    kernels that were compiled, found in memory, and found on disk."""
+    """A plan, its guards, the values for the caller that runs it, and the numbers of its kernels that were
+    compiled, found in memory, and found on disk."""
 
     plan: Plan
     relations: list[Any]
-    told: Any
+    payload: Any
     compiled: int
     hits: int
     disk_hits: int
@@ -237,35 +237,39 @@ def make_plan(
     from dcarray.lowering.program.verify import verify
     from dcarray.lowering.target import get
 
-    drawn, hints, saved, told, vain, fresh = request.plan_input()
+    requested, hints, saved, payload, discarded, fresh = request.plan_input()
     # a loop that runs once more may end early, before it overwrites arrays that it does not read first
-    names = [a.name for a in drawn.arrays if a.role == "inout"] if vain else effects.overwritten_inputs(drawn)
+    names = (
+        [a.name for a in requested.arrays if a.role == "inout"]
+        if discarded
+        else effects.overwritten_inputs(requested)
+    )
     names = [name for name in names if name in saved]
     # memory with several geometries is copied once, by the caller that runs the plan
-    several = () if vain else undo_copies.aliased_arrays(drawn, names)
-    region, kept = undo_copies.with_undo_copies(drawn, [name for name in names if name not in several])
+    several = () if discarded else undo_copies.aliased_arrays(requested, names)
+    region, kept = undo_copies.with_undo_copies(requested, [name for name in names if name not in several])
     target, guards = get(request.target), dims.Guards(hints)
     code = code_cache.of(request.cache_dir)
     before = code.stats()
     if on_change is not None:
-        on_change("recorded", drawn, ())
-        if region is not drawn:
+        on_change("recorded", requested, ())
+        if region is not requested:
             on_change("undo copies", region, ())
     with guards if hints else nullcontext():
         optimised = target.pipeline(request.threads).run(region, log, debug, on_change)
         final, kept, aside = undo_copies.caller_copies(optimised, kept)
         stop, range_check, spared = None, None, (*several, *aside)
-        if vain:
+        if discarded:
             final, kept, stop = undo_copies.end_before_overwrites(final, kept)
         elif not spared:
             final, kept, stop = undo_copies.compute_aside(final, kept)
-        least = range_checks.MIN_COPIED if vain else range_checks.MIN_COPIED_BESIDE
+        least = range_checks.MIN_COPIED if discarded else range_checks.MIN_COPIED_BESIDE
         if (
             not spared
             and stop is None
-            and value_ranges.worth_checking(drawn, [one.array for one in kept], least, hints)
+            and value_ranges.worth_checking(requested, [one.array for one in kept], least, hints)
             and (left := undo_copies.without_copies(final, kept, beside=True)) is not final
-            and (range_check := _range_check(drawn, left, target, request.cache_dir))
+            and (range_check := _range_check(requested, left, target, request.cache_dir))
         ):
             spared = tuple([one.array for one in kept])
             final, kept = left, ()
@@ -286,12 +290,12 @@ def make_plan(
         plan = replace(plan, range_check=range_check, spared=spared, stops=stop is not None)
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
-    return PlanResult(plan, guards.recorded, told, *found)
+    return PlanResult(plan, guards.recorded, payload, *found)
 
 
 def _range_check(region: Region, final: Region, target: Target, cache_dir: str | None) -> PlannedCheck | None:
-    """The input range check of a region: whether its inputs are too small to raise floating-point exceptions;
-    None if none can tell."""
+    """Return the input range check of a region, which finds out whether its inputs are too small to raise
+    floating-point exceptions; None if no check can."""
     from dcarray.ir.analysis import value_ranges
     from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import input_range_check

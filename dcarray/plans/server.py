@@ -1,9 +1,9 @@
-"""The planning process: it reads requests from its standard input and writes replies to its standard output.
+"""The main loop of the planning process: requests from its standard input, replies to its standard output.
 
-It is no child of the process that it serves, which may wait for children of its own, and has a process group
-of its own, so that no interrupt of the terminal reaches it.  It stays in the same session: Linux divides the
-processors among sessions first, and priorities count only inside of one.  It ends with its input, or when
-idle for a while.
+The planning process compiles plans beside the user's program.  It is no child of the program, which may wait
+for children of its own, and has a process group of its own, so that no interrupt of the terminal reaches it.
+It stays in the same session: Linux divides the processors among sessions first, and priorities count only
+inside of one.  It ends with its input, or when idle for a while.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from . import disk_store, requests
 IDLE = 30.0  # seconds
 NICE = 10
 """Priority steps below the program: a tenth of a core that the program uses too, all of a free one."""
-HEAD = 8  # bytes before each message: its length
-READY = b"dcarray\n"  # a server's first message
+HEAD = 8  # bytes of a message's length, which comes before it
+READY = b"dcarray\n"  # the first message of a planning process
 
 
 def command(nice: int = NICE) -> str:
-    """The Python source of a server that imports from the same paths as this process, ``nice`` steps below
-    it.
+    """Return the Python source of a planning process with the import paths of this process, ``nice`` steps
+    below its priority.
 
-    It first writes its process number, in `HEAD` bytes.
+    The planning process first writes its process number, in `HEAD` bytes.
     """
     import sys
 
@@ -48,7 +48,7 @@ def command(nice: int = NICE) -> str:
 
 
 def message(content: Any) -> bytes:
-    """A message as bytes."""
+    """Return a message as bytes: its length, and the pickled content."""
     data = pickle.dumps(content, protocol=5)
     return len(data).to_bytes(HEAD, "little") + data
 
@@ -72,7 +72,7 @@ def serve() -> None:
 
 
 def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ...]:
-    """The reply to a request: ``("plan", plan, counts, reasons, warnings)``, ``("code", parts)``,
+    """Return the reply to a request: ``("plan", plan, counts, reasons, warnings)``, ``("code", parts)``,
     ``("wrong", kind, text)``, or ``("untraceable", reason, line)``.
 
     ``counts`` are the numbers of kernels compiled, found in memory and found on disk, ``reasons`` why
@@ -87,7 +87,7 @@ def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ..
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             made = requests.make_plan(request, lambda reason, _: reasons.append(reason))
-            plan = serialised(made.plan, made.relations, made.told)
+            plan = serialised(made.plan, made.relations, made.payload)
     except Untraceable as error:
         return "untraceable", error.reason, error.line
     except Exception as error:
@@ -105,7 +105,7 @@ def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple
 
 
 def _read(size: int) -> bytes:
-    """``size`` bytes of the input, or none when it has ended."""
+    """Read ``size`` bytes of the input; none when it has ended."""
     parts = bytearray()
     while len(parts) < size:
         part = os.read(0, size - len(parts))
@@ -116,5 +116,6 @@ def _read(size: int) -> bytes:
 
 
 def _write(out: int, data: bytes) -> None:
+    """Write all of ``data``."""
     while data:
         data = data[os.write(out, data) :]

@@ -1,4 +1,4 @@
-"""A planning process (`dcarray.plans.server`), started and used through two pipes."""
+"""The program's end of a planning process (`dcarray.plans.server`): starting it, two pipes, starvation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 from . import server
 
-_PATIENCE = 60.0  # seconds that a server may take to start
-_LOOK = 50  # milliseconds between two checks of a server that is waited for
+_PATIENCE = 60.0  # seconds that a planning process may take to start
+_LOOK = 50  # milliseconds between two checks of one that is waited for
 STARVED_AFTER = 0.3
-"""Seconds without a processor, while it had work, after which a server of low priority is starved: the
-program, or a spinning library of it, keeps all processors busy."""
+"""Seconds without a processor, while it had work, after which a planning process of low priority is starved:
+the program, or a spinning library of it, keeps all processors busy."""
 
 
 class NoPlanningProcess(Exception):
@@ -29,16 +29,16 @@ class Starved(Exception):
 
 
 class PlanningProcess:
-    """A running server.
+    """A running planning process.
 
     Parameters
     ----------
     nice : int
-        Priority steps below the program; a server with 0 is never starved.
+        Priority steps below the program; with 0 it is never starved.
     stopping : callable
         Whether the program ends, so that replies are no longer waited for.
     patient : callable
-        Whether the program does without plans for the time being, so that the server is not starved.
+        Whether the program does without plans for the time being, and is not starved.
 
     Raises
     ------
@@ -55,10 +55,10 @@ class PlanningProcess:
         try:
             for _ in range(2):
                 pipes += os.pipe()
-            theirs, to, back, ours = pipes
+            theirs, to, back, own = pipes
             actions = [
                 (os.POSIX_SPAWN_DUP2, theirs, 0),
-                (os.POSIX_SPAWN_DUP2, ours, 1),
+                (os.POSIX_SPAWN_DUP2, own, 1),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ]
             words = [sys.executable, "-c", server.command(nice)]
@@ -71,7 +71,7 @@ class PlanningProcess:
                 os.close(pipe)
             raise NoPlanningProcess from error
         os.close(theirs)
-        os.close(ours)
+        os.close(own)
         self._pipes: tuple[int, int] | None = (to, back)
         with suppress(ChildProcessError):  # the program has waited for it
             os.waitpid(child, 0)
@@ -86,7 +86,7 @@ class PlanningProcess:
             raise NoPlanningProcess
 
     def close(self) -> None:
-        """Close the pipes; the server ends when it is idle.
+        """Close the pipes; the planning process ends when it is idle.
 
         It is not killed, even if starved: its process number is only what it wrote itself, and may be another
         process's in this namespace.
@@ -97,13 +97,15 @@ class PlanningProcess:
                 os.close(pipe)
 
     def ask(self, data: bytes) -> tuple[Any, ...] | None:
-        """The reply to a message; None if it ends without one.
+        """Send a message and return the reply; None if the planning process ends without one.
 
         Raises
         ------
         Starved
         """
-        if self._pipes is None or self._gone():  # to write would raise a signal, which may end the program
+        if (
+            self._pipes is None or self._has_ended()
+        ):  # to write would raise a signal, which may end the program
             return None
         with suppress(OSError):
             rest = memoryview(data)
@@ -116,24 +118,25 @@ class PlanningProcess:
                 return answer
         return None
 
-    def _gone(self) -> bool:
+    def _has_ended(self) -> bool:
+        """Whether the planning process has closed its end of the pipe."""
         assert self._pipes is not None
-        looked = select.poll()
-        looked.register(self._pipes[0], 0)
-        return bool(looked.poll(0))
+        poll = select.poll()
+        poll.register(self._pipes[0], 0)
+        return bool(poll.poll(0))
 
     def _read(self, size: int, seconds: float | None = None) -> bytes:
-        """``size`` bytes; none if the server has ended, or at the time limit."""
+        """Read ``size`` bytes; none if the planning process has ended, or at the time limit."""
         assert self._pipes is not None
         back = self._pipes[1]
-        looked = select.poll()
-        looked.register(back, select.POLLIN)
-        begun, had = time.monotonic(), self._had()
+        poll = select.poll()
+        poll.register(back, select.POLLIN)
+        start, had = time.monotonic(), self._processor_seconds()
         parts = bytearray()
         while len(parts) < size:
-            if not looked.poll(_LOOK):
-                waited = time.monotonic() - begun
-                lost = self._lost + waited - (self._had() - had)
+            if not poll.poll(_LOOK):
+                waited = time.monotonic() - start
+                lost = self._lost + waited - (self._processor_seconds() - had)
                 if self._nice > 0 and lost > STARVED_AFTER and not self._patient():
                     raise Starved
                 if self._stopping() or (seconds is not None and waited > seconds):
@@ -143,11 +146,12 @@ class PlanningProcess:
             if not part:
                 return b""
             parts += part
-        self._lost += max(0.0, time.monotonic() - begun - (self._had() - had))
+        self._lost += max(0.0, time.monotonic() - start - (self._processor_seconds() - had))
         return bytes(parts)
 
-    def _had(self) -> float:
-        """The processor seconds of the server; where they are unknown, all that it could have had."""
+    def _processor_seconds(self) -> float:
+        """Return the processor time of the planning process; where it is unknown, all that it could have
+        had."""
         if not self._pid:  # before it has written its number, all time counts as lost
             return 0.0
         try:

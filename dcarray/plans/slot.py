@@ -1,4 +1,4 @@
-"""The life of a plan: unasked, asked for, ready or refused."""
+"""Slots for plans that are made later: whether a plan was asked for, is ready, or cannot be made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P = TypeVar("P")
 
 
 class PlanState(Enum):
-    """The states; a plan that was asked for is being made, or waits for that."""
+    """The states of a plan slot; a plan that was asked for is being made, or waits for that."""
 
     UNASKED = 0
     ASKED = 1
@@ -21,7 +21,7 @@ class PlanState(Enum):
 
 
 class PlanSlot(Generic[P]):
-    """A plan that is made once it is asked for.
+    """A place for a plan, or for other code, that is made once it is asked for.
 
     Attributes
     ----------
@@ -37,22 +37,22 @@ class PlanSlot(Generic[P]):
         self.state = PlanState.UNASKED
 
     def ask(self) -> bool:
-        """Ask for the plan; whether nobody has done so before, and it is to be made."""
+        """Ask for the plan; returns whether this is the first time, so that it has to be made."""
         first = self.state is PlanState.UNASKED
         if first:
             self.state = PlanState.ASKED
         return first
 
     def fill(self, plan: P) -> None:
-        """Let this be the plan."""
+        """Put the plan into the slot."""
         self.plan, self.state = plan, PlanState.READY
 
     def refuse(self) -> None:
-        """There is no plan, and will not be one."""
+        """Note that no plan can be made."""
         self.plan, self.state = None, PlanState.REFUSED
 
     def make(self, maker: Callable[[], P]) -> None:
-        """Have the plan made, unless it is there.
+        """Make the plan, unless it is there.
 
         Raises
         ------

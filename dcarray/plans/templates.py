@@ -31,7 +31,7 @@ MAX_SYMBOLS = 24
 
 
 class ExecutablePlan:
-    """A plan that is loaded, with the facts that every run of it needs."""
+    """A loaded plan, with the facts that every run of it needs."""
 
     __slots__ = (
         "_bytes", "aside", "guard", "interpreted", "keeps", "kept", "kernels", "needs_arrays",
@@ -57,7 +57,7 @@ class ExecutablePlan:
         self._bytes = plan.bytes
 
     def bytes(self, symbols: tuple[int, ...]) -> int:
-        """The bytes that the kernels read and write in a run with these sizes."""
+        """Return the bytes that the kernels read and write in a run with these values of the symbols."""
         return int(self._bytes(*symbols))
 
 
@@ -71,15 +71,15 @@ def are_related(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
 
 
 class Pattern(NamedTuple):
-    """How the integers of a log follow from those at the leading positions: for each its leader's position
-    and the difference to it, or -1 and its value."""
+    """The integers of a log as functions of those at some leading positions: for each the position of its
+    leader and the difference to it, or -1 and its value."""
 
     leaders: tuple[int, ...]
     terms: tuple[tuple[int, int], ...]
 
 
 def pattern(old: tuple[int, ...], new: tuple[int, ...]) -> Pattern:
-    """The pattern of the integers of two logs: those that changed by the same amount share a leader."""
+    """Return the pattern of two logs' integers: those that changed by the same amount share a leader."""
     leaders: dict[int, int] = {}  # change -> the first position that changed so
     terms: list[tuple[int, int]] = []
     for position, (a, b) in enumerate(zip(old, new, strict=True)):
@@ -131,7 +131,7 @@ def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]]
 
 
 class LogTemplate:
-    """The facts that all logs of a template share: their slots, and what is done with each."""
+    """The facts that all logs of a template share: roles of slots, costs, and the plans made so far."""
 
     def __init__(self, log: Log, live: tuple[int, ...], values: tuple[int, ...], mask: int) -> None:
         self.sample = values
@@ -188,7 +188,7 @@ class LogTemplate:
         return bool(self.symbolic) or self.exact.state is not PlanState.UNASKED
 
     def slot(self, values: tuple[int, ...]) -> PlanSlot[ExecutablePlan] | None:
-        """The slot of a plan for a log with these integers; None if they differ too much from the sample."""
+        """Return the slot of a plan for these integers; None if they differ too much from the sample."""
         if values == self.sample:
             return self.exact
         for symbolic in self.symbolic:
@@ -230,7 +230,7 @@ class PlanEntry:
         self._region: Region | None = None
 
     def find_plan(self) -> tuple[ExecutablePlan, tuple[int, ...]] | None:
-        """A plan that serves the log, and the values of its symbols; None if the template has none yet."""
+        """Return a plan that serves the log, and the values of its symbols; None if there is none yet."""
         template = self.template
         if template.exact.plan is not None and self.values == template.sample:
             return template.exact.plan, ()
@@ -241,7 +241,7 @@ class PlanEntry:
         return None
 
     def serve(self, plan: ExecutablePlan, symbols: tuple[int, ...]) -> ExecutablePlan:
-        """From now on this plan runs the log."""
+        """Let a plan run the log from now on; returns the plan."""
         self.symbols = symbols
         self.bytes = plan.bytes(symbols)
         self.plan = plan
@@ -254,7 +254,7 @@ class PlanEntry:
 
     @property
     def region(self) -> Region:
-        """The region with this log's integers."""
+        """The region with the integers of this log."""
         if self._region is None:
             from dcarray.ir.build import build
 

@@ -48,13 +48,24 @@ class LoadedPlan:
     spared : tuple of str
     stops, single : bool
         As in `Plan`.
-    told : object
+    payload : object
         Plain values for whoever asked for the plan.
     """
 
     __slots__ = (
-        "bytes", "guard", "interpreted", "kept", "kernels", "overwritten", "range_check", "run", "single",
-        "spared", "steps", "stops", "told",
+        "bytes",
+        "guard",
+        "interpreted",
+        "kept",
+        "kernels",
+        "overwritten",
+        "payload",
+        "range_check",
+        "run",
+        "single",
+        "spared",
+        "steps",
+        "stops",
     )  # fmt: skip
 
     def __init__(
@@ -69,7 +80,7 @@ class LoadedPlan:
         self.spared: tuple[str, ...] = summary["spared"]
         self.stops: bool = summary["stops"]
         self.single: bool = summary["single"]
-        self.told: Any = summary["told"]
+        self.payload: Any = summary["payload"]
         names = summary["symbols"]
         self.kept = tuple([(name, _expression(names, where)) for name, where in summary["kept"]])
         self.bytes = _expression(names, summary["bytes"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["in_process", "serialised", "summary"]
 
 
-def summary(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any]:
+def summary(plan: Plan, relations: list[Any], payload: Any = None) -> dict[str, Any]:
     """All that a process needs to know of a plan besides its driver; ``relations`` are those it relies on."""
     terms = [dims.show(step.binding.bytes) for step in plan.kernels]
     return {
@@ -31,21 +31,21 @@ def summary(plan: Plan, relations: list[Any], told: Any = None) -> dict[str, Any
         "spared": plan.spared,
         "stops": plan.stops,
         "single": plan.single,
-        "told": told,
+        "payload": payload,
         "symbols": tuple([symbol.name for symbol in plan.region.symbols]),
         "bytes": " + ".join(terms) or "0",
         "guard": " and ".join([f"({dims.show(relation)})" for relation in relations]),
     }
 
 
-def in_process(plan: Plan, relations: list[Any], told: Any = None) -> LoadedPlan:
+def in_process(plan: Plan, relations: list[Any], payload: Any = None) -> LoadedPlan:
     """A plan of this process, as if it had been serialised and loaded."""
     check = plan.range_check
     made = None if check is None else InputRangeCheck(check.plan.run, *check[1:])
-    return LoadedPlan(plan.run, summary(plan, relations, told), made)
+    return LoadedPlan(plan.run, summary(plan, relations, payload), made)
 
 
-def serialised(plan: Plan, relations: list[Any], told: Any = None) -> bytes:
+def serialised(plan: Plan, relations: list[Any], payload: Any = None) -> bytes:
     """A plan as bytes.
 
     Raises
@@ -54,7 +54,7 @@ def serialised(plan: Plan, relations: list[Any], told: Any = None) -> bytes:
         If something in it is of use in this process only.
     """
     check = None if plan.range_check is None else (_driver(plan.range_check.plan), plan.range_check[1:])
-    return pickle.dumps((_driver(plan), summary(plan, relations, told), check), protocol=5)
+    return pickle.dumps((_driver(plan), summary(plan, relations, payload), check), protocol=5)
 
 
 def _driver(plan: Plan) -> tuple[str, dict[str, Any]]:

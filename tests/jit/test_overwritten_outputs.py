@@ -106,7 +106,7 @@ def test_completely_overwritten_arrays_have_no_undo_copies(monkeypatch: pytest.M
 
     def noted(self: Any) -> Any:
         made = drawn(self)
-        told.append((made.told.rewritten, tuple(sorted(made.saved))))
+        told.append((made.payload.rewritten, tuple(sorted(made.saved))))
         return made
 
     monkeypatch.setattr(run_loop, "UndoCopy", Noted)

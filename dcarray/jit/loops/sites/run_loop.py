@@ -54,7 +54,7 @@ class LoopPlan:
     """
 
     def __init__(self, loaded: LoadedPlan, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
-        interface: LoopInterface = loaded.told
+        interface: LoopInterface = loaded.payload
         self._loaded = loaded
         self._bytes = int(loaded.bytes())
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
