@@ -291,7 +291,7 @@ def test_a_plan_that_has_come_ends_it() -> None:
 
 def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(session.EXECUTOR, "_plan", lambda *args: asked.append(args))
+    monkeypatch.setattr(session.EXECUTOR, "plan_for", lambda *args: asked.append(args))
     with dc.options(jit="background", eager_below=16, debug=False, cache_dir=None):
         for ends in (False, True):
             x = dc.asarray(np.arange(100_000.0))
