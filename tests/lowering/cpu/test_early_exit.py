@@ -9,7 +9,7 @@ from kernel_machine import Machine
 from dcarray.ir import dims, text
 from dcarray.lowering.cpu.schedules import reductions as reduce_module
 from dcarray.lowering.cpu.schedules.scheduler import schedule
-from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 
 FOLDS = {
@@ -113,7 +113,7 @@ def test_several_axes(shape):
 
 def kernel_of(source):
     region = text.parse(source)
-    return K.text(schedule(region.body[0], region)[0])
+    return kernel_text(schedule(region.body[0], region)[0])
 
 
 @pytest.mark.parametrize(

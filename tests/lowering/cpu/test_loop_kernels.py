@@ -25,6 +25,7 @@ from dcarray.lowering.cpu.schedules import loop_kernels as loops_module
 from dcarray.lowering.cpu.schedules.scheduler import schedule
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 
 
@@ -107,7 +108,7 @@ def slowly(loops, seed, rtol):
                 interp.run(replace(region, body=(stmt,), arrays=existing(region)), found, values)
                 continue
             check(kernel)
-            assert K.text(kernel)
+            assert kernel_text(kernel)
             Machine(kernel, binding, flat, values)
             shared += kernel.phases[0].var == "g0"
     agree(found, want, rtol)
@@ -324,7 +325,7 @@ def test_short_rows_of_a_triangle_are_one_part(size, parts):
         x[i] add= multiply(A[i,k], b[k]) init 1.0 for k<i
       }}
     }}""")
-    assert K.text(schedule(region.body[0], region)[0]).count("step 512") == parts
+    assert kernel_text(schedule(region.body[0], region)[0]).count("step 512") == parts
     plan, found = run(region, {}, 1)
     assert plan.stats["kernels"] == 1
     agree(found, wanted(region, {}))
@@ -366,7 +367,7 @@ def test_text():
     """The offsets and extents follow the loop's variable, which counts up."""
     region = parse(TRIANGLE)
     kernel, binding = schedule(region.body[0], region)
-    assert K.text(kernel) == GOLDEN
+    assert kernel_text(kernel) == GOLDEN
     assert list(map(str, binding.ints)) == ["1 - N", "N"]
 
 

@@ -14,6 +14,7 @@ from dcarray.ir.text import parse
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.kernel import nodes as K
+from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
 from dcarray.lowering.runtime import buffer_pool, numpy_loops
 
@@ -115,7 +116,7 @@ def test_stages_keep_the_order_of_memory(kernel):
         made, bound = ufunc_blocks.call_numpy_loops(kernel, binding, find=loop_of)
     check(made)
     # Sums whose order matters, where it may not change.
-    unit = 0.7 if K.text(kernel).count("serial") == 2 else 0.5
+    unit = 0.7 if kernel_text(kernel).count("serial") == 2 else 0.5
     assert results(made, bound, unit) == results(kernel, binding, unit)
 
 
@@ -141,7 +142,7 @@ def test_the_text_of_stages():
     }
   }
 }"""
-    assert K.text(made).split("\n", 1)[1] == body
+    assert kernel_text(made).split("\n", 1)[1] == body
     assert (bound.ints, bound.extents, bound.work) == ((1000, 12, 34, 2), (2,), (3 * 512,))
     assert ufunc_blocks.call_numpy_loops(kernel, binding, False)[0] is kernel
     assert ufunc_blocks.call_numpy_loops(kernel, binding, find=lambda *_: None)[0] is kernel
@@ -149,7 +150,9 @@ def test_the_text_of_stages():
     made, _ = ufunc_blocks.call_numpy_loops(
         K.Kernel(buffers, ("n0",), (plain,)), binding, find=lambda *_: (12, 34, True)
     )
-    assert "p1[4096*k0...] = exp[n1, n2, clears](p0[4096*k0...]) for min(4096, n0 + -4096*k0)" in K.text(made)
+    assert "p1[4096*k0...] = exp[n1, n2, clears](p0[4096*k0...]) for min(4096, n0 + -4096*k0)" in kernel_text(
+        made
+    )
 
 
 # ---- the loops ----------------------------------------------------------------------------------------
