@@ -63,7 +63,7 @@ class OpenCLDevice:
         self._launching = threading.Lock()  # a kernel keeps its arguments until it is enqueued
         self._built: dict[tuple[str, bool], list[Any]] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
-        self._exact = _is_simulator(handle)  # which finds accesses beyond a buffer, not beyond its size class
+        self._simulated = _is_simulator(handle)
         # Beyond it free buffers go back to the device: a program whose sizes change would fill it with them.
         self._most_free = self.memory // (8 if handle.host_unified_memory else 2)
 
@@ -96,7 +96,7 @@ class OpenCLDevice:
         if pool.managed_bytes - in_use > self._most_free:
             pool.free_held()
         with self._errors():
-            if self._exact:
+            if self._simulated:  # it finds accesses beyond a buffer, not beyond its size class
                 return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 1))
             return pool.allocate(max(nbytes, 1))
 
@@ -148,6 +148,9 @@ class OpenCLDevice:
         their arguments, or each would be looked at in each launch, which takes many times as long."""
         options = ["-DINDEX=int" if narrow else "-DINDEX=long", "-cl-std=CL1.2"]
         options += ["-DFP64"] if self.fp64 else []
+        options += (
+            ["-cl-opt-disable"] if self._simulated else []
+        )  # Oclgrind lacks intrinsics of LLVM's optimiser
         if self.handle.single_fp_config & self._cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         index = np.dtype(np.int32 if narrow else np.int64)
