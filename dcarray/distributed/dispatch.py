@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
+from dcarray.comm.algorithms import diagonals, factorisations
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.layouts import Whole
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.handle import Handle, large
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
 
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
+from .layouts import blocks_of, distribute
 
 __all__ = [
     "DISTRIBUTED",
@@ -43,8 +45,6 @@ def is_distributed(x: Any) -> bool:
     """Whether an array is distributed, once what is pending on it has run."""
     if type(x) is not ndarray or communicator() is None:
         return False
-    from .layouts import blocks_of
-
     return blocks_of(x)[0] is not None
 
 
@@ -125,8 +125,6 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         return NOT_DISTRIBUTED
     if x._readonly or not x.ndim or not compiles(x.dtype):
         return NOT_DISTRIBUTED
-    from .layouts import distribute
-
     given = [a if k == at else detached(a) for k, a in enumerate(args)]
     named = {name: detached(a) for name, a in kwargs.items()}
     with communicating():
@@ -157,8 +155,6 @@ def detached(x: Any) -> Any:
         return tuple(map(detached, x))
     if type(x) is not ndarray:
         return x
-    from .layouts import blocks_of
-
     head, window = blocks_of(x)
     return x if head is None or window is None or _reshapes(x, head) else x.copy()
 
@@ -173,10 +169,6 @@ def _reshapes(x: Any, head: Store) -> bool:
 
 def dist_array_of(x: Any) -> DistArray | None:
     """The argument of a distributed implementation for an array; None for other values."""
-    from dcarray.comm.exchange.dist_array import DistArray
-
-    from .layouts import blocks_of
-
     comm = communicator()
     assert comm is not None
     if type(x) is ndarray:
@@ -193,8 +185,6 @@ def dist_array_of(x: Any) -> DistArray | None:
 
 def ndarray_of(piece: DistArray) -> Any:
     """The wrapped array of a distributed implementation's result."""
-    from dcarray.comm.layout.layouts import Whole
-
     if not piece.ndim:
         return piece.block[()]
     whole = all(isinstance(spec, Whole) for spec in piece.layout.axes)
@@ -207,8 +197,6 @@ def ndarray_of(piece: DistArray) -> Any:
 
 # ---- implementations ---------------------------------------------------------------------------------
 def _solve(a: Any, b: Any) -> Any:
-    from dcarray.comm.algorithms import factorisations
-
     matrix, sides = dist_array_of(a), dist_array_of(b)
     if matrix is None or sides is None or matrix.ndim != 2 or sides.ndim > 2:
         return NOT_DISTRIBUTED
@@ -216,8 +204,6 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 def _cholesky(a: Any, *, upper: bool = False) -> Any:
-    from dcarray.comm.algorithms import factorisations
-
     matrix = dist_array_of(a)
     if matrix is None or matrix.ndim != 2 or upper or not factorisable(matrix):
         return NOT_DISTRIBUTED
@@ -234,8 +220,6 @@ def factorisable(*pieces: DistArray) -> bool:
 def _trace(
     a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
 ) -> Any:
-    from dcarray.comm.algorithms import diagonals
-
     matrix = dist_array_of(a)
     if matrix is None or matrix.ndim < 2 or out is not None or axis1 == axis2:
         return NOT_DISTRIBUTED

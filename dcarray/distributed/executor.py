@@ -11,10 +11,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning import planner
+from dcarray.comm.planning.analysis.halo_state import ValidHalos
+from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
+from dcarray.comm.planning.rank_program.execution import execute
+from dcarray.comm.planning.rank_program.matching import check
+from dcarray.comm.planning.rank_program.steps import Program
+from dcarray.comm.transport.agreement import broadcast_object
+from dcarray.comm.transport.errors import GridError
+from dcarray.comm.transport.protocol import Communicator
 from dcarray.core import fp_attribution, fp_state
 from dcarray.core.config import Options
 from dcarray.core.counters import counters, note
@@ -23,23 +34,18 @@ from dcarray.core.processes import communicating
 from dcarray.core.shard import NDArray, Shard, discard_shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.execution import run_plan
-from dcarray.execution.executor import exception_reporter, report_failure
+from dcarray.execution.executor import Executor, complain, told_of
+from dcarray.ir import interp
+from dcarray.ir.analysis.effects import overwritten_inputs
+from dcarray.ir.nodes import Region
 from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.plans.slot import PlanSlot
+from dcarray.recording.log import Recording
 
 from . import input_range_check
 from .consistency import agree_on_live, combine_flags
 from .plan_cache import LayoutPlan, LogFacts, compile_region, facts_of, slot_of
 from .reshape import copy_views, write_back_views
-
-if TYPE_CHECKING:
-    from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.planning.analysis.halo_state import ValidHalos
-    from dcarray.comm.planning.rank_program.steps import Program
-    from dcarray.comm.transport.protocol import Communicator
-    from dcarray.execution.executor import Executor
-    from dcarray.ir.nodes import Region
-    from dcarray.recording.log import Recording
 
 __all__ = ["default_layout", "program_of", "run"]
 
@@ -126,9 +132,6 @@ def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator,
 
 @cache
 def _layout(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, rows: bool) -> Layout:
-    from dcarray.comm.layout.grid import ProcessGrid
-    from dcarray.comm.layout.layouts import Layout
-
     if grid is None or len(grid) > len(shape):
         return Layout.chosen(shape, ranks, rows=rows)
     over = ProcessGrid(grid)
@@ -156,8 +159,6 @@ def _run_distributed(
     if plan is None:
         plan = facts.cache(key, _plan_on_all_ranks(rec, live, shards, finite, options, comm))
         if options.debug:
-            from dcarray.comm.planning.rank_program.matching import check
-
             with communicating():
                 check(plan.program, comm)
     else:
@@ -179,8 +180,6 @@ def _run_distributed(
         nonlocal flags
         flags |= _compute(plan, options, region, arrays)
 
-    from dcarray.comm.planning.rank_program.execution import execute
-
     with communicating():
         with fp_state.collect_flags() as seen:
             after = execute(plan.program, comm, given, local, empty)
@@ -196,8 +195,6 @@ class _Unplanned(RuntimeError):
 
 def _plan_on_all_ranks(rec: Recording, *given: Any) -> LayoutPlan:
     """As `_plan`, if planning succeeds on all ranks."""
-    from dcarray.comm.transport.errors import GridError
-
     *_, options, comm = given
     error: Exception | None = None
     try:
@@ -223,8 +220,6 @@ def _plan(
     comm: Communicator,
 ) -> LayoutPlan:
     """This rank's plan for a recording, by the layouts of its arrays."""
-    from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
-    from dcarray.comm.planning.planner import plan
     from dcarray.ir.build import build
     from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
 
@@ -237,50 +232,35 @@ def _plan(
         slot = slot_of(array.name)
         if slot in shards:
             layouts[array.name] = shards[slot].layout
-    there = set(layouts)
+    distributed = set(layouts)
     rows = not has_matrix_products(region)
     for array in exact.arrays:
         if array.name not in layouts and _is_large(array.shape, options):
-            like = (x for x in layouts.values() if x.shape == array.shape)
+            like = None
             if array.role in ("in", "inout"):
-                found = next(like, None)
-                layouts[array.name] = _without_halo(found) or default_layout(array.shape, options, comm, rows)
-            elif not shards:
-                layouts[array.name] = default_layout(array.shape, options, comm, rows)
-    best = preferred_layouts(region, layouts, layouts.keys() - there, comm.size)
+                like = next((x for x in layouts.values() if x.shape == array.shape), None)
+            elif shards:
+                continue
+            default = default_layout(array.shape, options, comm, rows)
+            layouts[array.name] = default if like is None else like.without_halo()
+    best = preferred_layouts(region, layouts, layouts.keys() - distributed, comm.size)
     layouts = {name: layout for name, layout in best.items() if layout is not None}
     valid: dict[str, ValidHalos] = {
         f"a{k}": s.filled for k, s in shards.items() if s.filled is not None and not s.exposed
     }
     culprits = fp_attribution.culprits(rec.statements(), bool(rec.watched & fp_state.ODD))
     ambiguous = rec.watched & sum(1 << k for k, one in enumerate(culprits) if one == fp_attribution.DOUBT)
-    again = _needed_again(exact, region) if ambiguous else ()
-    program = plan(
-        region, layouts, comm.size, comm.rank, valid=valid, finite=finite, serial_limit=FEW, preserved=again
-    )
-    made = LayoutPlan(program, layouts, ambiguous=ambiguous, culprits=culprits)
+    # the arrays that a region overwrites and that a repetition statement by statement needs
+    overwritten = {array.name for array in region.arrays if array.role == "inout"} if ambiguous else ()
+    preserved = [name for name in overwritten_inputs(exact) if name in overwritten]
+    plan = partial(planner.plan, layouts=layouts, ranks=comm.size, rank=comm.rank, serial_limit=FEW)
+    plan_overwriting = partial(plan, region, valid=valid, finite=finite)
+    made = LayoutPlan(plan_overwriting(preserved=preserved), layouts, ambiguous=ambiguous, culprits=culprits)
     if ambiguous:
-        made.plan_per_statement = partial(plan, exact, layouts, comm.size, comm.rank, serial_limit=FEW)
-        made.limits = input_range_check.limit(region, again, comm.size, rec.watched)
-        made.plan_overwriting = partial(
-            plan, region, layouts, comm.size, comm.rank, valid=valid, finite=finite, serial_limit=FEW
-        )
+        made.plan_per_statement = partial(plan, exact)
+        made.plan_overwriting = plan_overwriting
+        made.limits = input_range_check.limit(region, preserved, comm.size, rec.watched)
     return made
-
-
-def _needed_again(exact: Region, region: Region) -> list[str]:
-    """The arrays that a region overwrites and that a repetition statement by statement needs."""
-    from dcarray.ir.analysis.effects import overwritten_inputs
-
-    there = {array.name for array in region.arrays if array.role == "inout"}
-    return [name for name in overwritten_inputs(exact) if name in there]
-
-
-def _without_halo(layout: Layout | None) -> Layout | None:
-    """The layout without halos."""
-    from dcarray.comm.layout.layouts import Layout
-
-    return None if layout is None else Layout(layout.shape, layout.grid, layout.axes)
 
 
 # ---- running -----------------------------------------------------------------------------------------
@@ -323,9 +303,7 @@ def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping
 
 def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
     """As `_compute`, by the interpreter."""
-    from dcarray.ir import interp
-
-    with fp_state.collect_flags() as seen:
+    with fp_state.collected() as seen:
         interp.run(region, arrays)
     counters.interpreted += len(region.body)
     return seen.flags
@@ -347,9 +325,6 @@ def _attribute_errors(
                 flags & sum(1 << k for k, one in enumerate(plan.culprits) if one == culprit),
             )
         ]
-    from dcarray.comm.planning.rank_program.execution import execute
-    from dcarray.comm.transport.agreement import broadcast_object
-    from dcarray.ir import interp
 
     def state(loc: Any) -> Any:
         return rec.sites[loc][2]

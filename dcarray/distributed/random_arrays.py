@@ -6,20 +6,21 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.protocol import Communicator
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
 from dcarray.core.processes import communicating, communicator
 
 from .dispatch import ndarray_of
+from .executor import default_layout
 from .random_blocks import block
-
-if TYPE_CHECKING:
-    from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.transport.protocol import Communicator
 
 __all__ = ["distributed_random"]
 
@@ -107,10 +108,6 @@ def _own(
     comm: Communicator,
 ) -> Any:
     """Draw only this rank's block."""
-    from dcarray.comm.exchange.dist_array import DistArray
-
-    from .executor import default_layout
-
     layout = default_layout(shape, current(), comm)
     window = tuple(slice(begin, begin + n) for begin, n in _intervals(layout, comm.rank))
     mine = np.asarray(block(generator, name, shape, window, *args, **kwargs))
@@ -131,11 +128,6 @@ def _kept(
     comm: Communicator,
 ) -> Any:
     """Draw all elements, a chunk at a time, and keep this rank's block."""
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.derived_layouts import row_layout
-
-    from .executor import default_layout
-
     total, each = math.prod(shape), math.prod(shape[1:])
     cut = row_layout(shape, comm.size)
     first_row, count = next(_intervals(cut, comm.rank))

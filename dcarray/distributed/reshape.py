@@ -14,6 +14,11 @@ from weakref import ref
 
 import numpy as np
 
+from dcarray.comm.algorithms.views import read_view, write_view
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.protocol import Communicator
 from dcarray.core.processes import communicating
 from dcarray.core.shard import Shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
@@ -21,9 +26,6 @@ from dcarray.recording.log_format import reads, writes
 from dcarray.recording.replay import Replay
 
 if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.transport.protocol import Communicator
     from dcarray.recording.log import Recording
 
 __all__ = ["copy_views", "split_at_reshape", "write_back_views"]
@@ -175,8 +177,6 @@ def copy_views(
 
 def write_back_views(pairs: Pairs, urgent: bool) -> None:
     """Write copies back to the views; if ``urgent``, also to whole memory that the program can see."""
-    from dcarray.comm.exchange.dist_array import DistArray
-
     for view, copy in pairs:
         head, new = view.family, copy.remote
         held = head.remote
@@ -203,18 +203,12 @@ def _told(store: Any) -> bool:
 
 
 def _blank(store: Store, comm: Communicator) -> DistArray:
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.derived_layouts import row_layout
-
     layout = row_layout(store.shape, comm.size)
     return DistArray(comm, layout, np.zeros(layout.local_shape(comm.rank), store.dtype))
 
 
 def _piece(store: Store, comm: Communicator) -> DistArray:
     """A view of a distributed array as a distributed array of its own."""
-    from dcarray.comm.algorithms.views import read_view
-    from dcarray.comm.exchange.dist_array import DistArray
-
     if store.origin is None:
         held = store.remote
         return DistArray(comm, held.layout, held.block)
@@ -224,8 +218,6 @@ def _piece(store: Store, comm: Communicator) -> DistArray:
 
 def _whole_of(store: Store, piece: DistArray) -> DistArray:
     """The distributed array of the family's head, with these elements in place of a view's."""
-    from dcarray.comm.algorithms.views import write_view
-
     if store.origin is None:
         return piece
     parent, shape, index = store.origin

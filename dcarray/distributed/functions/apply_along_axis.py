@@ -10,17 +10,20 @@ import numpy as np
 from dcarray.api.array import evaluate
 from dcarray.api.functions.common import axis_of, operand
 from dcarray.api.functions.registry import Unserved
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
+from dcarray.comm.layout.layouts import Layout, Whole
+from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import options
 from dcarray.core.handle import Handle
 from dcarray.distributed.dispatch import dist_array_of, run_distributed
+from dcarray.distributed.purity import is_pure
 
 from .decompositions import decomposition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from dcarray.comm.exchange.dist_array import DistArray
 
 
 @decomposition_of(np.apply_along_axis)
@@ -29,8 +32,6 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 
     Results have the shape and dtype of the first one, as in NumPy.
     """
-    from dcarray.distributed.purity import is_pure
-
     x = operand(arr)
     at = axis_of(axis, x.ndim)
     if x.ndim < 2 or 0 in x.shape or not is_pure(func1d, *args, *kwargs.values()):
@@ -51,11 +52,6 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 
 
 def _apply(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> Any:
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
-    from dcarray.comm.layout.layouts import Layout, Whole
-    from dcarray.comm.transport.agreement import broadcast_object
-
     if x is None:
         return NOT_DISTRIBUTED
     cut = x.layout.parts[axis].parts > 1

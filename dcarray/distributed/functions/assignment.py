@@ -7,18 +7,27 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray
+from dcarray.comm.algorithms import masks, take
+from dcarray.comm.algorithms.fancy_indexing import (
+    broadcast_local,
+    check_values,
+    mask_positions,
+    read_elements,
+    resolve_key,
+    write_elements,
+)
+from dcarray.comm.algorithms.masks import nonzero
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.transport.sparse_alltoall import allgather
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import DISTRIBUTED_WRITES, dist_array_of
 
 from .index_keys import Key, along_axis, parsed
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
 
 _NUMBERS = "biufc"
 
@@ -46,14 +55,6 @@ def _setitem(x: Any, key: Any, value: Any) -> Write | Any:
 
 def _at(key: Key, values: DistArray) -> Write:
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms import masks, take
-        from dcarray.comm.algorithms.fancy_indexing import (
-            broadcast_local,
-            check_values,
-            resolve_key,
-            write_elements,
-        )
-
         if key.mask is not None:
             return masks.assign(x, key.mask, _fitting(values, x.ndim - key.mask.ndim + 1))
         if key.rows is not None:
@@ -79,8 +80,6 @@ def _fitting(values: DistArray, ndim: int) -> DistArray:
 # ---- functions ---------------------------------------------------------------------------------------
 def _cycled(values: DistArray, at: Any, dtype: np.dtype[Any]) -> Any:
     """The values at some places of their endless repetition."""
-    from dcarray.comm.algorithms.fancy_indexing import read_elements
-
     return read_elements(values, at % int(np.prod(values.shape))).astype(dtype, copy=False)
 
 
@@ -99,8 +98,6 @@ def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write | Any:
         return NOT_DISTRIBUTED
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
-
         flat = place.ravelled() if place.ndim else place.reshaped((1,))
         if mode != "raise":
             given = flat.local.astype(np.int64, copy=False)
@@ -130,9 +127,6 @@ def _masked(cycle_by_place: bool) -> Callable[..., Write | Any]:
             return NOT_DISTRIBUTED
 
         def write(x: DistArray) -> DistArray:
-            from dcarray.comm.algorithms.fancy_indexing import mask_positions, write_elements
-            from dcarray.comm.transport.sparse_alltoall import allgather
-
             places = mask_positions(where)
             numbers = places
             if not cycle_by_place:
@@ -159,8 +153,6 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         return NOT_DISTRIBUTED
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import broadcast_local
-
         bare = x.layout.without_halo()
         np.copyto(x.local, broadcast_local(values, bare), casting=casting, where=broadcast_local(mask, bare))
         return x
@@ -185,8 +177,6 @@ def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Write | Any:
     places = np.arange(0, end, step)
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import write_elements
-
         begin, stop = (places.size * (x.comm.rank + k) // x.comm.size for k in (0, 1))
         return write_elements(x, places[begin:stop], _cycled(values, np.arange(begin, stop), x.dtype))
 
@@ -203,14 +193,6 @@ def _accumulated(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write
         return NOT_DISTRIBUTED
 
     def write(x: DistArray) -> DistArray:
-        from dcarray.comm.algorithms.fancy_indexing import (
-            broadcast_local,
-            check_values,
-            resolve_key,
-            write_elements,
-        )
-        from dcarray.comm.algorithms.masks import nonzero
-
         items: list[Any] = found.items or []
         if found.rows is not None:
             items = [slice(None)] * x.ndim

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dcarray.comm.algorithms import fourier, scans
+from dcarray.comm.algorithms.sliding import convolve, reduceat
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.distributed.executor import default_layout
 
 _NUMBERS = "?bBhHiIlLqQefdgFD"
 _ASSOCIATIVE = frozenset(
@@ -45,17 +46,12 @@ def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 
 
 def _slid(x: DistArray, v: DistArray, mode: str, function: Callable[..., Any]) -> DistArray:
-    from dcarray.comm.algorithms.sliding import convolve
-
     return convolve(x, v.gathered(), mode, function)
 
 
 def _reduceat(
     ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
 ) -> Any:
-    from dcarray.comm.algorithms import fourier
-    from dcarray.comm.algorithms.sliding import reduceat
-
     x = dist_array_of(array)
     given = dist_array_of(np.asarray(indices) if isinstance(indices, (list, tuple)) else indices)
     if x is None or given is None or given.ndim != 1 or given.dtype.kind not in "iu" or not given.shape[0]:
@@ -74,9 +70,6 @@ def _reduceat(
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-    from dcarray.comm.algorithms import fourier, scans
-    from dcarray.distributed.executor import default_layout
-
     x = dist_array_of(array)
     if x is None or out is not None or x.dtype.char not in _NUMBERS:
         return NOT_DISTRIBUTED

@@ -12,6 +12,7 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.api.functions.common import axis_of, is_array, operand, plain_key
 from dcarray.api.functions.registry import Unserved
+from dcarray.comm.algorithms.order_statistics import unique_rows
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import dist_array_of, run_distributed
 from dcarray.distributed.linspace import distributed_range
@@ -91,8 +92,6 @@ def _unique(
 
 
 def _rows(table: Any) -> Any:
-    from dcarray.comm.algorithms.order_statistics import unique_rows
-
     x = dist_array_of(table)
     return NOT_DISTRIBUTED if x is None else unique_rows(x)
 

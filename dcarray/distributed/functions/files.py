@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dcarray.comm.algorithms import npy_files
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.layouts import Layout
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, ndarray_of
-from dcarray.recording.operands import plain_of
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.distributed.executor import default_layout
+from dcarray.recording.operands import evaluated
 
 __all__ = ["load", "tofile"]
 
@@ -29,8 +30,6 @@ def _name(file: Any) -> str | None:
 
 
 def _save(file: Any, arr: Any, allow_pickle: bool = True) -> Any:
-    from dcarray.comm.algorithms import npy_files
-
     name, x = _name(file), dist_array_of(arr)
     if name is None or x is None:
         return NOT_DISTRIBUTED
@@ -42,8 +41,6 @@ def _by_first(function: Any) -> Any:
     """The implementation of a function that rank 0 runs on gathered arrays, while the others wait."""
 
     def implementation(file: Any, *args: Any, **kwargs: Any) -> Any:
-        from dcarray.comm.algorithms import npy_files
-
         comm, name = communicator(), _name(file)
         if comm is None or name is None:
             return NOT_DISTRIBUTED
@@ -57,8 +54,6 @@ def _by_first(function: Any) -> Any:
 
 def _on_first(value: Any) -> Any:
     """An array gathered on rank 0."""
-    from dcarray.comm.layout.layouts import Layout
-
     x = dist_array_of(value) if isinstance(value, (Handle, np.ndarray)) else None
     if x is None:
         return plain_of(value)  # on all ranks, since what is pending runs on all
@@ -97,9 +92,6 @@ def load(*args: Any, **kwargs: Any) -> Any:
 
 
 def _loaded(file: Any) -> DistArray | None:
-    from dcarray.comm.algorithms import npy_files
-    from dcarray.distributed.executor import default_layout
-
     name, comm, options = _name(file), communicator(), current()
     if name is None or not name.endswith(".npy") or comm is None:
         return None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray
+from dcarray.comm.algorithms.masks import nonzero
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.distributed.dispatch import dist_array_of
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
 
 __all__ = ["Key", "along_axis", "parsed"]
 
@@ -65,8 +64,6 @@ def parsed(shape: tuple[int, ...], key: Any) -> Key | None:
 
 def along_axis(shape: tuple[int, ...], index: DistArray, axis: int) -> list[Item] | None:
     """The key of `numpy.take_along_axis`, or None if NumPy would not accept index and shape."""
-    from dcarray.comm.exchange.dist_array import DistArray
-
     if index.dtype.kind not in "iu" or index.ndim != len(shape):
         return None
     if any(m not in (1, n) for k, (m, n) in enumerate(zip(index.shape, shape, strict=True)) if k != axis):
@@ -117,8 +114,6 @@ def _axes(item: Item) -> int:
 
 def _without_masks(shape: tuple[int, ...], given: list[Item]) -> list[Item] | None:
     """The items with masks replaced by the indices of their true elements."""
-    from dcarray.comm.algorithms.masks import nonzero
-
     found: list[Item] = []
     axis = 0
     for item in given:

@@ -4,17 +4,19 @@ others."""
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dcarray.comm.algorithms import masks
+from dcarray.comm.algorithms import take as by_place
+from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, valid_axis
 
 from .index_keys import along_axis, parsed
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
 
 
 def _index(indices: Any) -> DistArray | None:
@@ -26,8 +28,6 @@ def _index(indices: Any) -> DistArray | None:
 
 
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    from dcarray.comm.algorithms import take as by_place
-
     x, index = dist_array_of(a), _index(indices)
     if x is None or index is None or out is not None or mode != "raise":
         return NOT_DISTRIBUTED
@@ -36,11 +36,6 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "
 
 
 def _getitem(x: Any, key: Any) -> Any:
-    from dcarray.comm.algorithms import masks
-    from dcarray.comm.algorithms import take as by_place
-    from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
-    from dcarray.comm.exchange.dist_array import DistArray
-
     whole = dist_array_of(x)
     wanted = None if whole is None else parsed(whole.shape, key)
     if whole is None or wanted is None:
@@ -55,8 +50,6 @@ def _getitem(x: Any, key: Any) -> Any:
 
 
 def _nonzero(a: Any) -> Any:
-    from dcarray.comm.algorithms import masks
-
     x = dist_array_of(a)
     return NOT_DISTRIBUTED if x is None or not x.ndim else masks.nonzero(x)
 
@@ -66,16 +59,11 @@ def _where(condition: Any, *rest: Any) -> Any:
 
 
 def _flatnonzero(a: Any) -> Any:
-    from dcarray.comm.algorithms import masks
-
     x = dist_array_of(a)
     return NOT_DISTRIBUTED if x is None or not x.ndim else masks.nonzero(x.ravelled())[0]
 
 
 def _argwhere(a: Any) -> Any:
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.layouts import Layout, Whole
-
     found = _nonzero(a)
     if found is NOT_DISTRIBUTED:
         return NOT_DISTRIBUTED
@@ -85,9 +73,6 @@ def _argwhere(a: Any) -> Any:
 
 
 def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    from dcarray.comm.algorithms import masks
-    from dcarray.comm.algorithms import take as by_place
-
     mask, x = dist_array_of(np.asarray(condition) if type(condition) is list else condition), dist_array_of(a)
     if mask is None or x is None or mask.ndim != 1 or not x.ndim or out is not None:
         return NOT_DISTRIBUTED
@@ -98,9 +83,6 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 
 def _extract(condition: Any, arr: Any) -> Any:
-    from dcarray.comm.algorithms import masks
-    from dcarray.comm.algorithms import take as by_place
-
     mask, x = dist_array_of(condition), dist_array_of(arr)
     if mask is None or x is None or not mask.ndim or not x.ndim:
         return NOT_DISTRIBUTED
@@ -110,9 +92,6 @@ def _extract(condition: Any, arr: Any) -> Any:
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
-    from dcarray.comm.exchange.dist_array import DistArray
-
     x, index = dist_array_of(arr), dist_array_of(indices)
     at = None if x is None else valid_axis(axis, x.ndim)
     key = None if x is None or index is None or at is None else along_axis(x.shape, index, at)

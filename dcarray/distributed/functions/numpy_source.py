@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.comm.transport.errors import CommError
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
@@ -43,8 +44,7 @@ def index_trick(original: Any, key: Any) -> Any:
 
 
 def _tried(call: Callable[[], Any]) -> Any:
-    from dcarray.api.functions.fallback import wrap_results
-    from dcarray.comm.transport.errors import CommError
+    from dcarray.api.functions.fallback import wrapped
 
     try:
         return wrap_results(call())

@@ -5,17 +5,30 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dcarray.api.array import ndarray
+from dcarray.comm.algorithms import fourier
+from dcarray.comm.algorithms.fancy_indexing import read_elements
+from dcarray.comm.algorithms.order_statistics import (
+    map_local,
+    searchsorted,
+    sorted_with_count,
+    sum_over_ranks,
+    unique,
+    unique_values,
+)
+from dcarray.comm.algorithms.reductions import normalised_axes, reduction, without_axes
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.transport.agreement import broadcast_object
+from dcarray.comm.transport.call_location import caller
+from dcarray.comm.transport.protocol import Communicator
+from dcarray.comm.transport.sparse_alltoall import allgather
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, valid_axis
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.transport.protocol import Communicator
+from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, is_distributed, valid_axis
 
 _SORTED = "?bBhHiIlLqQefdg"
 _COMPLEX = "FD"
@@ -27,8 +40,6 @@ def _unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    from dcarray.comm.algorithms.order_statistics import unique, unique_values
-
     x = dist_array_of(ar)
     if x is None or not x.ndim or not _compares(x) or (axis is not None and x.ndim > 1):
         return NOT_DISTRIBUTED
@@ -44,16 +55,12 @@ def _unique(
 def _compares(x: DistArray) -> bool:
     """Whether sorting brings equal elements together.  Not with complex NaNs: `numpy.unique` takes all of
     them for equal, and gives any one."""
-    from dcarray.comm.transport.sparse_alltoall import allgather
-
     if x.dtype.char in _COMPLEX:
         return not allgather(x.comm, np.bool_(np.isnan(x.local).any())).any()
     return x.dtype.char in _SORTED
 
 
 def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    from dcarray.comm.algorithms.order_statistics import searchsorted
-
     if not isinstance(v, (ndarray, np.ndarray)):
         v = np.asarray(v)
     line, values = dist_array_of(a), dist_array_of(v)
@@ -73,11 +80,6 @@ def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any
 def _isin(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
 ) -> Any:
-    from dcarray.comm.algorithms.fancy_indexing import read_elements
-    from dcarray.comm.algorithms.order_statistics import map_local, searchsorted, unique_values
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.distributed.dispatch import is_distributed
-
     x = dist_array_of(element)
     if x is None or not is_distributed(test_elements):
         return _of_each(np.isin, 0)(
@@ -98,9 +100,6 @@ def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
     replicated."""
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
-        from dcarray.comm.algorithms.order_statistics import map_local
-        from dcarray.distributed.dispatch import is_distributed
-
         x = dist_array_of(args[which]) if len(args) > which else None
         rest = [a for k, a in enumerate(args) if k != which]
         if x is None or any(map(is_distributed, (*rest, *kwargs.values()))):
@@ -114,8 +113,6 @@ def _of_each(function: Callable[..., Any], which: int) -> Callable[..., Any]:
 
 def _round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Of complex numbers, and of what no kernel rounds."""
-    from dcarray.comm.algorithms.order_statistics import map_local
-
     x = dist_array_of(a)
     if x is None or out is not None or x.dtype.kind not in "biufc":
         return NOT_DISTRIBUTED
@@ -149,9 +146,6 @@ def _median(skips: bool) -> Callable[..., Any]:
 
 def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one: bool = True) -> Any:
     """A function of each line along an axis; the axis is dropped if the result is ``one`` number per line."""
-    from dcarray.comm.algorithms import fourier
-    from dcarray.comm.algorithms.reductions import normalised_axes, without_axes
-
     at = valid_axis(axis, x.ndim)
     if at is None or not x.shape[at]:
         return NOT_DISTRIBUTED
@@ -163,9 +157,6 @@ def _by_lines(x: DistArray, axis: Any, function: Callable[[Any, int], Any], one:
 
 def _lines_first(x: DistArray, axis: Any, function: Callable[[Any, int], Any]) -> Any:
     """A function with several numbers per line, which become the first axis."""
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.layouts import Layout
-
     found = _by_lines(x, axis, lambda lines, at: np.moveaxis(function(lines, at), 0, at), False)
     if found is NOT_DISTRIBUTED:
         return found
@@ -187,9 +178,6 @@ def _heard(call: Callable[[], Any], caught: list[tuple[str, type[Warning]]]) -> 
 
 def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> None:
     """Issue on all ranks the warnings that NumPy has issued on one."""
-    from dcarray.comm.transport.agreement import broadcast_object
-    from dcarray.comm.transport.call_location import caller
-
     loudest = np.array(comm.rank + 1 if caught else 0)
     comm.allreduce(loudest, loudest, "max")
     if loudest:
@@ -199,24 +187,18 @@ def _warn_alike(comm: Communicator, caught: list[tuple[str, type[Warning]]]) -> 
 
 def _in_order(x: DistArray, skips: bool) -> tuple[DistArray, int]:
     """The sorted elements, and how many are not NaN; 0 if there is a NaN that may not be skipped."""
-    from dcarray.comm.algorithms.order_statistics import sorted_with_count
-
     values, n = sorted_with_count(x, True)
     return values, n if skips or n == math.prod(x.shape) else 0
 
 
 def _at(values: DistArray, places: list[int]) -> Any:
     """Elements at global places, on every rank; a NaN for no places."""
-    from dcarray.comm.algorithms.fancy_indexing import read_elements
-
     if not places:
         return np.full(1, np.nan, values.dtype)
     return read_elements(values, np.array(places, np.int64))
 
 
 def _scalar(x: DistArray, value: Any) -> DistArray:
-    from dcarray.comm.exchange.dist_array import DistArray
-
     return DistArray.replicated(np.asarray(value), x.comm)
 
 
@@ -262,9 +244,6 @@ _BETWEEN = ("linear", "lower", "higher", "midpoint")  # methods that need only t
 
 # ---- counts ------------------------------------------------------------------------------------------
 def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    from dcarray.comm.algorithms.order_statistics import sum_over_ranks
-    from dcarray.comm.algorithms.reductions import reduction
-
     given, heavy = dist_array_of(x), None if weights is None else dist_array_of(weights)
     if (
         given is None
@@ -297,9 +276,6 @@ def _counts(x: DistArray) -> bool:
 
 
 def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    from dcarray.comm.algorithms.order_statistics import sum_over_ranks
-    from dcarray.comm.algorithms.reductions import reduction
-
     x, heavy = dist_array_of(a), None if weights is None else dist_array_of(weights)
     if x is None or x.dtype.kind not in "iuf" or isinstance(bins, str) or type(bins) is ndarray:
         return NOT_DISTRIBUTED

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.comm.algorithms import bit_packing, joining, take
+from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
+from dcarray.comm.algorithms.masks import nonzero
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
 
 
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    from dcarray.comm.algorithms import joining
-
     x = dist_array_of(a)
     if x is None or not x.ndim or not isinstance(repeats, (int, np.integer)) or repeats < 0:
         return NOT_DISTRIBUTED
@@ -25,8 +28,6 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
 
 
 def _tile(A: Any, reps: Any) -> Any:
-    from dcarray.comm.algorithms import joining
-
     x = dist_array_of(A)
     times = (reps,) if type(reps) is int else reps
     if x is None or not x.ndim or not isinstance(times, (tuple, list)):
@@ -40,8 +41,6 @@ def _shifted(inverse: bool) -> Callable[..., Any]:
     """The implementation of `numpy.fft.fftshift` or its inverse."""
 
     def implementation(x: Any, axes: Any = None) -> Any:
-        from dcarray.comm.algorithms import joining
-
         given = dist_array_of(x)
         if given is None or not given.ndim:
             return NOT_DISTRIBUTED
@@ -60,12 +59,6 @@ def _shifted(inverse: bool) -> Callable[..., Any]:
 
 def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """`numpy.delete` at integers, as a selection by mask."""
-    from dcarray.comm.algorithms import take
-    from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
-    from dcarray.comm.algorithms.masks import nonzero
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.derived_layouts import row_layout
-
     x, at = (
         dist_array_of(arr),
         dist_array_of(np.asarray(obj) if isinstance(obj, (int, list, tuple, np.integer)) else obj),
@@ -87,8 +80,6 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 
 
 def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
-    from dcarray.comm.algorithms import bit_packing
-
     x = dist_array_of(a)
     if x is None or not x.ndim or x.dtype.kind not in "biu" or not _line(axis, x.ndim, bitorder):
         return NOT_DISTRIBUTED
@@ -100,8 +91,6 @@ def _packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> Any:
 
 
 def _unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
-    from dcarray.comm.algorithms import bit_packing
-
     x = dist_array_of(a)
     if x is None or not x.ndim or x.dtype != np.uint8 or not _line(axis, x.ndim, bitorder):
         return NOT_DISTRIBUTED

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dcarray.comm.algorithms import fourier, scans, sorting
+from dcarray.comm.algorithms.order_statistics import all_differ
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent, valid_axis
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.distributed.executor import FEW, default_layout
 
 _SORTED = "?bBhHiIlLqQefdgFD"
 _STABLE = ("stable", "mergesort")
@@ -26,8 +28,6 @@ def _cut(x: DistArray, axis: int) -> bool:
 
 # ---- sorts -------------------------------------------------------------------------------------------
 def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    from dcarray.comm.algorithms import fourier, sorting
-
     x = dist_array_of(a)
     if x is not None and x.ndim > 1 and axis is None:
         x, axis = x.ravelled(), 0
@@ -41,9 +41,6 @@ def _sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable
 
 
 def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-    from dcarray.comm.algorithms import fourier, sorting
-    from dcarray.comm.algorithms.order_statistics import all_differ
-
     x = dist_array_of(a)
     if x is not None and x.ndim > 1 and axis is None:
         x, axis = x.ravelled(), 0
@@ -59,8 +56,6 @@ def _argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, sta
 
 
 def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    from dcarray.comm.algorithms import fourier, sorting
-
     x, at, kth = _to_part(a, kth, axis, order)
     if x is None:
         return NOT_DISTRIBUTED
@@ -70,8 +65,6 @@ def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", orde
 
 
 def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    from dcarray.comm.algorithms import fourier, sorting
-
     x, at, kth = _to_part(a, kth, axis, order)
     if x is None:
         return NOT_DISTRIBUTED
@@ -102,8 +95,6 @@ def _to_part(a: Any, kth: Any, axis: Any, order: Any) -> tuple[Any, int, Any]:
 # ---- Fourier transforms ------------------------------------------------------------------------------
 def _lines(a: Any, steps: Sequence[tuple[Any, Callable[..., Any], dict[str, Any]]]) -> Any:
     """Transforms along axes in sequence; each step has an axis, a function and its keyword arguments."""
-    from dcarray.comm.algorithms import fourier
-
     x = dist_array_of(a)
     if x is None or not x.ndim or (x.ndim == 1 and _cut(x, 0)):
         return NOT_DISTRIBUTED
@@ -124,8 +115,6 @@ def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
         return _line(a, n, axis, norm) if found is NOT_DISTRIBUTED else found
 
     def _line(a: Any, n: Any, axis: Any, norm: Any) -> Any:
-        from dcarray.comm.algorithms import fourier
-
         x, kind = dist_array_of(a), function.__name__
         if x is None or x.ndim != 1 or axis not in (0, -1) or x.dtype.char not in "?bBhHiIlLqQfdFD":
             return NOT_DISTRIBUTED
@@ -166,11 +155,6 @@ def _transforms(
 # ---- cumulative sums ---------------------------------------------------------------------------------
 def _cumulative(ufunc: np.ufunc) -> Callable[..., Any]:
     def implementation(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        from dcarray.comm.algorithms import fourier, scans
-        from dcarray.comm.exchange.dist_array import DistArray
-        from dcarray.comm.layout.derived_layouts import without_cyclic
-        from dcarray.distributed.executor import FEW, default_layout
-
         x = dist_array_of(a)
         at = None if x is None else valid_axis(axis, x.ndim)
         if x is None or at is None or out is not None:

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
+from dcarray.comm.algorithms import factorisations, tall_skinny
+from dcarray.comm.algorithms.stacked import apply_to_stacks
+from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, factorisable
 
@@ -19,8 +22,6 @@ def _of_each(function: Callable[..., Any]) -> Callable[..., Any]:
     """The implementation for stacks of a function of one matrix and non-array arguments."""
 
     def implementation(a: Any, *rest: Any, **kwargs: Any) -> Any:
-        from dcarray.comm.algorithms.stacked import apply_to_stacks
-
         x = dist_array_of(a)
         if x is None or any(isinstance(value, _ARRAYS) for value in (*rest, *kwargs.values())):
             return NOT_DISTRIBUTED
@@ -32,8 +33,6 @@ def _of_each(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _solve(a: Any, b: Any) -> Any:
-    from dcarray.comm.algorithms.stacked import apply_to_stacks
-
     x, sides = dist_array_of(a), dist_array_of(b)
     if x is None or sides is None or x.ndim < 2 or not sides.ndim or 0 in (*x.shape, *sides.shape):
         return NOT_DISTRIBUTED
@@ -51,9 +50,6 @@ def _solve(a: Any, b: Any) -> Any:
 
 # ---- one matrix --------------------------------------------------------------------------------------
 def _slogdet(a: Any) -> Any:
-    from dcarray.comm.algorithms import factorisations
-    from dcarray.comm.exchange.dist_array import DistArray
-
     matrix = dist_array_of(a)
     if matrix is None or matrix.ndim != 2 or not matrix.shape[0] or not factorisable(matrix):
         return NOT_DISTRIBUTED
@@ -62,8 +58,6 @@ def _slogdet(a: Any) -> Any:
 
 
 def _det(a: Any) -> Any:
-    from dcarray.comm.exchange.dist_array import DistArray
-
     found = _slogdet(a)
     if found is NOT_DISTRIBUTED:
         return found
@@ -73,8 +67,6 @@ def _det(a: Any) -> Any:
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    from dcarray.comm.algorithms import tall_skinny
-
     x, sides = dist_array_of(a), dist_array_of(b)
     if (
         x is None
@@ -92,9 +84,6 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 
 def _qr(a: Any, mode: Any = "reduced") -> Any:
-    from dcarray.comm.algorithms import tall_skinny
-    from dcarray.comm.exchange.dist_array import DistArray
-
     x = dist_array_of(a)
     if x is None or not tall_skinny.is_tall_skinny(x) or x.dtype.char not in _DTYPES or x.dtype.kind == "c":
         return NOT_DISTRIBUTED
@@ -107,8 +96,6 @@ def _qr(a: Any, mode: Any = "reduced") -> Any:
 
 
 def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
-    from dcarray.comm.algorithms import tall_skinny
-
     x = dist_array_of(a)
     if x is None or hermitian or not tall_skinny.is_tall_skinny(x) or x.dtype.char not in _DTYPES:
         return NOT_DISTRIBUTED
@@ -125,9 +112,6 @@ def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._
 
 
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
-    from dcarray.comm.algorithms import tall_skinny
-    from dcarray.comm.exchange.dist_array import DistArray
-
     x = dist_array_of(a)
     if (
         x is None

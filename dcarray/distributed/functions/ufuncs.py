@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dcarray.comm.algorithms.fancy_indexing import broadcast_local
+from dcarray.comm.algorithms.products import matmul
+from dcarray.comm.algorithms.reductions import reduction
+from dcarray.comm.exchange.dist_array import DistArray
+from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
+from dcarray.comm.layout.layouts import Layout
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.handle import Handle
 from dcarray.core.strides import axes_of
 from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
-
-if TYPE_CHECKING:
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.comm.layout.layouts import Layout
+from dcarray.distributed.executor import FEW
 
 _NUMBERS = "biufc"
 _FOLDS = frozenset(
@@ -52,8 +55,6 @@ def _called(ufunc: np.ufunc, *inputs: Any, **kwargs: Any) -> Any:
 
 def _layout(pieces: list[DistArray], shape: tuple[int, ...]) -> Layout:
     """The layout of a result: that of a cut operand of its shape, if there is one, else rows."""
-    from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
-
     for x in pieces:
         if x.shape == shape and any(part.parts > 1 for part in x.layout.parts):
             return without_cyclic(x.layout)
@@ -63,9 +64,6 @@ def _layout(pieces: list[DistArray], shape: tuple[int, ...]) -> Layout:
 def _by_blocks(
     ufunc: np.ufunc, inputs: Any, arrays: list[DistArray | None], layout: Layout, kwargs: dict[str, Any]
 ) -> Any:
-    from dcarray.comm.algorithms.fancy_indexing import broadcast_local
-    from dcarray.comm.exchange.dist_array import DistArray
-
     (comm,) = {x.comm for x in arrays if x is not None}
     given = [x if a is None else broadcast_local(a, layout) for x, a in zip(inputs, arrays, strict=True)]
     seen: list[str] = []
@@ -91,9 +89,6 @@ def _kind(text: str) -> str:
 
 
 def _multiplied(a: Any, b: Any) -> Any:
-    from dcarray.comm.algorithms.products import matmul
-    from dcarray.comm.exchange.dist_array import DistArray
-
     one, other = (dist_array_of(x) if isinstance(x, (Handle, np.ndarray)) else None for x in (a, b))
     if one is None or other is None or not one.ndim or not other.ndim:
         return NOT_DISTRIBUTED
@@ -113,10 +108,6 @@ def _reduced(
     ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False,
     initial: Any = np._NoValue, where: Any = True,
 ) -> Any:  # fmt: skip
-    from dcarray.comm.algorithms.reductions import reduction
-    from dcarray.comm.exchange.dist_array import DistArray
-    from dcarray.distributed.executor import FEW
-
     x = dist_array_of(array)
     if x is None or ufunc not in _FOLDS or out is not None or initial is not np._NoValue or where is not True:
         return NOT_DISTRIBUTED
