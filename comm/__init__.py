@@ -9,8 +9,17 @@ if __name__ != "dcarray.comm":
 
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
-from dcarray.comm.planning.cost_model import Collective, Line, Link, Machine, Phase, collective, fit, predict
 from dcarray.comm.planning.counting import Counted, count, suited
+from dcarray.comm.planning.performance_model import (
+    Collective,
+    Line,
+    Link,
+    Machine,
+    Phase,
+    collective,
+    fit,
+    predict,
+)
 from dcarray.comm.transport.errors import (
     CommError,
     DeadlockError,
@@ -25,7 +34,7 @@ from dcarray.comm.transport.errors import (
     TileError,
 )
 from dcarray.comm.transport.protocol import Communicator, Counts
-from dcarray.comm.transport.threads import run
+from dcarray.comm.transport.simulated_ranks import run
 from dcarray.comm.transport.world import world
 
 from .cart import Cart, Cart_create, Cart_sub

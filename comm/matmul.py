@@ -8,7 +8,7 @@ from dcarray.comm.algorithms.products import einsum, matmul
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.agreement import check_equal
-from dcarray.comm.transport.operands import as_memory, new_like, writable_memory
+from dcarray.comm.transport.user_arrays import as_memory, new_like, writable_memory
 
 from .cart import Ranks, ranks_of
 

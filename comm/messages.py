@@ -10,9 +10,9 @@ from typing import Any
 
 from dcarray.comm.transport.agreement import check_equal
 from dcarray.comm.transport.errors import LayoutError
-from dcarray.comm.transport.operands import as_memory, new_like, writable_memory
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator, check_tag
 from dcarray.comm.transport.protocol import Request as _Request
+from dcarray.comm.transport.user_arrays import as_memory, new_like, writable_memory
 
 from .cart import Ranks, ranks_of
 

@@ -14,8 +14,8 @@ from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.transport.agreement import broadcast_object, check_equal
 from dcarray.comm.transport.errors import LayoutError
-from dcarray.comm.transport.operands import as_memory, new_like, writable_memory
 from dcarray.comm.transport.protocol import Array, Communicator, sendable
+from dcarray.comm.transport.user_arrays import as_memory, new_like, writable_memory
 
 from .cart import Cart, Ranks, ranks_of
 

@@ -29,9 +29,9 @@ def __getattr__(name: str) -> Any:
     elif name == "accelerate":
         from dcarray.jit.decorator import accelerate as value
     elif name == "distribute":
-        from dcarray.distributed.layouts import distribute as value
+        from dcarray.distributed.array_distribution import distribute as value
     elif name == "pmap":
-        from dcarray.distributed.pmap import pmap as value
+        from dcarray.distributed.global_view_pmap import pmap as value
     elif name in ("array_api", "comm", "hdf5"):
         from importlib import import_module
 

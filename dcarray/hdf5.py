@@ -12,7 +12,7 @@ import numpy as np
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
-from dcarray.distributed.dispatch import detached, dist_array_of, ndarray_of
+from dcarray.distributed.function_dispatch import detached, dist_array_of, ndarray_of
 
 from .core import config
 
@@ -55,7 +55,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     >>> dc.hdf5.load("run.h5", "field/u", (slice(1, 3),)).shape
     (2, 6)
     """
-    from dcarray.comm.algorithms import hdf5
+    from dcarray.comm.algorithms import hdf5_files
     from dcarray.comm.exchange.dist_array import DistArray
     from dcarray.comm.transport.world import world
 
@@ -64,7 +64,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     given = x if isinstance(x, (ndarray, np.ndarray)) else np.asarray(x)
     piece = None if communicator() is None else dist_array_of(detached(given))
     with communicating():
-        hdf5.save(file, name, piece or DistArray.replicated(np.asarray(given), world()), mode, options)
+        hdf5_files.save(file, name, piece or DistArray.replicated(np.asarray(given), world()), mode, options)
 
 
 def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
@@ -100,22 +100,22 @@ def load(file: File, name: str, window: slice | Iterable[slice] = ()) -> Any:
     >>> dc.hdf5.load("run.h5", "u", slice(0, None, 4))
     array([0., 4., 8.])
     """
-    from dcarray.comm.algorithms import hdf5
+    from dcarray.comm.algorithms import hdf5_files
     from dcarray.comm.layout.grid import ProcessGrid
     from dcarray.comm.layout.layouts import Layout
     from dcarray.comm.transport.world import world
-    from dcarray.distributed.executor import default_layout
+    from dcarray.distributed.spmd_executor import default_layout
 
     comm, options = world(), config.current()
     with communicating():
-        shape, dtype = hdf5.stored_shape(file, name, comm)
+        shape, dtype = hdf5_files.stored_shape(file, name, comm)
     keys = (window,) if isinstance(window, slice) else tuple(window)
     ranges = _ranges(shape, keys)
     window_shape = tuple(map(len, ranges))
     large = comm.size > 1 and bool(window_shape) and math.prod(window_shape) > options.distribute_above
     distributed = default_layout(window_shape, options, comm) if large and compiles(dtype) else None
     layout = distributed or Layout.copies(window_shape, ProcessGrid((comm.size,)))
-    piece = hdf5.load(file, name, ranges, layout, dtype, comm)
+    piece = hdf5_files.load(file, name, ranges, layout, dtype, comm)
     return ndarray_of(piece) if distributed is not None else wrap(piece.block)
 
 

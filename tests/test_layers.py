@@ -106,7 +106,7 @@ PACKAGES = {
         "cart", "messages", "scatter_gather", "matmul", "pmap",
     ),
     "dcarray.comm.planning": (
-        "cost_model", "analysis", "rank_program", "placement", "passes", "localise", "overlap", "planner",
+        "performance_model", "analysis", "rank_program", "placement", "passes", "localise", "overlap", "planner",
         "counting",
     ),
 }  # fmt: skip

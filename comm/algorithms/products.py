@@ -11,7 +11,7 @@ from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.derived_layouts import permuted
 from dcarray.comm.layout.layouts import Layout
 
-from .contraction import Contraction
+from .contraction_plan import Contraction
 from .product_axes import Product, parse, sum_dtype
 from .product_layouts import Scheme, choose
 

@@ -19,7 +19,7 @@ from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import choose_grid
 from dcarray.comm.layout.layouts import Cyclic, Layout
 from dcarray.comm.transport.protocol import Array, Communicator
-from dcarray.comm.transport.threads import ThreadCommunicator
+from dcarray.comm.transport.simulated_ranks import ThreadCommunicator
 from dcarray.comm.transport.world import world
 
 __all__ = ["cholesky", "is_available", "multiply", "solve"]

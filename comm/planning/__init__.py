@@ -2,5 +2,5 @@
 
 `placement` decides which ranks compute each statement and inserts communication, `passes` remove or merge
 communication, `localise` makes the steps of one rank, `overlap` lets messages travel during work, and
-`program` holds and runs the steps.  `cost_model` and `counting` predict their time.
+`rank_program` holds and runs the steps.  `performance_model` and `counting` predict their time.
 """

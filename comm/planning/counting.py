@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.placement.distributed_forms import planners
 from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
-from dcarray.comm.planning.placement.library_calls import planners
 from dcarray.comm.planning.rank_program.steps import Local, Program, Reduce
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.parse import parse
 
-from .cost_model import Collective, Phase
+from .performance_model import Collective, Phase
 from .planner import plan
 
 __all__ = ["Counted", "count", "suited"]

@@ -14,7 +14,7 @@ from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Gather, Index, Region, Stmt, Window
 from dcarray.ir.windows import loads
 
-from .cost_model import Link
+from .performance_model import Link
 
 __all__ = ["overlap_communication"]
 

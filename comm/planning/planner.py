@@ -9,11 +9,11 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.analysis.halo_state import ValidHalos
 from dcarray.comm.planning.passes.copy_on_write import copy_on_write
 from dcarray.comm.planning.passes.reduction_merging import merge_reductions
-from dcarray.comm.planning.passes.redundancy import PASSES, still_valid, valid_after
+from dcarray.comm.planning.passes.redundancy import PASSES, remove_redundant_exchanges, valid_after
+from dcarray.comm.planning.placement.distributed_forms import Planner, planners
 from dcarray.comm.planning.placement.draft import PlacedRegion
 from dcarray.comm.planning.placement.ghost_zone_cost import COSTS, Costs
 from dcarray.comm.planning.placement.insert import insert
-from dcarray.comm.planning.placement.library_calls import Planner, planners
 from dcarray.comm.planning.rank_program.steps import Note, Program
 from dcarray.comm.transport.errors import PlanError
 from dcarray.ir.analysis.effects import families
@@ -139,7 +139,7 @@ def place_region(
     )
     log = Log()
     found = placed.region
-    for one in (still_valid(valid or {}), merge_reductions(finite), *PASSES):
+    for one in (remove_redundant_exchanges(valid or {}), merge_reductions(finite), *PASSES):
         found = one.fn(found, log)
     notes = (*placed.notes, *(Note(f"{note.pass_name}: {note.text}", note.loc) for note in log.notes))
     return copy_on_write(replace(placed, region=found, notes=notes), preserved)

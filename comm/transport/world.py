@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 
-from . import threads
+from . import simulated_ranks
 from .errors import CommError
 from .protocol import Communicator
 
@@ -33,7 +33,7 @@ def world() -> Communicator:
     CommError
         When an MPI launcher has started this process and mpi4py is not installed, or MPI is not initialised.
     """
-    simulated = threads.current.get()
+    simulated = simulated_ranks.current.get()
     if simulated is not None:
         return simulated
     mpi_world = _mpi_world()
@@ -60,4 +60,4 @@ def _mpi_world() -> Callable[[bool], Communicator] | None:
 
 @cache
 def _alone() -> Communicator:
-    return threads.single_rank()
+    return simulated_ranks.single_rank()

@@ -478,8 +478,26 @@ PyMODINIT_FUNC
 PyInit_extension(void)
 {
     PyObject *module;
-#define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
-    if (0 NAMES(MAKE_NAME))
+    Call = PyUnicode_InternFromString("__call__");
+    Out = PyUnicode_InternFromString("out");
+    Below = PyUnicode_InternFromString("eager_below");
+    IndexName = PyUnicode_InternFromString("_index");
+    StrictName = PyUnicode_InternFromString("strict");
+    ItemSize = PyUnicode_InternFromString("itemsize");
+    CharName = PyUnicode_InternFromString("char");
+    DtypeName = PyUnicode_InternFromString("dtype");
+    Reduce = PyUnicode_InternFromString("reduce");
+    Accumulate = PyUnicode_InternFromString("accumulate");
+    Outer = PyUnicode_InternFromString("outer");
+    Reduceat = PyUnicode_InternFromString("reduceat");
+    Process = PyUnicode_InternFromString("_process");
+    Simulation = PyUnicode_InternFromString("dcarray.comm.transport.simulated_ranks");
+    PlainName = PyUnicode_InternFromString("_plain");
+    CurrentName = PyUnicode_InternFromString("current");
+    if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
+        CharName == NULL || DtypeName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Reduceat == NULL || Process == NULL ||
+        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL ||
+        PlainName == NULL)
         return NULL;
     module = PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 42) < 0 || add_constants(module) < 0))

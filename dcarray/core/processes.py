@@ -38,7 +38,7 @@ def communicator() -> Communicator | None:
 
 def simulated() -> Communicator | None:
     """The communicator of `dcarray.comm.run`, if this thread is one of its ranks."""
-    local: Any = sys.modules.get("dcarray.comm.transport.threads")
+    local: Any = sys.modules.get("dcarray.comm.transport.simulated_ranks")
     return None if local is None else local.current.get()
 
 

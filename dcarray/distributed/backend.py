@@ -5,14 +5,14 @@ from __future__ import annotations
 from dcarray.distributed.functions.files import load, tofile
 from dcarray.distributed.functions.numpy_source import call_numpy_source, index_trick
 
+from .array_distribution import elements_of, gather, layout_of, local_of
 from .consistency import combine_flags
-from .dispatch import is_distributed, try_call, try_call_replicated
-from .executor import default_layout, run
+from .function_dispatch import is_distributed, try_call, try_call_replicated
 from .jobs import shared_seed
-from .layouts import elements_of, gather, layout_of, local_of
-from .linspace import distributed_range
 from .random_arrays import distributed_random
+from .ranges import distributed_range
 from .reshape import split_at_reshape
+from .spmd_executor import default_layout, run
 
 __all__ = [
     "call_numpy_source",

@@ -18,9 +18,9 @@ from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
 from dcarray.core.processes import communicating, communicator
 
-from .dispatch import ndarray_of
-from .executor import default_layout
+from .function_dispatch import ndarray_of
 from .random_blocks import block
+from .spmd_executor import default_layout
 
 __all__ = ["distributed_random"]
 

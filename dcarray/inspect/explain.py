@@ -120,7 +120,7 @@ def _program(rec: Recording) -> Any:
     comm = communicator()
     if comm is None or rec.program is not None:
         return rec.program
-    from dcarray.distributed.executor import program_of
+    from dcarray.distributed.spmd_executor import program_of
 
     return program_of(rec, current(), comm)
 

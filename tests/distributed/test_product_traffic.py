@@ -10,7 +10,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.comm import run, world
-from dcarray.distributed.layouts import distribute
+from dcarray.distributed.array_distribution import distribute
 from dcarray.recording.session import session
 
 

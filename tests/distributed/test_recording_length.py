@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.distributed.layouts import distribute
+from dcarray.distributed.array_distribution import distribute
 from dcarray.recording.log import ENTRIES_TOGETHER
 from dcarray.recording.session import session
 

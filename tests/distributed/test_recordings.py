@@ -16,7 +16,7 @@ import dcarray as dc
 from dcarray.comm import MismatchError, run, world
 from dcarray.comm.planning.rank_program import matching as checking
 from dcarray.core.processes import communicator
-from dcarray.distributed.layouts import distribute
+from dcarray.distributed.array_distribution import distribute
 
 
 def test_no_ranks_are_asked_for() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from dcarray.comm.planning.cost_model import Line, Link
+from dcarray.comm.planning.performance_model import Line, Link
 from dcarray.comm.planning.placement.ghost_zone_cost import Costs
 from dcarray.ir.nodes import Region
 from dcarray.ir.parse import parse

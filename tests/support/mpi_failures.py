@@ -17,7 +17,7 @@ import numpy as np
 
 import dcarray as dc
 from dcarray import comm
-from dcarray.distributed.layouts import distribute
+from dcarray.distributed.array_distribution import distribute
 
 ranks = comm.world()
 me, size = ranks.rank, ranks.size

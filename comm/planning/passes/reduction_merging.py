@@ -20,7 +20,7 @@ from dcarray.ir.windows import identity, loads, map_loads
 
 __all__ = ["merge_reductions"]
 
-_NAME = "summed"
+_NAME = "reduction merging"
 
 
 def merge_reductions(finite: Collection[str]) -> Pass:

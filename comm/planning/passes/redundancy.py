@@ -18,7 +18,8 @@ from dcarray.ir.renaming import rename
 from dcarray.ir.windows import identity
 
 __all__ = [
-    "AGAIN", "ASIDE", "PASSES", "THROUGH", "TOGETHER", "UNUSED", "WIDER", "ExchangeGroup", "still_valid",
+    "AGGREGATE_MESSAGES", "MERGE_EXCHANGES", "MOVE_COMMUNICATION", "PASSES", "PROPAGATE_COPIES",
+    "REMOVE_DEAD_REDISTRIBUTIONS", "REUSE_REDISTRIBUTIONS", "ExchangeGroup", "remove_redundant_exchanges",
     "valid_after",
 ]  # fmt: skip
 
@@ -84,7 +85,7 @@ def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
     return min((n for pair in margins(stmt.target, extents) for n in pair), default=0)
 
 
-def still_valid(valid: Mapping[str, ValidHalos]) -> Pass:
+def remove_redundant_exchanges(valid: Mapping[str, ValidHalos]) -> Pass:
     """The pass that removes exchanges of halos that are up to date, from the start or since an earlier
     exchange."""
 
@@ -92,10 +93,10 @@ def still_valid(valid: Mapping[str, ValidHalos]) -> Pass:
         body, _, removed = _flow(region, valid)
         for stmt in removed:
             name, _ = _halo(stmt) or ("", None)
-            log.done("still valid", f"the halo of {name} is still valid: not sent again", _loc(stmt))
+            log.done("redundant exchange", f"the halo of {name} is still valid: not sent again", _loc(stmt))
         return replace(region, body=tuple(body)) if removed else region
 
-    return Pass("still valid", fn)
+    return Pass("redundant exchange", fn)
 
 
 def valid_after(region: Region, valid: Mapping[str, ValidHalos]) -> dict[str, ValidHalos]:
@@ -104,7 +105,7 @@ def valid_after(region: Region, valid: Mapping[str, ValidHalos]) -> dict[str, Va
 
 
 # ---- fewer messages ----------------------------------------------------------------------------------
-def _wider(region: Region, log: Log) -> Region:
+def _merge_exchanges(region: Region, log: Log) -> Region:
     """Merge exchanges of one halo between which nothing is written."""
     body, arrays = list(region.body), {a.name: a for a in region.arrays}
     last: dict[str, int] = {}
@@ -123,13 +124,13 @@ def _wider(region: Region, log: Log) -> Region:
         if not halo.within(before):
             body[last[name]] = _exchange(arrays[name], before | halo, _loc(body[last[name]]))
         removed.add(k)
-        log.done("wider", f"the halo of {name} is exchanged once for several reads", _loc(stmt))
+        log.done("exchange merging", f"the halo of {name} is exchanged once for several reads", _loc(stmt))
     return (
         replace(region, body=tuple(s for k, s in enumerate(body) if k not in removed)) if removed else region
     )
 
 
-WIDER = Pass("wider", _wider)
+MERGE_EXCHANGES = Pass("exchange merging", _merge_exchanges)
 
 
 class ExchangeGroup:
@@ -159,7 +160,7 @@ class ExchangeGroup:
         return True
 
 
-def _aside(region: Region, log: Log) -> Region:
+def _move_communication(region: Region, log: Log) -> Region:
     """Move redistributions up and reductions down, out of the way of statements over the same arrays.
 
     These become one kernel then, and communication has more time.
@@ -180,7 +181,10 @@ def _aside(region: Region, log: Log) -> Region:
     body = tuple(stmt for unit in found for stmt in unit)
     if body == region.body:
         return region
-    log.done("aside", "communication is moved out of the way of statements that need not wait for it")
+    log.done(
+        "communication motion",
+        "communication is moved out of the way of statements that need not wait for it",
+    )
     return replace(region, body=body)
 
 
@@ -203,10 +207,10 @@ def _moved_up(
     return found
 
 
-ASIDE = Pass("aside", _aside)
+MOVE_COMMUNICATION = Pass("communication motion", _move_communication)
 
 
-def _together(region: Region, log: Log) -> Region:
+def _aggregate_messages(region: Region, log: Log) -> Region:
     """Move exchanges up to others, so that they travel in the same messages."""
     body = list(region.body)
     root = families(region)
@@ -229,7 +233,9 @@ def _together(region: Region, log: Log) -> Region:
                 if j > k:
                     changed = True
                     log.done(
-                        "together", f"{', '.join(sorted(sources))} goes in the same messages", _loc(stmt)
+                        "message aggregation",
+                        f"{', '.join(sorted(sources))} goes in the same messages",
+                        _loc(stmt),
                     )
                 body.insert(k, body.pop(j))
                 k += 1
@@ -239,11 +245,11 @@ def _together(region: Region, log: Log) -> Region:
     return replace(region, body=tuple(body)) if changed else region
 
 
-TOGETHER = Pass("together", _together)
+AGGREGATE_MESSAGES = Pass("message aggregation", _aggregate_messages)
 
 
 # ---- redistributions ---------------------------------------------------------------------------------
-def _again(region: Region, log: Log) -> Region:
+def _reuse_redistributions(region: Region, log: Log) -> Region:
     """Remove redistributions of arrays that have been redistributed alike and not changed since."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
@@ -260,7 +266,7 @@ def _again(region: Region, log: Log) -> Region:
             key = moved[0], target.layout, target.shape
             if key in known and target.name in written_once and known[key] in written_once:
                 renamed[target.name] = known[key]
-                log.done("again", f"{moved[0].array} is there already", _loc(stmt))
+                log.done("redistribution reuse", f"{moved[0].array} is there already", _loc(stmt))
                 continue
             _forget(known, {root[target.name]}, root)
             known[key] = target.name
@@ -286,10 +292,10 @@ def _written_once(region: Region) -> set[str]:
     return {a.name for a in region.arrays if a.role == "temp" and a.base is None and count.get(a.name) == 1}
 
 
-AGAIN = Pass("again", _again)
+REUSE_REDISTRIBUTIONS = Pass("redistribution reuse", _reuse_redistributions)
 
 
-def _through(region: Region, log: Log) -> Region:
+def _propagate_copies(region: Region, log: Log) -> Region:
     """Shorten chains of redistributions of a whole array to one from its origin, or none."""
     arrays = {a.name: a for a in region.arrays}
     root = families(region)
@@ -303,7 +309,9 @@ def _through(region: Region, log: Log) -> Region:
             source, copy = arrays[origin[moved[0].array]], moved[0].array
             straight = replace(moved[0], array=source.name)
             if _can_move(straight, source):
-                log.done("through", f"{copy} is not needed on the way from {source.name}", _loc(stmt))
+                log.done(
+                    "copy propagation", f"{copy} is not needed on the way from {source.name}", _loc(stmt)
+                )
                 stmt = Call("comm.redistribute", (straight,), (moved[1],), loc=_loc(stmt))
                 moved, changed = (straight, moved[1]), True
         for name in {root[name] for name in _written(stmt)}:
@@ -322,10 +330,10 @@ def _can_move(window: Window, array: Array) -> bool:
     return window == identity(array) or "cyclic" not in (array.layout or "")
 
 
-THROUGH = Pass("through", _through)
+PROPAGATE_COPIES = Pass("copy propagation", _propagate_copies)
 
 
-def _unused(region: Region, log: Log) -> Region:
+def _remove_dead_redistributions(region: Region, log: Log) -> Region:
     """Remove redistributions to arrays that are not read."""
     wanted = {a.name for a in region.arrays if a.role != "temp" or a.base is not None}
     wanted |= {str(a.base) for a in region.arrays if a.base is not None}
@@ -333,7 +341,7 @@ def _unused(region: Region, log: Log) -> Region:
     for stmt in reversed(region.body):
         exchanged = _halo(stmt)
         if _redistribution(stmt) is not None and not _written(stmt) & wanted:
-            log.done("unused", f"{', '.join(sorted(_written(stmt)))} is not needed", _loc(stmt))
+            log.done("dead redistribution", f"{', '.join(sorted(_written(stmt)))} is not needed", _loc(stmt))
             continue
         body.append(stmt)
         if exchanged is None:
@@ -345,7 +353,14 @@ def _unused(region: Region, log: Log) -> Region:
     return replace(region, arrays=arrays, body=tuple(reversed(body)))
 
 
-UNUSED = Pass("unused", _unused)
+REMOVE_DEAD_REDISTRIBUTIONS = Pass("dead redistribution", _remove_dead_redistributions)
 
-#: In the order in which they run, after `still_valid`.
-PASSES: tuple[Pass, ...] = (AGAIN, THROUGH, UNUSED, WIDER, ASIDE, TOGETHER)
+#: In the order in which they run, after `remove_redundant_exchanges`.
+PASSES: tuple[Pass, ...] = (
+    REUSE_REDISTRIBUTIONS,
+    PROPAGATE_COPIES,
+    REMOVE_DEAD_REDISTRIBUTIONS,
+    MERGE_EXCHANGES,
+    MOVE_COMMUNICATION,
+    AGGREGATE_MESSAGES,
+)

@@ -14,9 +14,9 @@ from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
 from dcarray.ir.renaming import numbered, rename
 from dcarray.ir.windows import identity
 
+from .distributed_forms import DistributedForm
 from .ghost_zone_cost import Costs
 from .ghost_zones import expand_ghost_zones
-from .library_calls import DistributedForm
 
 __all__ = ["PlacedRegion", "RegionBuilder"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.cost_model import Line, Link
+from dcarray.comm.planning.performance_model import Line, Link
 from dcarray.ir.nodes import Compute
 
 __all__ = [

@@ -42,10 +42,10 @@ from dcarray.ir.nodes import Array, Call, Compute, Expr, Gather, Index, Iota, Lo
 from dcarray.ir.renaming import rename
 from dcarray.ir.windows import identity, map_loads, walk
 
+from .distributed_forms import DistributedForm, Operand, Planner
 from .draft import PlacedRegion, RegionBuilder
 from .ghost_zone_cost import COSTS, Costs
 from .layout_preferences import final_arrays
-from .library_calls import DistributedForm, Operand, Planner
 
 __all__ = ["insert"]
 

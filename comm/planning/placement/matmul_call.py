@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.algorithms.contraction import Contraction
+from dcarray.comm.algorithms.contraction_plan import Contraction
 from dcarray.comm.algorithms.product_axes import parse, sum_dtype
 from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.grid import ProcessGrid
@@ -17,7 +17,7 @@ from dcarray.comm.planning.rank_program.steps import ArrayExchange, Exchanges, E
 from dcarray.comm.transport.protocol import Counts
 from dcarray.ir.nodes import Call, Window
 
-from .library_calls import DistributedForm, Operand
+from .distributed_forms import DistributedForm, Operand
 
 __all__ = ["Multiply", "letters", "plan_matmul"]
 

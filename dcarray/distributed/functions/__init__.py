@@ -1,2 +1,2 @@
 """Distributed implementations of NumPy's functions, which enter themselves into the tables of
-`dcarray.distributed.dispatch`."""
+`dcarray.distributed.function_dispatch`."""

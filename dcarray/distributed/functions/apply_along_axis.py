@@ -17,7 +17,7 @@ from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import options
 from dcarray.core.handle import Handle
-from dcarray.distributed.dispatch import dist_array_of, run_distributed
+from dcarray.distributed.function_dispatch import dist_array_of, run_distributed
 from dcarray.distributed.purity import is_pure
 
 from .decompositions import decomposition_of

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.algorithms import fourier, scans
-from dcarray.comm.algorithms.sliding import convolve, reduceat
+from dcarray.comm.algorithms.line_convolution import convolve, reduceat
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
-from dcarray.distributed.executor import default_layout
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of, order_dependent
+from dcarray.distributed.spmd_executor import default_layout
 
 _NUMBERS = "?bBhHiIlLqQefdgFD"
 _ASSOCIATIVE = frozenset(

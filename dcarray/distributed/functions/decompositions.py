@@ -12,10 +12,10 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.api.functions.common import axis_of, is_array, operand, plain_key
 from dcarray.api.functions.registry import Unserved
-from dcarray.comm.algorithms.order_statistics import unique_rows
+from dcarray.comm.algorithms.unique import unique_rows
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import dist_array_of, run_distributed
-from dcarray.distributed.linspace import distributed_range
+from dcarray.distributed.function_dispatch import dist_array_of, run_distributed
+from dcarray.distributed.ranges import distributed_range
 
 from .numpy_source import DECOMPOSITIONS
 

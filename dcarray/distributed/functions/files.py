@@ -16,8 +16,8 @@ from dcarray.core.config import current
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, ndarray_of
-from dcarray.distributed.executor import default_layout
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of, ndarray_of
+from dcarray.distributed.spmd_executor import default_layout
 from dcarray.recording.operands import evaluated
 
 __all__ = ["load", "tofile"]

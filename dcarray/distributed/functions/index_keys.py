@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.comm.algorithms.masks import nonzero
+from dcarray.comm.algorithms.mask_selection import nonzero
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.distributed.dispatch import dist_array_of
+from dcarray.distributed.function_dispatch import dist_array_of
 
 __all__ = ["Key", "along_axis", "parsed"]
 

@@ -18,8 +18,8 @@ from dcarray.comm.transport.errors import CommError
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
-from dcarray.distributed.dispatch import is_distributed, load_implementations
-from dcarray.recording.operands import plain_of
+from dcarray.distributed.function_dispatch import is_distributed, load_implementations
+from dcarray.recording.operands import evaluated
 
 __all__ = ["DECOMPOSITIONS", "call_numpy_source", "definition", "index_trick"]
 

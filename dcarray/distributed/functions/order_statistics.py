@@ -12,7 +12,8 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.comm.algorithms import fourier
 from dcarray.comm.algorithms.fancy_indexing import read_elements
-from dcarray.comm.algorithms.order_statistics import (
+from dcarray.comm.algorithms.reductions import normalised_axes, reduction, without_axes
+from dcarray.comm.algorithms.unique import (
     map_local,
     searchsorted,
     sorted_with_count,
@@ -20,7 +21,6 @@ from dcarray.comm.algorithms.order_statistics import (
     unique,
     unique_values,
 )
-from dcarray.comm.algorithms.reductions import normalised_axes, reduction, without_axes
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.agreement import broadcast_object
@@ -28,7 +28,7 @@ from dcarray.comm.transport.call_location import caller
 from dcarray.comm.transport.protocol import Communicator
 from dcarray.comm.transport.sparse_alltoall import allgather
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, is_distributed, valid_axis
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of, is_distributed, valid_axis
 
 _SORTED = "?bBhHiIlLqQefdg"
 _COMPLEX = "FD"

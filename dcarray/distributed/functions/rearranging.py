@@ -10,11 +10,11 @@ import numpy as np
 
 from dcarray.comm.algorithms import bit_packing, joining, take
 from dcarray.comm.algorithms.fancy_indexing import resolve_key, write_elements
-from dcarray.comm.algorithms.masks import nonzero
+from dcarray.comm.algorithms.mask_selection import nonzero
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of
 
 
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.algorithms import fourier, scans, sorting
-from dcarray.comm.algorithms.order_statistics import all_differ
+from dcarray.comm.algorithms.unique import all_differ
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import current
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent, valid_axis
-from dcarray.distributed.executor import FEW, default_layout
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of, order_dependent, valid_axis
+from dcarray.distributed.spmd_executor import FEW, default_layout
 
 _SORTED = "?bBhHiIlLqQefdgFD"
 _STABLE = ("stable", "mergesort")

@@ -16,8 +16,8 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.handle import Handle
 from dcarray.core.strides import axes_of
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, order_dependent
-from dcarray.distributed.executor import FEW
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of, order_dependent
+from dcarray.distributed.spmd_executor import FEW
 
 _NUMBERS = "biufc"
 _FOLDS = frozenset(

@@ -13,14 +13,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm import choose_grid
-from dcarray.comm.algorithms.contraction import Contraction, _plan_panel, _plan_panels, panels
+from dcarray.comm.algorithms.contraction_plan import Contraction, _plan_panel, _plan_panels, panels
 from dcarray.comm.algorithms.product_axes import parse, sum_dtype
 from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.axes import BlockAxis
 from dcarray.comm.layout.derived_layouts import simplified
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array, Counts
 
@@ -39,14 +39,14 @@ def run(subscripts: str, a: Layout, b: Layout, wanted: Layout | None, first: Arr
     scheme = choose(of, a, b, wanted, (sizes[0], sizes[1], sizes[2]))
 
     def live() -> tuple[Array, Counts]:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         mine = Contraction(scheme, comm.rank)
         out = np.full(scheme.out.local_shape(comm.rank), 77, dtype)
         mine.run(comm, scatter(first, a, comm.rank, 0), scatter(second, b, comm.rank, 0), out)
         assert comm.counts == mine.counts(sizes)
         return out, comm.counts
 
-    return scheme, threads.run(a.grid.size, live)
+    return scheme, simulated_ranks.run(a.grid.size, live)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dcarray.comm.algorithms import factorisations
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 from dcarray.comm.transport.protocol import Array
 
 
@@ -34,7 +34,7 @@ def test_against_numpy(data: st.DataObject) -> None:
     x, low = np.linalg.solve(a, b), np.linalg.cholesky(well)
 
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         piece = DistArray(comm, of_a, scatter(a, of_a, comm.rank))
         got = factorisations.solve(piece, DistArray(comm, of_b, scatter(b, of_b, comm.rank)))
         assert got.dtype == x.dtype and (got.layout.grid, got.layout.axes) == (of_b.grid, of_b.axes)
@@ -47,7 +47,7 @@ def test_against_numpy(data: st.DataObject) -> None:
         assert found.dtype == low.dtype and found.layout.axes == of_a.axes
         np.testing.assert_allclose(found.gathered(), low, rtol=tolerance, atol=tolerance * max(n, 1))
 
-    threads.run(ranks, live)
+    simulated_ranks.run(ranks, live)
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
@@ -58,7 +58,7 @@ def test_several_blocks_of_columns(ranks: int) -> None:
     well = a @ a.T + np.eye(n)
 
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         of_a, of_b = Layout.chosen((n, n), ranks), Layout.chosen((n, 70), ranks)
         x = factorisations.solve(
             DistArray.from_whole(a, of_a, comm), DistArray.from_whole(b, of_b, comm)
@@ -67,12 +67,12 @@ def test_several_blocks_of_columns(ranks: int) -> None:
         low = factorisations.cholesky(DistArray.from_whole(well, of_a, comm)).gathered()
         np.testing.assert_allclose(low, np.linalg.cholesky(well), atol=1e-9)
 
-    threads.run(ranks, live)
+    simulated_ranks.run(ranks, live)
 
 
 def test_what_cannot_be_solved() -> None:
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
 
         def piece(x: Array) -> DistArray:
             return DistArray.from_whole(x, Layout.chosen(x.shape, comm.size), comm)
@@ -92,4 +92,4 @@ def test_what_cannot_be_solved() -> None:
             with pytest.raises(TypeError, match="unsupported"):
                 factorisations.cholesky(piece(flat.astype("f2")))
 
-    threads.run(3, live)
+    simulated_ranks.run(3, live)

@@ -17,11 +17,11 @@ from dcarray.comm.algorithms.products import einsum, matmul, transpose
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.placement.library_calls import DistributedForm, Operand
+from dcarray.comm.planning.placement.distributed_forms import DistributedForm, Operand
 from dcarray.comm.planning.placement.matmul_call import letters, plan_matmul
 from dcarray.comm.planning.rank_program.execution import interpreted
 from dcarray.comm.planning.rank_program.steps import Execution, Memory, Reduce
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array
 from dcarray.ir import interp
@@ -80,7 +80,7 @@ def test_calls_as_steps(case: tuple[Any, ...]) -> None:
     want = interp.run(Region((), tuple(arrays), (call,)), {"a": a, "b": b})["c"]
 
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         memory = {
             "a": fill(comm.rank, form.reads[0], a),
             "b": fill(comm.rank, form.reads[1], b),
@@ -103,7 +103,7 @@ def test_calls_as_steps(case: tuple[Any, ...]) -> None:
         assert comm.counts == fold(operator.add, (step.counts() for step in steps))
         np.testing.assert_array_equal(memory["c"], fill(comm.rank, form.writes[0], want))
 
-    threads.run(ranks, live)
+    simulated_ranks.run(ranks, live)
     if not result.free:
         assert form.writes[0] == result.layout
     assert form.reads == (first.layout, second.layout)
@@ -161,7 +161,7 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
     target = data.draw(st.none() | layouts(want.shape, ranks))
 
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         pieces = (DistArray(comm, x, scatter(y, x, comm.rank)) for x, y in ((first, a), (second, b)))
         got = matmul(*pieces, target)
         assert target is None or got.layout == target
@@ -170,7 +170,7 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
             got.local, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
         )
 
-    threads.run(ranks, live)
+    simulated_ranks.run(ranks, live)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -184,7 +184,7 @@ def test_transposed(data: st.DataObject) -> None:
     target = data.draw(st.none() | layouts(want.shape, ranks))
 
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         got = transpose(DistArray(comm, source, scatter(x, source, comm.rank)), axes, target)
         np.testing.assert_array_equal(
             got.local, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
@@ -192,25 +192,25 @@ def test_transposed(data: st.DataObject) -> None:
         if target is None:
             assert comm.counts.messages_sent == 0
 
-    threads.run(ranks, live)
+    simulated_ranks.run(ranks, live)
 
 
 def test_transposes_are_exchanged_in_pairs() -> None:
     layout = Layout.blocks((40, 40), ProcessGrid((4, 4)))
 
     def live() -> tuple[int, int]:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         transpose(DistArray(comm, layout, np.zeros((10, 10))), layout=layout)
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
-    found = threads.run(16, live)
+    found = simulated_ranks.run(16, live)
     assert [found[rank] for rank in (0, 5, 10, 15)] == [(0, 0)] * 4  # those on the diagonal
     assert sorted(found)[4:] == [(1, 800)] * 12
 
 
 def test_bad_products_of_pieces() -> None:
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
 
         def zeros(*shape: int, dtype: str = "f8") -> DistArray:
             return DistArray.replicated(np.zeros(shape, dtype), comm)
@@ -230,7 +230,7 @@ def test_bad_products_of_pieces() -> None:
         with pytest.raises(TypeError):
             matmul(zeros(4, 5, dtype="M8[s]"), zeros(5, 6))
 
-    threads.run(3, live)
+    simulated_ranks.run(3, live)
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -246,19 +246,19 @@ def test_diagonals_and_traces(data: st.DataObject) -> None:
     want, total = x.diagonal(offset, *axes), x.trace(offset, *axes)
 
     def live() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         piece = DistArray(comm, source, scatter(x, source, comm.rank, 0))
         for got, wanted in ((diagonal(piece, offset, *axes), want), (trace(piece, offset, *axes), total)):
             assert got.dtype == wanted.dtype and got.shape == wanted.shape
             assert got.gathered().tobytes() == wanted.tobytes()
 
-    threads.run(ranks, live)
+    simulated_ranks.run(ranks, live)
 
 
 def test_diagonals_that_are_none() -> None:
-    one = DistArray.replicated(np.ones((2, 2)), threads.single_rank())
+    one = DistArray.replicated(np.ones((2, 2)), simulated_ranks.single_rank())
     with pytest.raises(ValueError, match="at least two"):
-        diagonal(DistArray.replicated(np.ones(2), threads.single_rank()))
+        diagonal(DistArray.replicated(np.ones(2), simulated_ranks.single_rank()))
     with pytest.raises(ValueError, match="the same"):
         trace(one, 0, 1, -1)
     with pytest.raises(np.exceptions.AxisError):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dcarray.comm.algorithms import scalapack
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(sys.prefix, "lib")
@@ -37,4 +37,7 @@ def test_against_numpy(ranks: int) -> None:
 
 
 def test_not_for_simulated_ranks() -> None:
-    assert threads.run(2, lambda: scalapack.is_available(threads.rank_of_thread())) == [False, False]
+    assert simulated_ranks.run(2, lambda: scalapack.is_available(simulated_ranks.rank_of_thread())) == [
+        False,
+        False,
+    ]

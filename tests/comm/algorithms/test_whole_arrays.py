@@ -15,7 +15,7 @@ import dcarray as dc
 from dcarray.comm import Layout, ProcessGrid
 from dcarray.comm.algorithms.reductions import reduction
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -30,7 +30,7 @@ def test_a_large_fold_is_shared_out_and_sends_each_part_once() -> None:
     layout = Layout.blocks(whole.shape, ProcessGrid((4,)))
 
     def program() -> int:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         x = DistArray.from_whole(whole, layout, comm)
         total = reduction(x, np.add, 0)
         assert total.block.shape == (10_000,)
@@ -48,7 +48,7 @@ def test_sums_are_the_same_every_time_and_as_exact_as_pairwise_ones() -> None:
 
     def program() -> float:
         x = DistArray.from_whole(
-            whole, Layout.blocks(whole.shape, ProcessGrid((7,))), threads.rank_of_thread()
+            whole, Layout.blocks(whole.shape, ProcessGrid((7,))), simulated_ranks.rank_of_thread()
         )
         return float(reduction(x, np.add).block)
 

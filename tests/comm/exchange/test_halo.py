@@ -17,7 +17,7 @@ from dcarray.comm.exchange.halo import halo_exchange
 from dcarray.comm.exchange.plan_matching import steps, verify
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array
 
@@ -78,13 +78,13 @@ def test_halos_hold_what_neighbours_have(layout: Layout, data: st.DataObject) ->
     whole = np.arange(math.prod(layout.shape)).reshape(layout.shape)
 
     def fill() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         memory = scatter(whole, layout, comm.rank, EMPTY)
         plans[comm.rank].run(comm, memory, memory)
         assert np.array_equal(memory, expected(whole, layout, comm.rank, widths, periodic, corners, rim))
         assert comm.counts == plans[comm.rank].counts(8)
 
-    threads.run(layout.grid.size, fill)
+    simulated_ranks.run(layout.grid.size, fill)
     for plan in plans:
         assert len({t.peer for t in plan.sends}) == len(plan.sends)  # one message for each neighbour
 
@@ -103,7 +103,7 @@ def test_several_arrays_travel_in_one_message() -> None:
     narrow = Layout.blocks((9, 8), ProcessGrid((3,)), halo=(1, 0))
 
     def fill() -> tuple[int, int]:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         items = []
         for k, its in enumerate([layout, narrow, layout]):
             whole = np.arange(72.0).reshape(9, 8) + 100 * k
@@ -115,7 +115,7 @@ def test_several_arrays_travel_in_one_message() -> None:
             assert np.array_equal(a, wanted)
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
-    assert threads.run(3, fill) == [(1, 5 * 64), (2, 8 * 64), (1, 3 * 64)]
+    assert simulated_ranks.run(3, fill) == [(1, 5 * 64), (2, 8 * 64), (1, 3 * 64)]
 
 
 def test_where_axes_are_dealt_out_in_turn_all_is_sent() -> None:

@@ -12,7 +12,7 @@ from dcarray.comm.exchange.plan_matching import steps, verify
 from dcarray.comm.exchange.redistribute import Side, move
 from dcarray.comm.layout.axes import BlockAxis, CyclicAxis, WindowAxis
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 from dcarray.ir.nodes import Index
 from dcarray.ir.numpy_views import geometry, view
 
@@ -73,7 +73,7 @@ def test_moves(drawn) -> None:
         ).finish()
         return there
 
-    found = threads.run(ranks, lambda: live(threads.rank_of_thread()))
+    found = simulated_ranks.run(ranks, lambda: live(simulated_ranks.rank_of_thread()))
     for rank, there in enumerate(found):
         assert np.array_equal(there, scatter(want, target, rank))
 

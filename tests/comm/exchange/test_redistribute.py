@@ -17,7 +17,7 @@ from dcarray.comm.exchange.plan_matching import steps, verify
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 from dcarray.comm.transport.errors import LayoutError
 
 
@@ -40,14 +40,14 @@ def test_every_element_arrives_once_and_all_plans_fit(pair: tuple[Layout, Layout
     whole = np.arange(math.prod(source.shape)).reshape(source.shape)
 
     def move() -> None:
-        comm = threads.rank_of_thread()
+        comm = simulated_ranks.rank_of_thread()
         here = scatter(whole, source, comm.rank)
         there = np.full(target.local_shape(comm.rank), -1)
         plans[comm.rank].run(comm, here, there)
         assert np.array_equal(there, scatter(whole, target, comm.rank))
         assert comm.counts == plans[comm.rank].counts(8)
 
-    threads.run(source.grid.size, move)
+    simulated_ranks.run(source.grid.size, move)
     for rank, plan in enumerate(plans):
         came = sum(t.elements for t in plan.receives)
         stayed = sum(math.prod(run.size for run in box) for box, _ in plan.local_copies)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from dcarray import comm
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.cost_model import Line, Link
+from dcarray.comm.planning.performance_model import Line, Link
 from dcarray.comm.planning.placement.ghost_zone_cost import Costs
 from dcarray.comm.planning.planner import plan
 from dcarray.comm.planning.rank_program.execution import execute

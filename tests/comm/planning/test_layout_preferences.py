@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dcarray.comm.algorithms.contraction import Contraction
+from dcarray.comm.algorithms.contraction_plan import Contraction
 from dcarray.comm.algorithms.product_axes import parse
 from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.derived_layouts import simplified

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.passes.redundancy import ASIDE
+from dcarray.comm.planning.passes.redundancy import MOVE_COMMUNICATION
 from dcarray.comm.planning.planner import plan
 from dcarray.comm.planning.rank_program.steps import Exchanges, Local, Reduce
 from dcarray.ir.parse import parse
@@ -36,7 +36,7 @@ def test_what_depends_stays_in_its_place() -> None:
       v[i] = w[i] for i<6
       v[i] = absolute(x[i]) for i<6
     }"""
-    region = ASIDE.fn(parse(text), Log())
+    region = MOVE_COMMUNICATION.fn(parse(text), Log())
     order = [line.strip() for line in dump(region).splitlines() if "=" in line or "call" in line]
     assert order == [
         "call comm.redistribute(x) -> u",
@@ -48,4 +48,4 @@ def test_what_depends_stays_in_its_place() -> None:
         "v[i] = w[i] for i<6",
         "v[i] = absolute(x[i]) for i<6",
     ]
-    assert ASIDE.fn(region, Log()) is region
+    assert MOVE_COMMUNICATION.fn(region, Log()) is region

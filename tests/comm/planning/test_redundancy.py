@@ -108,13 +108,15 @@ SUM = "  B[i+1] = add(A[i], A[i+2]) for i<6\n"
 def test_valid_halos_are_not_sent_again() -> None:
     text = HEAD + halo("A", 1, 1) + SUM + halo("A", 1, 1) + SUM + halo("A", 2, 1) + SUM + "}\n"
     want = HEAD + halo("A", 1, 1) + SUM + SUM + halo("A", 2, 1) + SUM + "}\n"
-    got, said = after_passes(text, redundancy.still_valid({}))
-    assert got == want and said == "still valid: done: the halo of A is still valid: not sent again"
-    got, _ = after_passes(text, redundancy.still_valid({"A": ValidHalos((Halo(((2, 2),), False),))}))
+    got, said = after_passes(text, redundancy.remove_redundant_exchanges({}))
+    assert got == want and said == "redundant exchange: done: the halo of A is still valid: not sent again"
+    got, _ = after_passes(
+        text, redundancy.remove_redundant_exchanges({"A": ValidHalos((Halo(((2, 2),), False),))})
+    )
     assert got == HEAD + SUM + SUM + SUM + "}\n"
     changed = HEAD + halo("A", 1, 1) + SUM + "  A[0] = B[0]\n" + halo("A", 1, 1) + SUM + "}\n"
     region = parse(changed)
-    assert redundancy.still_valid({}).fn(region, Log()) is region
+    assert redundancy.remove_redundant_exchanges({}).fn(region, Log()) is region
     one = Halo(((1, 1),), False)
     after = redundancy.valid_after(region, {"B": ValidHalos((one,))})
     assert after == {"A": ValidHalos((one,)), "B": ValidHalos((replace(one, rim=1),))}
@@ -151,40 +153,44 @@ def test_no_more_than_a_few_halos_are_remembered() -> None:
 
 
 def test_exchanges_of_one_halo_become_one() -> None:
-    got, said = after_passes(HEAD + halo("A", 1, 0) + SUM + halo("A", 0, 2) + SUM + "}\n", redundancy.WIDER)
+    got, said = after_passes(
+        HEAD + halo("A", 1, 0) + SUM + halo("A", 0, 2) + SUM + "}\n", redundancy.MERGE_EXCHANGES
+    )
     assert got == HEAD + halo("A", 1, 2) + SUM + SUM + "}\n"
-    assert said == "wider: done: the halo of A is exchanged once for several reads"
+    assert said == "exchange merging: done: the halo of A is exchanged once for several reads"
 
 
 def test_halos_of_several_arrays_travel_together() -> None:
     own = "  A[i] = negative(A[i]) for i<8\n"
     got, said = after_passes(
-        HEAD + halo("A", 1, 1) + own + halo("B", 1, 1) + SUM + "}\n", redundancy.TOGETHER
+        HEAD + halo("A", 1, 1) + own + halo("B", 1, 1) + SUM + "}\n", redundancy.AGGREGATE_MESSAGES
     )
     assert got == HEAD + halo("A", 1, 1) + halo("B", 1, 1) + own + SUM + "}\n"
-    assert said == "together: done: B goes in the same messages"
+    assert said == "message aggregation: done: B goes in the same messages"
     region = parse(HEAD + halo("A", 1, 1) + SUM + halo("B", 1, 1) + SUM + "}\n")  # B is written in between
-    assert redundancy.TOGETHER.fn(region, Log()) is region
+    assert redundancy.AGGREGATE_MESSAGES.fn(region, Log()) is region
 
 
 def test_a_gather_and_a_scatter_vanish() -> None:
     head = HEAD + "  out C: f64[8] layout 'grid(2), block(0)';  temp t: f64[8];  temp u: f64[8]\n"
     text = head + "  call comm.redistribute(A) -> t\n  call comm.redistribute(t) -> C\n}\n"
-    got, said = after_passes(text, redundancy.THROUGH, redundancy.UNUSED)
+    got, said = after_passes(text, redundancy.PROPAGATE_COPIES, redundancy.REMOVE_DEAD_REDISTRIBUTIONS)
     short = head.replace(";  temp t: f64[8];  temp u: f64[8]", "")
     assert parse(got) == parse(short + "  call comm.redistribute(A) -> C\n}\n")
     assert said.splitlines() == [
-        "through: done: t is not needed on the way from A", "unused: done: t is not needed",
+        "copy propagation: done: t is not needed on the way from A",
+        "dead redistribution: done: t is not needed",
     ]  # fmt: skip
     uses = "  B[i] = t[7] for i<8\n", "  B[i] = u[6] for i<8\n"
     gather = "  call comm.redistribute(A) -> {}\n"
     got, said = after_passes(
-        head + gather.format("t") + uses[0] + gather.format("u") + uses[1] + "}\n", redundancy.AGAIN
+        head + gather.format("t") + uses[0] + gather.format("u") + uses[1] + "}\n",
+        redundancy.REUSE_REDISTRIBUTIONS,
     )
     assert parse(got) == parse(head + gather.format("t") + uses[0] + uses[1].replace("u", "t") + "}\n")
-    assert said == "again: done: A is there already"
+    assert said == "redistribution reuse: done: A is there already"
     region = parse(head + gather.format("t") + "  A[0] = t[7]\n" + gather.format("u") + uses[1] + "}\n")
-    assert redundancy.AGAIN.fn(region, Log()) is region
+    assert redundancy.REUSE_REDISTRIBUTIONS.fn(region, Log()) is region
 
 
 # ---- what travels ------------------------------------------------------------------------------------

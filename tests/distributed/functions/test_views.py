@@ -12,7 +12,7 @@ from launching import launch, needs_mpi
 
 import dcarray as dc
 from dcarray.comm import run, world
-from dcarray.distributed import executor
+from dcarray.distributed import spmd_executor
 
 
 @pytest.mark.parametrize("ranks", range(1, 7))
@@ -132,7 +132,7 @@ def test_empty_views_gather_nothing() -> None:
 
 
 def test_a_failed_recording_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, told = executor._run_distributed, set[int]()
+    before, told = spmd_executor._run_distributed, set[int]()
 
     def once(*args: Any) -> Any:
         if world().rank not in told:
@@ -152,7 +152,7 @@ def test_a_failed_recording_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> N
             assert np.array_equal(x, 2 * np.arange(1, 7))
             assert np.array_equal(z, 6 * np.arange(1, 7).reshape(2, 3))
 
-    monkeypatch.setattr(executor, "_run_distributed", once)
+    monkeypatch.setattr(spmd_executor, "_run_distributed", once)
     run(2, check)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.comm.algorithms import factorisations, tall_skinny
-from dcarray.comm.algorithms.stacked import apply_to_stacks
+from dcarray.comm.algorithms.matrix_stacks import apply_to_stacks
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, factorisable
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of, factorisable
 
 _ARRAYS = (ndarray, np.ndarray, list, tuple)
 _DTYPES = "fdFDbBhHiIlLqQ?"

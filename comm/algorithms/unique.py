@@ -17,7 +17,7 @@ from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import allgather, ask_owners
 
 from .fancy_indexing import read_elements, write_elements
-from .masks import rebalanced
+from .mask_selection import rebalanced
 from .reductions import reduction
 from .sorting import sort_1d, sorted_values
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.comm.transport import threads
+from dcarray.comm.transport import simulated_ranks
 from dcarray.comm.transport.errors import (
     CommError,
     DeadlockError,
@@ -24,13 +24,13 @@ from dcarray.comm.transport.errors import (
     RankError,
 )
 from dcarray.comm.transport.protocol import Communicator, Counts
-from dcarray.comm.transport.threads import rank_of_thread as me
+from dcarray.comm.transport.simulated_ranks import rank_of_thread as me
 
 Program = Callable[[Communicator], Any]
 
 
 def run(size: int, program: Program) -> list[Any]:
-    return threads.run(size, lambda: program(me()))
+    return simulated_ranks.run(size, lambda: program(me()))
 
 
 # ---- what works --------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_ranks_run_in_the_same_order_each_time() -> None:
 
 
 def test_alone() -> None:
-    comm = threads.single_rank()
+    comm = simulated_ranks.single_rank()
     comm.barrier()
     comm.bcast(np.zeros(1), 0)
     with pytest.raises(DeadlockError):
@@ -196,7 +196,7 @@ def test_ranks_that_wait_for_each_other() -> None:
     text = str(caught.value)
     assert "rank 0 waits for the send to rank 1 of 16 bytes of float64 with tag 3" in text
     assert "rank 1 waits for the send to rank 0" in text
-    assert "test_threads.py:" in text
+    assert "test_simulated_ranks.py:" in text
 
 
 def test_a_rank_that_waits_for_one_that_has_ended() -> None:
@@ -224,7 +224,7 @@ def test_a_branch_that_only_some_ranks_take() -> None:
 MISMATCHES: list[tuple[Program, str]] = [
     (
         lambda c: c.isend([np.zeros(3)], 1, 0).wait() if c.rank == 0 else c.irecv([np.zeros(2)], 0, 0).wait(),
-        "rank 0 sends 24 bytes of float64 .*test_threads.* where rank 1 receives 16 bytes of float64",
+        "rank 0 sends 24 bytes of float64 .*test_simulated_ranks.* where rank 1 receives 16 bytes of float64",
     ),
     (
         lambda c: (
@@ -287,7 +287,7 @@ def test_calls_that_mean_nothing(program: Program, kind: type[Exception], text: 
 
 def test_no_ranks() -> None:
     with pytest.raises(CommError, match="0 ranks cannot run"):
-        threads.run(0, lambda: None)
+        simulated_ranks.run(0, lambda: None)
 
 
 def test_an_exit_without_a_status_ends_one_rank() -> None:
@@ -296,10 +296,10 @@ def test_an_exit_without_a_status_ends_one_rank() -> None:
             sys.exit(status)
         return me().rank
 
-    assert threads.run(3, program, None) == [0, None, 2]
-    assert threads.run(3, program, 0) == [0, None, 2]
+    assert simulated_ranks.run(3, program, None) == [0, None, 2]
+    assert simulated_ranks.run(3, program, 0) == [0, None, 2]
     with pytest.raises(SystemExit) as caught:
-        threads.run(3, program, 3)
+        simulated_ranks.run(3, program, 3)
     assert caught.value.code == 3
 
 
@@ -356,7 +356,7 @@ def test_only_the_thread_that_is_a_rank_works_on_its_blocks() -> None:
         assert y.sum() == 599
         return said
 
-    for said in threads.run(3, program):
+    for said in simulated_ranks.run(3, program):
         assert len(said) == 10
         assert all("no simulated rank" in text or "thread 'another' is not " in text for text in said)
 

@@ -32,7 +32,7 @@ from .protocol import (
     step_text,
     writable,
 )
-from .scheduler import Scheduler
+from .thread_scheduler import Scheduler
 
 __all__ = ["ThreadCommunicator", "current", "rank_of_thread", "run", "single_rank"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.comm.algorithms import masks
+from dcarray.comm.algorithms import mask_selection
 from dcarray.comm.algorithms import take as by_place
 from dcarray.comm.algorithms.fancy_indexing import read_elements, resolve_key
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED, dist_array_of, valid_axis
+from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_array_of, valid_axis
 
 from .index_keys import along_axis, parsed
 
@@ -41,7 +41,7 @@ def _getitem(x: Any, key: Any) -> Any:
     if whole is None or wanted is None:
         return NOT_DISTRIBUTED
     if wanted.mask is not None:
-        return masks.select(whole, wanted.mask)
+        return mask_selection.select(whole, wanted.mask)
     if wanted.rows is not None:
         return by_place.take(whole, *wanted.rows)
     assert wanted.items is not None
@@ -51,7 +51,7 @@ def _getitem(x: Any, key: Any) -> Any:
 
 def _nonzero(a: Any) -> Any:
     x = dist_array_of(a)
-    return NOT_DISTRIBUTED if x is None or not x.ndim else masks.nonzero(x)
+    return NOT_DISTRIBUTED if x is None or not x.ndim else mask_selection.nonzero(x)
 
 
 def _where(condition: Any, *rest: Any) -> Any:
@@ -60,7 +60,7 @@ def _where(condition: Any, *rest: Any) -> Any:
 
 def _flatnonzero(a: Any) -> Any:
     x = dist_array_of(a)
-    return NOT_DISTRIBUTED if x is None or not x.ndim else masks.nonzero(x.ravelled())[0]
+    return NOT_DISTRIBUTED if x is None or not x.ndim else mask_selection.nonzero(x.ravelled())[0]
 
 
 def _argwhere(a: Any) -> Any:
@@ -79,7 +79,7 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     at = 0 if axis is None else valid_axis(axis, x.ndim)
     if at is None:
         return NOT_DISTRIBUTED
-    return by_place.take(x if axis is not None else x.ravelled(), masks.nonzero(mask)[0], at)
+    return by_place.take(x if axis is not None else x.ravelled(), mask_selection.nonzero(mask)[0], at)
 
 
 def _extract(condition: Any, arr: Any) -> Any:
@@ -87,8 +87,8 @@ def _extract(condition: Any, arr: Any) -> Any:
     if mask is None or x is None or not mask.ndim or not x.ndim:
         return NOT_DISTRIBUTED
     if mask.shape == x.shape and mask.dtype == np.bool_:
-        return masks.select(x, mask)
-    return by_place.take(x.ravelled(), masks.nonzero(mask.ravelled())[0], 0)
+        return mask_selection.select(x, mask)
+    return by_place.take(x.ravelled(), mask_selection.nonzero(mask.ravelled())[0], 0)
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:

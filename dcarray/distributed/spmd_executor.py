@@ -20,8 +20,8 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning import planner
 from dcarray.comm.planning.analysis.halo_state import ValidHalos
 from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
+from dcarray.comm.planning.rank_program import matching
 from dcarray.comm.planning.rank_program.execution import execute
-from dcarray.comm.planning.rank_program.matching import check
 from dcarray.comm.planning.rank_program.steps import Program
 from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.errors import GridError
@@ -160,7 +160,7 @@ def _run_distributed(
         plan = facts.cache(key, _plan_on_all_ranks(rec, live, shards, finite, options, comm))
         if options.debug:
             with communicating():
-                check(plan.program, comm)
+                matching.check(plan.program, comm)
     else:
         counters.plan_hits += 1
     given = _inputs(rec, plan, shards, comm)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.comm.algorithms import masks, take
+from dcarray.comm.algorithms import mask_selection, take
 from dcarray.comm.algorithms.fancy_indexing import (
     broadcast_local,
     check_values,
@@ -21,11 +21,11 @@ from dcarray.comm.algorithms.fancy_indexing import (
     resolve_key,
     write_elements,
 )
-from dcarray.comm.algorithms.masks import nonzero
+from dcarray.comm.algorithms.mask_selection import nonzero
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.transport.sparse_alltoall import allgather
 from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.dispatch import DISTRIBUTED_WRITES, dist_array_of
+from dcarray.distributed.function_dispatch import DISTRIBUTED_WRITES, dist_array_of
 
 from .index_keys import Key, along_axis, parsed
 
@@ -56,7 +56,7 @@ def _setitem(x: Any, key: Any, value: Any) -> Write | Any:
 def _at(key: Key, values: DistArray) -> Write:
     def write(x: DistArray) -> DistArray:
         if key.mask is not None:
-            return masks.assign(x, key.mask, _fitting(values, x.ndim - key.mask.ndim + 1))
+            return mask_selection.assign(x, key.mask, _fitting(values, x.ndim - key.mask.ndim + 1))
         if key.rows is not None:
             index, axis = key.rows
             shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])

@@ -19,7 +19,7 @@ from dcarray.core.processes import communicating, communicator
 from dcarray.core.shard import Shard, set_shard
 from dcarray.core.store import Store, compiles
 
-from .layouts import blocks_of, distribute
+from .array_distribution import blocks_of, distribute
 
 __all__ = [
     "DISTRIBUTED",

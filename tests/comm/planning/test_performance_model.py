@@ -6,7 +6,16 @@ import math
 
 import pytest
 
-from dcarray.comm.planning.cost_model import Collective, Line, Link, Machine, Phase, collective, fit, predict
+from dcarray.comm.planning.performance_model import (
+    Collective,
+    Line,
+    Link,
+    Machine,
+    Phase,
+    collective,
+    fit,
+    predict,
+)
 
 LINK = Link((Line(2.0, 10.0),), gap=0.5)
 MACHINE = Machine("by hand", LINK, flops=4.0, memory=2.0, cache=8.0, cached=16, step=0.25)
