@@ -106,8 +106,8 @@ PACKAGES = {
         "cart", "messages", "scatter_gather", "matmul", "pmap",
     ),
     "dcarray.comm.planning": (
-        "performance_model", "analysis", "rank_program", "placement", "passes", "localise", "overlap", "planner",
-        "counting",
+        "performance_model", "analysis", "rank_program", "placement", "passes", "localise", "overlap",
+        "planner", "counting",
     ),
 }  # fmt: skip
 

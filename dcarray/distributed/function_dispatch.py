@@ -246,7 +246,8 @@ def load_implementations() -> None:
 # In the order of import: an implementation may replace an earlier one, and fall back to it.
 _TOPICS = (
     "apply_along_axis", "sorting_fft", "histograms", "numpy_source", "files", "rearranging",
-    "convolution_scans", "order_statistics", "indexing", "decompositions", "stacked", "ufuncs", "assignment",
+    "convolution_scans", "order_statistics", "indexed_reads", "decompositions", "linear_algebra", "ufuncs",
+    "indexed_writes",
 )  # fmt: skip
 # Each gives a function that writes into the first argument's array, and returns it or what replaces it.
 DISTRIBUTED_WRITES: dict[Any, Callable[..., Any]] = {}
