@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from comm_layouts import layouts, scatter
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.algorithms import factorisations
@@ -28,6 +28,7 @@ def test_against_numpy(data: st.DataObject) -> None:
     sides = data.draw(st.sampled_from([(n,), (n, 1), (n, 5), (n, 0)]))
     rng = np.random.default_rng(n)
     a = matrix(rng, n, dtype) + n * np.eye(n, dtype=dtype)[::-1]  # large pivots far from the diagonal
+    assume(not n or np.linalg.matrix_rank(a) == n)  # two rows of small integers may be dependent
     b = rng.integers(-9, 9, sides).astype(dtype)
     well = a @ a.conj().T + n * np.eye(n, dtype=dtype)
     of_a, of_b = data.draw(layouts((n, n), ranks)), data.draw(layouts(sides, ranks))
