@@ -10,7 +10,7 @@ from dcarray.comm.transport.errors import GridError
 from dcarray.comm.transport.protocol import Communicator
 from dcarray.comm.transport.world import world
 
-__all__ = ["Cart", "Cart_create", "Cart_sub", "Ranks", "ranks_of"]
+__all__ = ["Cart", "Cart_create", "Cart_sub", "Ranks", "as_grid", "ranks_of"]
 
 
 class Cart:
@@ -46,6 +46,13 @@ class Cart:
 
 
 Ranks = Communicator | Cart | None
+
+
+def as_grid(grid: Cart | ProcessGrid | Sequence[int]) -> ProcessGrid:
+    """Return the process grid that an argument means."""
+    if isinstance(grid, Cart):
+        return grid.grid
+    return grid if isinstance(grid, ProcessGrid) else ProcessGrid(grid)
 
 
 def ranks_of(ranks: Ranks) -> Communicator:

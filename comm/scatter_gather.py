@@ -17,7 +17,7 @@ from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array, Communicator, sendable
 from dcarray.comm.transport.user_arrays import as_memory, new_like, writable_memory
 
-from .cart import Cart, Ranks, ranks_of
+from .cart import Cart, Ranks, as_grid, ranks_of
 
 __all__ = ["BlockGather", "BlockScatter", "HaloExchange", "Over", "Redistribute", "default_grid"]
 
@@ -31,14 +31,6 @@ def default_grid(axes: int, ranks: int) -> ProcessGrid:
 
 def _group(over: Over, comm: Ranks) -> Communicator:
     return over.comm if comm is None and isinstance(over, Cart) else ranks_of(comm)
-
-
-def _grid(over: Over, axes: int, ranks: int) -> ProcessGrid:
-    if over is None:
-        return default_grid(axes, ranks)
-    if isinstance(over, Cart):
-        return over.grid
-    return over if isinstance(over, ProcessGrid) else ProcessGrid(over)  # type: ignore[arg-type]
 
 
 def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -> Any:
@@ -76,7 +68,8 @@ def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -
         if layout.shape != shape:
             raise LayoutError(f"an array of shape {shape} is to be laid out as one of shape {layout.shape}")
     else:
-        layout = Layout.blocks(shape, _grid(over, len(shape), group.size))
+        grid = default_grid(len(shape), group.size) if over is None else as_grid(over)
+        layout = Layout.blocks(shape, grid)
     layout.grid.check(group.size)
     if group.rank != root:
         here = np.empty((0, *shape[1:]), dtype)
@@ -115,7 +108,8 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
     if isinstance(over, Layout):
         layout = over
     else:
-        layout = _layout_of_blocks(here, _grid(over, here.ndim, group.size), group)
+        grid = default_grid(here.ndim, group.size) if over is None else as_grid(over)
+        layout = _layout_of_blocks(here, grid, group)
     layout.grid.check(group.size)
     layout.check(group.rank, here.shape)
     if root is None:

@@ -1,85 +1,28 @@
-"""Fourier transforms of distributed arrays: each along whole axes, with transpositions in between.
+"""The Fourier transform of a distributed vector, as that of a matrix with transpositions in between.
 
-A single line that is cut is transformed as a matrix (Bailey, "FFTs in external or hierarchical memory",
-1990).
+Bailey, "FFTs in external or hierarchical memory" (1990).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.exchange.window_copies import sliced
-from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
-from dcarray.comm.layout.layouts import Layout, Whole
-from dcarray.comm.transport.protocol import Array
+from dcarray.comm.layout.layouts import Layout
 
+from .along_axis import apply_along_axis
 from .joining import concatenate, pad_with_zeros
 
-__all__ = ["apply_along_axes", "apply_along_axis", "transform_line"]
+__all__ = ["transform_line"]
 
 
-def apply_along_axis(x: DistArray, axis: int, function: Callable[[Array], Any]) -> DistArray:
-    """A function of whole lines along one axis, which may make them longer or shorter.
-
-    Parameters
-    ----------
-    x : DistArray
-        Of two axes at least, unless its axis is whole on every rank.
-    axis : int
-        The axis, not negative.
-    function : callable
-        From an array to one of the same shape, but for the extent along `axis`, which follows
-        from that alone.
-
-    Returns
-    -------
-    DistArray
-        Whole along `axis`; see `dcarray.comm.exchange.dist_array.with_whole_axes`.
-
-    Raises
-    ------
-    LayoutError
-        When an array of one axis is cut.
-    """
-    spec, part = x.layout.axes[axis], x.layout.parts[axis]
-    whole = isinstance(spec, Whole) or part.parts == 1
-    aligned = x.redistributed(without_cyclic(x.layout) if whole else with_whole_axes(x.layout, [axis]))
-    values = function(aligned.local)
-    shape, axes = list(x.shape), list(aligned.layout.axes)
-    shape[axis] = values.shape[axis]
-    axes[axis] = Whole()
-    return DistArray(x.comm, Layout(shape, aligned.layout.grid, axes), values)
-
-
-def apply_along_axes(x: DistArray, steps: Sequence[tuple[int, Callable[[Array], Any]]]) -> DistArray:
-    """Functions of whole lines along several axes, one after the other.
-
-    Parameters
-    ----------
-    x : DistArray
-        The array.
-    steps : sequence of (int, callable)
-        For each step an axis and a function, as for `apply_along_axis`.
-
-    Returns
-    -------
-    DistArray
-        In the layout of the last step: transpositions are not undone.
-    """
-    for axis, function in steps:
-        x = apply_along_axis(x, axis, function)
-    return x
-
-
-# ---- one line ----------------------------------------------------------------------------------------
 def transform_line(
     x: DistArray, kind: str, n: int | None = None, norm: str | None = None
 ) -> DistArray | None:
-    """The transform of an array of one axis that is cut.
+    """Return the transform of a vector that is cut.
 
     Parameters
     ----------

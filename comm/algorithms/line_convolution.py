@@ -1,4 +1,4 @@
-"""Convolutions and segmented reductions of a line that is cut over many ranks."""
+"""Convolution of a distributed vector with a short one that every rank has."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from dcarray.comm.transport.protocol import Array
 
 from .fancy_indexing import read_elements
 
-__all__ = ["convolve", "reduceat"]
+__all__ = ["convolve"]
 
 
 def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array, str], Any]) -> DistArray:
-    """``numpy.convolve`` or ``correlate`` with a shorter line; each rank requests the elements before its
-    part.
+    """Return ``numpy.convolve`` or ``correlate`` with a shorter vector.
+
+    Each rank requests the elements before its part.
 
     Parameters
     ----------
@@ -55,38 +56,3 @@ def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array
     values = np.asarray(function(elements, v, "full"))[low - first_read : high - first_read]
     sizes = tuple(b - a for a, b in pairwise(ends))
     return DistArray(comm, Layout((length,), ProcessGrid((comm.size,)), [Block(0, sizes)]), values)
-
-
-def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:
-    """Reductions of segments of a line, like ``ufunc.reduceat``; each is computed by the rank where it
-    begins.
-
-    Parameters
-    ----------
-    x : DistArray
-        Of one axis.
-    ufunc : numpy.ufunc
-        Of two operands.
-    starts : ndarray
-        The beginnings of segments, strictly ascending, within the array; the same on all ranks.
-    dtype : dtype, optional
-        As for NumPy.
-
-    Returns
-    -------
-    DistArray
-        In blocks.
-    """
-    comm, n = x.comm, x.shape[0]
-    part = row_layout(x.shape, comm.size).parts[0]
-    first_segments = np.searchsorted(starts, [part.to_global(k, 0) for k in range(1, comm.size)])
-    cuts = [0, *first_segments.tolist(), starts.size]
-    bounds = [0, *(int(starts[k]) if k < starts.size else n for k in cuts[1:-1]), n]
-    grid = ProcessGrid((comm.size,))
-    aligned = x.redistributed(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
-    here = starts[cuts[comm.rank] : cuts[comm.rank + 1]] - bounds[comm.rank]
-    values = ufunc.reduceat(
-        aligned.local if here.size else np.zeros(1, x.dtype), here if here.size else [0], 0, dtype
-    )
-    sizes = tuple(b - a for a, b in pairwise(cuts))
-    return DistArray(comm, Layout((starts.size,), grid, [Block(0, sizes)]), values[: here.size])

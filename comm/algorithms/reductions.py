@@ -15,13 +15,14 @@ import numpy as np
 
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.derived_layouts import without_cyclic
+from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
-from dcarray.comm.transport.protocol import Array
+from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .axis_reductions import combine_along_line, grid_line
 
-__all__ = ["arg_extreme", "mean", "normalised_axes", "reduction", "without_axes"]
+__all__ = ["arg_extreme", "mean", "normalised_axes", "reduction", "sum_over_ranks", "without_axes"]
 
 REPLICATE_BELOW = 1 << 14  # bytes up to which every rank gets the whole result instead of a block of it
 
@@ -84,6 +85,14 @@ def reduction(
 
     layout, (values,) = _reduce_along(x, axes, partial, lambda stacks: [_pairwise(ufunc, stacks[0])])
     return without_axes(DistArray(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
+
+
+def sum_over_ranks(comm: Communicator, values: Array) -> DistArray:
+    """Return the sum of arrays of one shape and dtype, of which each rank has one."""
+    layout = Layout(
+        (comm.size, *values.shape), ProcessGrid((comm.size,)), [Block(0), *[Whole()] * values.ndim]
+    )
+    return reduction(DistArray(comm, layout, values[None]), np.add, 0, values.dtype)
 
 
 def mean(

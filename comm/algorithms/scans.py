@@ -1,20 +1,22 @@
-"""Running sums, products and the like along an axis of a distributed array."""
+"""Scans (cumulative sums, products, ...) and segmented reductions of distributed arrays."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.comm.layout.derived_layouts import without_cyclic
-from dcarray.comm.layout.layouts import Whole
+from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
+from dcarray.comm.layout.grid import ProcessGrid
+from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array
 
 from .axis_reductions import exclusive_scan, grid_line
 from .reductions import normalised_axes
 
-__all__ = ["scan"]
+__all__ = ["reduceat", "scan"]
 
 
 def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArray:
@@ -60,3 +62,39 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
         if carried is not None:
             found = np.asarray(ufunc(carried, found)).astype(found.dtype, copy=False)
     return DistArray(x.comm, aligned.layout, found)
+
+
+def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) -> DistArray:
+    """Return the reductions of segments of a vector, like ``ufunc.reduceat``.
+
+    Each is computed by the rank where it begins.
+
+    Parameters
+    ----------
+    x : DistArray
+        Of one axis.
+    ufunc : numpy.ufunc
+        Of two operands.
+    starts : ndarray
+        The beginnings of segments, strictly ascending, within the array; the same on all ranks.
+    dtype : dtype, optional
+        As for NumPy.
+
+    Returns
+    -------
+    DistArray
+        In blocks.
+    """
+    comm, n = x.comm, x.shape[0]
+    part = row_layout(x.shape, comm.size).parts[0]
+    first_segments = np.searchsorted(starts, [part.to_global(k, 0) for k in range(1, comm.size)])
+    cuts = [0, *first_segments.tolist(), starts.size]
+    bounds = [0, *(int(starts[k]) if k < starts.size else n for k in cuts[1:-1]), n]
+    grid = ProcessGrid((comm.size,))
+    aligned = x.redistributed(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
+    here = starts[cuts[comm.rank] : cuts[comm.rank + 1]] - bounds[comm.rank]
+    values = ufunc.reduceat(
+        aligned.local if here.size else np.zeros(1, x.dtype), here if here.size else [0], 0, dtype
+    )
+    sizes = tuple(b - a for a, b in pairwise(cuts))
+    return DistArray(comm, Layout((starts.size,), grid, [Block(0, sizes)]), values[: here.size])

@@ -1,10 +1,8 @@
-"""Functions of the order of elements of distributed arrays: ``unique``, ``searchsorted``, sorted values with
-counts."""
+"""The distinct elements and rows of distributed arrays, by sorting."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,25 +12,15 @@ from dcarray.comm.layout.derived_layouts import row_layout
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array
-from dcarray.comm.transport.sparse_alltoall import allgather, ask_owners
+from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .fancy_indexing import read_elements, write_elements
 from .mask_selection import rebalanced
-from .reductions import reduction
 from .sorting import sort_1d, sorted_values
 
-__all__ = [
-    "all_differ", "map_local", "searchsorted", "sorted_with_count", "sum_over_ranks", "unique",
-    "unique_rows", "unique_values",
-]  # fmt: skip
+__all__ = ["all_differ", "unique", "unique_rows", "unique_values"]
 
 
-def map_local(x: DistArray, function: Callable[[Array], Any]) -> DistArray:
-    """A function applied element by element; nothing is sent."""
-    return DistArray(x.comm, x.layout.without_halo(), np.asarray(function(x.local)))
-
-
-# ---- elements that differ ----------------------------------------------------------------------------
 def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, DistArray, DistArray]:
     """The distinct elements in ascending order, like ``numpy.unique``.
 
@@ -117,57 +105,3 @@ def _is_first(x: DistArray, equal_nan: bool) -> Array:
 
 def _differ(a: Array, b: Array, equal_nan: bool) -> Any:
     return (a != b) & ((a == a) | (b == b)) if equal_nan and b.dtype.kind == "f" else a != b
-
-
-# ---- places in sorted arrays -------------------------------------------------------------------------
-def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
-    """The positions at which elements would be inserted in a sorted array, like ``numpy.searchsorted``.
-
-    Each element is sent to the rank that has the elements around its position.
-
-    Parameters
-    ----------
-    a : DistArray
-        Of one axis, in ascending order.
-    v : DistArray
-        The elements, in the layout of the result.
-    side : {"left", "right"}
-    """
-    comm = a.comm
-    if all(isinstance(spec, Whole) or part.parts == 1 for spec, part in _axes(a)):
-        return map_local(v, lambda some: np.searchsorted(a.local, some, side))
-    if not a.shape[0]:
-        return map_local(v, lambda some: np.zeros(some.shape, np.intp))
-    aligned = a.redistributed(row_layout(a.shape, comm.size))
-    elements, part = aligned.local, aligned.layout.parts[0]
-    begin = part.to_global(comm.rank, 0)
-    heads = allgather(comm, elements[0] if elements.size else np.zeros((), a.dtype))
-    nonempty = np.flatnonzero([part.size(k) > 0 for k in range(comm.size)])
-    flat = v.local.reshape(-1)
-    # the last rank that begins before the position
-    owners = nonempty[np.maximum(np.searchsorted(heads[nonempty], flat, side) - 1, 0)]
-    result = ask_owners(comm, owners, flat, lambda some: np.searchsorted(elements, some, side) + begin)
-    return DistArray(comm, v.layout.without_halo(), result.reshape(v.local.shape))
-
-
-def _axes(x: DistArray) -> Any:
-    return zip(x.layout.axes, x.layout.parts, strict=True)
-
-
-def sorted_with_count(x: DistArray, without_nan: bool) -> tuple[DistArray, int]:
-    """The elements in ascending order on one axis, and their number, without NaNs if asked."""
-    values = sorted_values(x.ravelled())
-    count = math.prod(x.shape)
-    if without_nan and x.dtype.kind == "f":
-        count -= int(allgather(x.comm, np.count_nonzero(np.isnan(values.local))).sum())
-    return values, count
-
-
-# ---- counts ------------------------------------------------------------------------------------------
-def sum_over_ranks(x: DistArray, counts: Array) -> DistArray:
-    """The sum of arrays of one shape and dtype, of which each rank has one."""
-    comm = x.comm
-    layout = Layout(
-        (comm.size, *counts.shape), ProcessGrid((comm.size,)), [Block(0), *[Whole()] * counts.ndim]
-    )
-    return reduction(DistArray(comm, layout, counts[None]), np.add, 0, counts.dtype)

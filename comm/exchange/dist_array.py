@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,11 @@ class DistArray:
         return self.layout.ndim
 
     @property
+    def size(self) -> int:
+        """The whole array's number of elements."""
+        return math.prod(self.shape)
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         return self.block.dtype
 
@@ -70,6 +75,10 @@ class DistArray:
         """A view of this rank's own elements, without halo."""
         owned: tuple[Any, ...] = self.layout.owned(self.comm.rank)
         return self.block[(*owned, ...)]
+
+    def map(self, function: Callable[[Array], Any]) -> DistArray:
+        """Return the results of an element-wise function, in the same layout without halo."""
+        return DistArray(self.comm, self.layout.without_halo(), np.asarray(function(self.local)))
 
     def redistributed(self, layout: Layout) -> DistArray:
         """The array in another layout; the same object if the layout is the same, otherwise without halos."""

@@ -157,6 +157,10 @@ class Layout:
         """The distribution of each array axis; a whole axis has a single part."""
         return tuple(axis_of(n, spec, self.grid) for n, spec in zip(self.shape, self.axes, strict=True))
 
+    def is_cut(self, axis: int) -> bool:
+        """Whether an array axis is distributed over several ranks."""
+        return self.parts[axis].parts > 1
+
     @cached_property
     def copy_axes(self) -> tuple[int, ...]:
         """The grid axes along which ranks have copies."""

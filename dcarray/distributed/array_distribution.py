@@ -1,5 +1,5 @@
-"""Layouts of distributed arrays as users set and read them: `distribute`, and the array attributes
-``layout``, ``local`` and ``gather``."""
+"""Distribution of arrays as users set and read it: `distribute`, and the array attributes ``layout``,
+``local`` and ``gather``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from dcarray.api.array import ndarray
-from dcarray.comm.cart import Cart
+from dcarray.comm.cart import Cart, as_grid
 from dcarray.comm.exchange.redistribute import redistribute
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Layout, Spec, Widths
@@ -76,7 +76,9 @@ def distribute(
     """
     comm = world()
     source = x if isinstance(x, Handle) else np.asarray(x)
-    over = _grid(grid, source.shape, comm.size)
+    if grid is None and (option := config.current().grid) is not None and len(option) <= source.ndim:
+        grid = option
+    over = choose_grid(source.shape, comm.size, rows=True) if grid is None else as_grid(grid)
     with communicating():
         check_equal(comm, (source.shape, source.dtype.str, over, axes, halo), "what is to be distributed")
     over.check(comm.size)
@@ -101,21 +103,6 @@ def distribute(
         set_shard(store, Shard(layout, block, comm))
     found: ndarray = large(ndarray, store, source.shape, None)
     return found
-
-
-def _grid(grid: Cart | ProcessGrid | Sequence[int] | None, shape: tuple[int, ...], ranks: int) -> ProcessGrid:
-    if isinstance(grid, Cart):
-        return grid.grid
-    if isinstance(grid, ProcessGrid):
-        return grid
-    if grid is not None:
-        return ProcessGrid(grid)
-    chosen = config.current().grid
-    return (
-        choose_grid(shape, ranks, rows=True)
-        if chosen is None or len(chosen) > len(shape)
-        else ProcessGrid(chosen)
-    )
 
 
 def blocks_of(x: Handle) -> tuple[Store | None, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray, wrap
-from dcarray.comm.algorithms import diagonals, factorisations
+from dcarray.api.functions.registry import Unserved
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Whole
 from dcarray.core.backend import NOT_DISTRIBUTED
@@ -22,22 +22,12 @@ from dcarray.core.store import Store, compiles
 from .array_distribution import blocks_of, distribute
 
 __all__ = [
-    "DISTRIBUTED",
-    "DISTRIBUTED_WRITES",
-    "detached",
-    "dist_array_of",
-    "factorisable",
-    "is_distributed",
-    "load_implementations",
-    "ndarray_of",
-    "order_dependent",
-    "run_distributed",
-    "try_call",
-    "try_call_replicated",
-    "valid_axis",
+    "DISTRIBUTED", "DISTRIBUTED_WRITES", "detached", "dist_array_of", "dist_operand", "is_distributed",
+    "load_implementations", "ndarray_of", "order_dependent", "require", "required_axis", "run_distributed",
+    "try_call", "try_call_replicated",
 ]  # fmt: skip
 
-_FEW = 16  # elements of a sequence that ranks compare
+_MAX_COMPARED = 16  # elements of a sequence that ranks compare
 _PLAIN = (bool, int, str, type(None), type(...))  # types whose values ranks compare
 
 
@@ -49,25 +39,26 @@ def is_distributed(x: Any) -> bool:
 
 
 def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a NumPy function on distributed arrays; `NOT_DISTRIBUTED` for a call without
+    """Return the result of a NumPy function on distributed arrays; `NOT_DISTRIBUTED` for a call without
     implementation."""
     if communicator() is None:
         return NOT_DISTRIBUTED
     load_implementations()
     if function in DISTRIBUTED_WRITES:
         return _try_write(function, args, kwargs)
-    implementation = DISTRIBUTED.get(function)
-    if implementation is None or not any(map(_any_distributed, (*args, *kwargs.values()))):
+    if function not in DISTRIBUTED or not any(map(_any_distributed, (*args, *kwargs.values()))):
         return NOT_DISTRIBUTED
-    called = args[0] if args and isinstance(args[0], np.ufunc) else function
-    return run_distributed(implementation, args, kwargs, called.__name__)
+    return try_call_replicated(function, args, kwargs)
 
 
 def try_call_replicated(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """As `try_call`, for arguments that every rank has whole."""
+    """Return the result as `try_call`, for arguments that every rank has whole."""
     load_implementations()
     called = args[0] if args and isinstance(args[0], np.ufunc) else function
-    return run_distributed(DISTRIBUTED[function], args, kwargs, called.__name__)
+    try:
+        return run_distributed(DISTRIBUTED[function], args, kwargs, called.__name__)
+    except Unserved:
+        return NOT_DISTRIBUTED
 
 
 def _any_distributed(value: Any) -> bool:
@@ -76,20 +67,24 @@ def _any_distributed(value: Any) -> bool:
 
 
 def run_distributed(
-    implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "function"
+    implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str
 ) -> Any:
-    """The result of a distributed implementation, as wrapped arrays; `NOT_DISTRIBUTED` if it declines the
-    call."""
-    if any(map(_is_object_dtype, (*args, *kwargs.values()))):
-        return NOT_DISTRIBUTED
+    """Return the result of a distributed implementation, as wrapped arrays.
+
+    Raises
+    ------
+    Unserved
+        If the implementation declines the call.
+    """
+    require(not any(map(_is_object_dtype, (*args, *kwargs.values()))))
     args, kwargs = tuple(map(detached, args)), {name: detached(a) for name, a in kwargs.items()}
     with communicating():
         _check_same_call(name, args, kwargs)
-        found = implementation(*args, **kwargs)
-    if isinstance(found, tuple):
-        made = map(ndarray_of, found)
-        return type(found)(*made) if hasattr(found, "_fields") else tuple(made)
-    return found if found is NOT_DISTRIBUTED or found is None else ndarray_of(found)
+        result = implementation(*args, **kwargs)
+    if isinstance(result, tuple):
+        arrays = map(ndarray_of, result)
+        return type(result)(*arrays) if hasattr(result, "_fields") else tuple(arrays)
+    return None if result is None else ndarray_of(result)
 
 
 def _check_same_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -104,7 +99,7 @@ def _signature(value: Any) -> Any:
     if isinstance(value, (Handle, np.ndarray)):
         return value.shape, value.dtype.str
     if isinstance(value, (list, tuple)):
-        return tuple(map(_signature, value)) if len(value) <= _FEW else len(value)
+        return tuple(map(_signature, value)) if len(value) <= _MAX_COMPARED else len(value)
     if type(value) is slice:
         return "slice", *map(_signature, (value.start, value.stop, value.step))
     return value if isinstance(value, _PLAIN) else type(value).__name__
@@ -129,9 +124,10 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     named = {name: detached(a) for name, a in kwargs.items()}
     with communicating():
         _check_same_call(args[0].__name__ if at else function.__name__, tuple(given[at:]), named)
-        write = DISTRIBUTED_WRITES[function](*given, **named)
-    if write is NOT_DISTRIBUTED:
-        return NOT_DISTRIBUTED
+        try:
+            write = DISTRIBUTED_WRITES[function](*given, **named)
+        except Unserved:
+            return NOT_DISTRIBUTED
     target = distribute(x) if whole else detached(x)
     head = x._store.family
     reshaped = target is x and x._store is not head  # the distributed store has another shape
@@ -195,40 +191,36 @@ def ndarray_of(piece: DistArray) -> Any:
     return large(ndarray, store, piece.shape, None)
 
 
-# ---- implementations ---------------------------------------------------------------------------------
-def _solve(a: Any, b: Any) -> Any:
-    matrix, sides = dist_array_of(a), dist_array_of(b)
-    if matrix is None or sides is None or matrix.ndim != 2 or sides.ndim > 2:
-        return NOT_DISTRIBUTED
-    return factorisations.solve(matrix, sides) if factorisable(matrix, sides) else NOT_DISTRIBUTED
+# ---- arguments of implementations --------------------------------------------------------------------
+def require(condition: object) -> None:
+    """Decline a call, which is left to NumPy, unless a condition holds.
+
+    Raises
+    ------
+    Unserved
+    """
+    if not condition:
+        raise Unserved
 
 
-def _cholesky(a: Any, *, upper: bool = False) -> Any:
-    matrix = dist_array_of(a)
-    if matrix is None or matrix.ndim != 2 or upper or not factorisable(matrix):
-        return NOT_DISTRIBUTED
-    return factorisations.cholesky(matrix)
+def dist_operand(value: Any, convert: type | tuple[type, ...] = ()) -> DistArray:
+    """Return the distributed form of an array, or of a value of the types to ``convert``.
+
+    Raises
+    ------
+    Unserved
+        For other values.
+    """
+    x = dist_array_of(np.asarray(value) if isinstance(value, convert) else value)
+    if x is None:
+        raise Unserved
+    return x
 
 
-def factorisable(*pieces: DistArray) -> bool:
-    """Whether a square matrix and right-hand sides have shapes and dtypes that NumPy accepts."""
-    n = pieces[0].shape[0]
-    dtypes = all(x.dtype.char in "fdFDbBhHiIlLqQ?" and x.dtype.isnative for x in pieces)
-    return dtypes and pieces[0].shape == (n, n) and all(x.ndim and x.shape[0] == n for x in pieces)
-
-
-def _trace(
-    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
-) -> Any:
-    matrix = dist_array_of(a)
-    if matrix is None or matrix.ndim < 2 or out is not None or axis1 == axis2:
-        return NOT_DISTRIBUTED
-    return diagonals.trace(matrix, offset, axis1, axis2, dtype)
-
-
-def valid_axis(axis: Any, ndim: int) -> int | None:
-    """The non-negative axis; None for an invalid one, for which NumPy raises its error."""
-    return axis % ndim if type(axis) is int and -ndim <= axis < ndim else None
+def required_axis(axis: Any, ndim: int) -> int:
+    """Return the axis as a number that is not negative; NumPy raises the error for an invalid one."""
+    require(isinstance(axis, (int, np.integer)) and type(axis) is not bool and -ndim <= axis < ndim)
+    return int(axis) % ndim
 
 
 def order_dependent(ufunc: np.ufunc, dtype: Any) -> bool:
@@ -243,16 +235,11 @@ def load_implementations() -> None:
         import_module(f"{__package__}.functions.{topic}")
 
 
-# In the order of import: an implementation may replace an earlier one, and fall back to it.
 _TOPICS = (
-    "apply_along_axis", "sorting_fft", "histograms", "numpy_source", "files", "rearranging",
-    "convolution_scans", "order_statistics", "indexed_reads", "decompositions", "linear_algebra", "ufuncs",
-    "indexed_writes",
+    "apply_along_axis", "binning", "convolution", "cumulative", "decompositions", "files",
+    "fourier_transforms", "indexed_reads", "indexed_writes", "linear_algebra", "numpy_source", "per_element",
+    "quantiles", "rearranging", "sets", "sort_and_partition", "ufuncs",
 )  # fmt: skip
 # Each gives a function that writes into the first argument's array, and returns it or what replaces it.
 DISTRIBUTED_WRITES: dict[Any, Callable[..., Any]] = {}
-DISTRIBUTED: dict[Any, Callable[..., Any]] = {
-    np.linalg.solve: _solve,
-    np.linalg.cholesky: _cholesky,
-    np.trace: _trace,
-}
+DISTRIBUTED: dict[Any, Callable[..., Any]] = {}

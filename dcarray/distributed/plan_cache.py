@@ -6,29 +6,29 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.analysis.halo_state import ValidHalos
+from dcarray.comm.planning.rank_program.steps import Note, Program
 from dcarray.core.config import Options
 from dcarray.core.shard import NDArray, Shard
-from dcarray.execution.executor import report_failure
-from dcarray.plans import requests
+from dcarray.execution.executor import EXECUTOR, complain
+from dcarray.ir.analysis.value_ranges import Limits
+from dcarray.ir.nodes import Region
+from dcarray.plans import provider, requests
 from dcarray.plans.slot import PlanSlot
 from dcarray.plans.templates import ExecutablePlan
+from dcarray.recording.log import Recording
 from dcarray.recording.log_format import writes
 
 from .consistency import digest
 
-if TYPE_CHECKING:
-    from dcarray.comm.layout.layouts import Layout
-    from dcarray.comm.planning.analysis.halo_state import ValidHalos
-    from dcarray.comm.planning.rank_program.steps import Note, Program
-    from dcarray.ir.analysis.value_ranges import Limits
-    from dcarray.ir.nodes import Region
-    from dcarray.recording.log import Recording
-
 __all__ = ["LayoutPlan", "LogFacts", "compile_region", "facts_of", "region_request", "slot_of"]
+
+Value = TypeVar("Value")
 
 MAX_LOGS = 1024
 MAX_PLANS = 64  # of one log
@@ -80,14 +80,12 @@ class LayoutPlan:
 
     def scalars(self, rec: Recording) -> dict[str, NDArray]:
         """The scalar arguments, whose addresses depend on the recording's arena."""
-        found = self._scalars.get(rec.arena)
-        if found is None:
-            if len(self._scalars) >= MAX_PLANS:
-                self._scalars.clear()
-            every = rec.scalar_arrays()
-            found = {name: every[name] for name in self.program.given if slot_of(name) < 0}
-            self._scalars[rec.arena] = found
-        return found
+        scalars = self._scalars.get(rec.arena)
+        if scalars is None:
+            arrays = rec.scalar_arrays()
+            scalars = {name: arrays[name] for name in self.program.given if slot_of(name) < 0}
+            _put(self._scalars, rec.arena, scalars, MAX_PLANS)
+        return scalars
 
 
 class LogFacts:
@@ -116,9 +114,9 @@ class LogFacts:
         self.description = ("run", f"{len(log)} recorded", digest((log, rec.kinds)))
         self.one_geometry = all(entry[-1] == slot for slot, entry in enumerate(declared))
         self.largest = max((math.prod(entry[2]) for entry in declared if entry[2]), default=-1)
-        self.written = frozenset(slot for entry in rec.statements() for slot in writes(entry))
-        self.overwrites = any(declared[slot][0] == "old" for slot in self.written)
         statements = rec.statements()
+        self.written = frozenset(slot for entry in statements for slot in writes(entry))
+        self.overwrites = any(declared[slot][0] == "old" for slot in self.written)
         sums = any(entry[0] != "map" for entry in statements)
         products = [entry for entry in statements if entry[:2] == ("map", "multiply")] if sums else []
         self.factors = tuple(sorted({arg for entry in products for arg in entry[6:] if type(arg) is int}))
@@ -126,8 +124,8 @@ class LogFacts:
 
     def finite(self, rec: Recording) -> tuple[str, ...]:
         """The names of the factors that are finite."""
-        found = [(k, rec.views[rec.kinds[k]][k]) for k in self.factors]
-        return tuple([f"c{k}" for k, value in found if np.isfinite(value)])
+        values = [(k, rec.views[rec.kinds[k]][k]) for k in self.factors]
+        return tuple([f"c{k}" for k, value in values if np.isfinite(value)])
 
     def is_distributed(self, shards: Mapping[int, Shard], options: Options) -> bool:
         """Whether an array is distributed, or is to be.  False if a storage family has several geometries."""
@@ -139,24 +137,25 @@ class LogFacts:
 
     def cache(self, key: Any, plan: LayoutPlan) -> LayoutPlan:
         """Cache a plan."""
-        if len(self._plans) >= MAX_PLANS:
-            self._plans.clear()
-        self._plans[key] = plan
-        return plan
+        return _put(self._plans, key, plan, MAX_PLANS)
+
+
+def _put(cache: dict[Any, Value], key: Any, value: Value, limit: int) -> Value:
+    """Put a value into a cache, which is emptied first if it is full."""
+    if len(cache) >= limit:
+        cache.clear()
+    cache[key] = value
+    return value
 
 
 _logs: dict[Any, LogFacts] = {}
 
 
 def facts_of(rec: Recording) -> LogFacts:
-    """The cached facts of a recording's log; a long key, looked up once for each run."""
+    """Return the cached facts of a recording's log; the key is long, and looked up once for each run."""
     key = tuple(rec.log), rec.kinds
-    found = _logs.get(key)
-    if found is None:
-        if len(_logs) >= MAX_LOGS:
-            _logs.clear()
-        found = _logs[key] = LogFacts(rec, key[0])
-    return found
+    facts = _logs.get(key)
+    return _put(_logs, key, LogFacts(rec, key[0]), MAX_LOGS) if facts is None else facts
 
 
 def slot_of(name: str) -> int:
@@ -173,9 +172,6 @@ def region_request(region: Region, options: Options) -> requests.RegionRequest:
 
 def compile_region(slot: PlanSlot[ExecutablePlan], region: Region, options: Options) -> None:
     """Compile a rank's local region."""
-    from dcarray.execution.executor import EXECUTOR
-    from dcarray.plans import provider
-
     request = region_request(region, options)
     try:
         slot.make(lambda: ExecutablePlan(provider.obtain(request, options, EXECUTOR.background), request))

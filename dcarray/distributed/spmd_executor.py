@@ -1,4 +1,4 @@
-"""Distributed execution of recordings (SPMD: all ranks record the same).
+"""The distributed executor of recordings: SPMD, since all ranks record the same.
 
 A recording that uses a distributed array, or a large one, becomes a program of `dcarray.comm`: each rank's
 statements and messages.  Any other recording gathers its arrays and runs on every rank as in a single
@@ -22,7 +22,7 @@ from dcarray.comm.planning.analysis.halo_state import ValidHalos
 from dcarray.comm.planning.placement.layout_preferences import has_matrix_products, preferred_layouts
 from dcarray.comm.planning.rank_program import matching
 from dcarray.comm.planning.rank_program.execution import execute
-from dcarray.comm.planning.rank_program.steps import Program
+from dcarray.comm.planning.rank_program.steps import Note, Program
 from dcarray.comm.transport.agreement import broadcast_object
 from dcarray.comm.transport.errors import GridError
 from dcarray.comm.transport.protocol import Communicator
@@ -143,7 +143,7 @@ def _layout(shape: tuple[int, ...], grid: tuple[int, ...] | None, ranks: int, ro
 def _run_distributed(
     rec: Recording, facts: LogFacts, shards: dict[int, Shard], options: Options, comm: Communicator
 ) -> list[Any]:
-    """Run a recording distributed; returns the notes of floating-point exceptions."""
+    """Run a recording distributed, and return the notes of floating-point exceptions."""
     if not rec.sites:  # the call that was to be recorded has raised
         return []
     slots = rec.slots
@@ -151,10 +151,9 @@ def _run_distributed(
     live = agree_on_live(rec, facts.description, live, comm)
     if not live and not facts.overwrites:
         return []
-    written = facts.written
-    how = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in shards.items()])
+    states = tuple([(k, s.layout, None if s.exposed else s.filled) for k, s in shards.items()])
     finite = facts.finite(rec) if facts.factors else ()
-    key = (live, how, finite, rec.watched, comm.size, comm.rank, options)
+    key = (live, states, finite, rec.watched, comm.size, comm.rank, options)
     plan = facts.plan(key)
     if plan is None:
         plan = facts.cache(key, _plan_on_all_ranks(rec, live, shards, finite, options, comm))
@@ -170,10 +169,10 @@ def _run_distributed(
     rec.program = plan.program
     counters.flushes += 1
     counters.statements += len(rec.log) - len(slots)
-    for told in plan.gathering_notes:
-        _report_gather(rec, told, options)
-    for one in shards.values():
-        one.filled = None  # in case the run fails
+    for gathering in plan.gathering_notes:
+        _report_gather(rec, gathering, options)
+    for shard in shards.values():
+        shard.filled = None  # in case the run fails
     flags = 0
 
     def local(region: Region, arrays: Mapping[str, Any]) -> None:
@@ -185,7 +184,7 @@ def _run_distributed(
             after = execute(plan.program, comm, given, local, empty)
         flags = combine_flags(comm, flags | seen.flags) & mask if mask else 0
     notes = _attribute_errors(rec, plan, given, flags, comm) if flags else []
-    _bind_outputs(rec, plan, after, given, written, comm)
+    _bind_outputs(rec, plan, after, facts.written, comm)
     return notes
 
 
@@ -194,7 +193,7 @@ class _Unplanned(RuntimeError):
 
 
 def _plan_on_all_ranks(rec: Recording, *given: Any) -> LayoutPlan:
-    """As `_plan`, if planning succeeds on all ranks."""
+    """Return the plan of `_plan`, if planning succeeds on all ranks."""
     *_, options, comm = given
     error: Exception | None = None
     try:
@@ -284,7 +283,7 @@ def _contiguous(a: NDArray) -> NDArray:
 
 
 def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
-    """Run local statements; returns their floating-point exceptions as bits."""
+    """Run local statements, and return their floating-point exceptions as bits."""
     if options.jit == "off":
         return _interpreted(region, arrays)
     slot = plan.compiled.get(id(region)) or plan.compiled.setdefault(id(region), PlanSlot())
@@ -302,7 +301,7 @@ def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping
 
 
 def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
-    """As `_compute`, by the interpreter."""
+    """Run local statements by the interpreter; as `_compute`."""
     with fp_state.collected() as seen:
         interp.run(region, arrays)
     counters.interpreted += len(region.body)
@@ -313,8 +312,6 @@ def _attribute_errors(
     rec: Recording, plan: LayoutPlan, given: dict[str, NDArray], flags: int, comm: Communicator
 ) -> list[Any]:
     """The notes of the statements that raised floating-point exceptions, the same on all ranks."""
-    if not flags:
-        return []
     if not flags & plan.ambiguous:
         return [
             found
@@ -346,7 +343,6 @@ def _bind_outputs(
     rec: Recording,
     plan: LayoutPlan,
     after: Mapping[str, Any],
-    given: Mapping[str, NDArray],
     written: frozenset[int],
     comm: Communicator,
 ) -> None:
@@ -382,10 +378,10 @@ def _bind_outputs(
                 gather_store(store)
 
 
-def _report_gather(rec: Recording, told: Any, options: Options) -> None:
+def _report_gather(rec: Recording, gathering: Note, options: Options) -> None:
     """Report a statement that gathers its arrays, or raise under ``strict``."""
-    entry = rec.statements()[told.loc] if told.loc is not None else ("call", "a statement")
-    where = run_plan.line_of(rec.sites[told.loc or 0])
+    entry = rec.statements()[gathering.loc] if gathering.loc is not None else ("call", "a statement")
+    where = run_plan.line_of(rec.sites[gathering.loc or 0])
     if options.strict:
         raise StrictError(f"{entry[1]} of distributed arrays", where)
     note(f"{entry[1]} (gathered)", 0, where=where)

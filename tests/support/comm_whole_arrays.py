@@ -17,7 +17,7 @@ from comm_layouts import scatter
 
 from dcarray.comm import world
 from dcarray.comm.algorithms import npy_files
-from dcarray.comm.algorithms.fourier import apply_along_axes
+from dcarray.comm.algorithms.along_axis import apply_along_axes
 from dcarray.comm.algorithms.joining import concatenate, flip, pad_with_zeros, repeat, roll, stack, tile
 from dcarray.comm.algorithms.mask_selection import assign, nonzero, select
 from dcarray.comm.algorithms.reductions import arg_extreme, mean, reduction

@@ -9,18 +9,16 @@ import numpy as np
 
 from dcarray.api.array import evaluate
 from dcarray.api.functions.common import axis_of, operand
-from dcarray.api.functions.registry import Unserved
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.derived_layouts import with_whole_axes, without_cyclic
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.agreement import broadcast_object
-from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.config import options
 from dcarray.core.handle import Handle
-from dcarray.distributed.function_dispatch import dist_array_of, run_distributed
+from dcarray.distributed.function_dispatch import dist_operand, require, run_distributed
 from dcarray.distributed.purity import is_pure
 
-from .decompositions import decomposition_of
+from .numpy_source import decomposition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,14 +26,13 @@ if TYPE_CHECKING:
 
 @decomposition_of(np.apply_along_axis)
 def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Each rank calls a function that is known to be pure for its own lines.
+    """Call a function that is known to be pure, on each rank for its own lines.
 
     Results have the shape and dtype of the first one, as in NumPy.
     """
     x = operand(arr)
     at = axis_of(axis, x.ndim)
-    if x.ndim < 2 or 0 in x.shape or not is_pure(func1d, *args, *kwargs.values()):
-        raise Unserved
+    require(x.ndim > 1 and x.size and is_pure(func1d, *args, *kwargs.values()))
     evaluate()  # all ranks together run what is pending
 
     def call_locally(line: Any) -> Any:
@@ -43,18 +40,11 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
             found = func1d(line, *args, **kwargs)
             return np.asanyarray(found) if isinstance(found, Handle) else found
 
-    found = run_distributed(
-        lambda a: _apply(dist_array_of(a), at, call_locally), (x,), {}, "apply_along_axis"
-    )
-    if found is NOT_DISTRIBUTED:
-        raise Unserved
-    return found
+    return run_distributed(lambda a: _apply(dist_operand(a), at, call_locally), (x,), {}, "apply_along_axis")
 
 
-def _apply(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> Any:
-    if x is None:
-        return NOT_DISTRIBUTED
-    cut = x.layout.parts[axis].parts > 1
+def _apply(x: DistArray, axis: int, function: Callable[[Any], Any]) -> DistArray:
+    cut = x.layout.is_cut(axis)
     held = x.redistributed(with_whole_axes(x.layout, [axis]) if cut else without_cyclic(x.layout))
     lines = np.moveaxis(held.local, axis, -1).view()
     lines.flags.writeable = False  # a function that writes to them raises, and is left to NumPy
@@ -68,8 +58,8 @@ def _apply(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> An
         made = _results(function, lines, *like)
     failed = np.array(made is None)
     x.comm.allreduce(failed, failed, "lor")
-    if failed or made is None:  # NumPy raises the error, on all ranks
-        return NOT_DISTRIBUTED
+    require(not failed)  # NumPy raises the error, on all ranks
+    assert made is not None
     more = made.ndim - lines.ndim + 1
     at = range(lines.ndim - 1, made.ndim)
     values = np.moveaxis(made, tuple(at), tuple(axis + k for k in range(more)))
@@ -81,7 +71,7 @@ def _apply(x: DistArray | None, axis: int, function: Callable[[Any], Any]) -> An
 
 
 def _like(function: Callable[[Any], Any], line: Any) -> Any:
-    """Shape and dtype of a function's result; None unless that is an array or a number."""
+    """Return shape and dtype of a function's result; None unless that is an array or a number."""
     try:
         found = function(line)
     except Exception:
@@ -93,7 +83,7 @@ def _like(function: Callable[[Any], Any], line: Any) -> Any:
 
 
 def _results(function: Callable[[Any], Any], lines: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The results for this rank's lines; None if a call raises."""
+    """Return the results for this rank's lines; None if a call raises."""
     made: Any = np.empty((*lines.shape[:-1], *shape), dtype)
     try:
         for place in np.ndindex(lines.shape[:-1]):

@@ -11,32 +11,16 @@ import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.api.functions.common import axis_of, is_array, operand, plain_key
-from dcarray.api.functions.registry import Unserved
-from dcarray.comm.algorithms.unique import unique_rows
-from dcarray.core.backend import NOT_DISTRIBUTED
-from dcarray.distributed.function_dispatch import dist_array_of, run_distributed
+from dcarray.distributed.function_dispatch import require
 from dcarray.distributed.ranges import distributed_range
 
-from .numpy_source import DECOMPOSITIONS
-
-__all__ = ["decomposition_of"]
+from .numpy_source import decomposition_of
 
 
 def _arange(*args: Any) -> Any:
     """`numpy.arange`, distributed where it is large."""
     found = distributed_range("arange", args)
     return np.arange(*args) if found is None else found
-
-
-def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that makes a function the decomposition of NumPy's; where it raises, NumPy is called."""
-
-    def enter(body: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            DECOMPOSITIONS[function] = body
-        return body
-
-    return enter
 
 
 # ---- order -------------------------------------------------------------------------------------------
@@ -50,16 +34,14 @@ def _lexsort(keys: Any, axis: Any = -1) -> Any:
         else:
             beyond = np.argsort(np.take_along_axis(key, order, at), at, kind="stable")
             order = np.take_along_axis(order, beyond, at)
-    if order is None:
-        raise Unserved
+    require(order is not None)
     return order
 
 
 def _extreme(find: Any, extreme: Any) -> Callable[..., Any]:
     def body(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """The index of the first extreme complex number, or of the first NaN."""
-        if out is not None or a.dtype.kind != "c" or not a.size:
-            raise Unserved
+        require(out is None and a.dtype.kind == "c" and a.size)
         most = extreme(a, axis, keepdims=True)
         found = np.where(np.isnan(most), np.isnan(a), a == most)
         return find(found, axis, keepdims=True) if keepdims is True else find(found, axis)
@@ -71,69 +53,18 @@ decomposition_of(np.argmax)(_extreme(np.argmax, np.max))
 decomposition_of(np.argmin)(_extreme(np.argmax, np.min))
 
 
-@decomposition_of(np.unique)
-def _unique(
-    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
-    axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
-) -> Any:  # fmt: skip
-    """Unique subarrays along an axis, as rows of a matrix."""
-    at = axis_of(axis, ar.ndim)
-    shape = np.moveaxis(np.broadcast_to(np.int8(0), ar.shape), at, 0).shape
-    if ar.ndim < 2 or not ar.size or ar.dtype.char not in "?bBhHiIlLqQefdg":
-        raise Unserved
-    table = np.moveaxis(ar, at, 0).reshape(shape[0], ar.size // shape[0])
-    found = run_distributed(_rows, (table,), {}, "unique")
-    if found is NOT_DISTRIBUTED:
-        raise Unserved
-    values = np.moveaxis(found[0].reshape(len(found[0]), *shape[1:]), 0, at)
-    asked = zip(found[1:], (return_index, return_inverse, return_counts), strict=True)
-    others = tuple([one for one, wanted in asked if wanted])
-    return (values, *others) if others else values
-
-
-def _rows(table: Any) -> Any:
-    x = dist_array_of(table)
-    return NOT_DISTRIBUTED if x is None else unique_rows(x)
-
-
-@decomposition_of(np.setdiff1d)
-def _setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
-    first, second = (operand(a).ravel() if assume_unique else np.unique(operand(a)) for a in (ar1, ar2))
-    return first[np.isin(first, second, assume_unique=True, invert=True)]
-
-
-@decomposition_of(np.searchsorted)
-def _searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    if not is_array(sorter) or sorter.shape != a.shape or sorter.dtype.kind not in "iu":
-        raise Unserved
-    return np.searchsorted(a[sorter], v, side)
-
-
-@decomposition_of(np.digitize)
-def _digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    if x.dtype.kind not in "iufb" or bins.ndim != 1:
-        raise Unserved
-    side: Any = "left" if right else "right"
-    if bool((bins[1:] >= bins[:-1]).all()):
-        return np.searchsorted(bins, x, side)
-    if not bool((bins[1:] <= bins[:-1]).all()):
-        raise Unserved
-    return len(bins) - np.searchsorted(bins[::-1].copy(), x, side)
-
-
 # ---- elements ----------------------------------------------------------------------------------------
 @decomposition_of(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     a, given = operand(a), list(choices)
-    if out is not None or a.dtype.kind not in "biu" or not given or mode not in ("raise", "wrap", "clip"):
-        raise Unserved
+    require(out is None and a.dtype.kind in "biu" and given and mode in ("raise", "wrap", "clip"))
     n = len(given)
     likes = [np.empty(0, c.dtype) if is_array(c) else c for c in given]
     dtype = np.choose(np.empty(0, np.intp), likes).dtype
     if mode == "wrap":
         a = np.mod(a, n)
-    elif mode == "raise" and bool(((a < 0) | (a >= n)).any()):
-        raise Unserved
+    elif mode == "raise":
+        require(not bool(((a < 0) | (a >= n)).any()))
     found: Any = np.asarray(given[-1], dtype) if not is_array(given[-1]) else given[-1].astype(dtype)
     for k in range(n - 2, -1, -1):
         one = given[k].astype(dtype) if is_array(given[k]) else np.asarray(given[k], dtype)
@@ -143,42 +74,34 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
 
 @decomposition_of(np.take)
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
-    if out is not None or type(a) is not ndarray:
-        raise Unserved
     index = operand(indices)
-    if index.dtype.kind not in "iu":
-        raise Unserved
+    require(out is None and type(a) is ndarray and index.dtype.kind in "iu")
+    require(mode in ("raise", "wrap", "clip"))
     if axis is None:
         a, axis = a.ravel(), 0
     at = axis_of(axis, a.ndim)
     n = a.shape[at]
-    if not n:
-        raise Unserved
+    require(n)
     if mode == "wrap":
         index = np.mod(index, n)
     elif mode == "clip":
         index = np.clip(index, 0, n - 1)
-    elif mode != "raise":
-        raise Unserved
     return a[plain_key(a.ndim, at, index if index.ndim else int(index))]
 
 
 @decomposition_of(np.isreal)
 def _isreal(x: Any) -> Any:
-    if x.dtype.kind not in "biuf":
-        raise Unserved
+    require(x.dtype.kind in "biuf")
     return np.ones_like(x, np.bool_)
 
 
 @decomposition_of(np.ravel_multi_index)
 def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> Any:
     indices, shape = list(map(operand, multi_index)), dims if isinstance(dims, tuple) else (dims,)
-    if mode != "raise" or order != "C" or len(indices) != len(shape) or not shape:
-        raise Unserved
+    require(mode == "raise" and order == "C" and len(indices) == len(shape) and shape)
     found: Any = 0
     for index, n in zip(indices, shape, strict=True):
-        if index.dtype.kind not in "iu" or bool(((index < 0) | (index >= n)).any()):
-            raise Unserved
+        require(index.dtype.kind in "iu" and not bool(((index < 0) | (index >= n)).any()))
         found = found * int(n) + index.astype(np.intp)
     return found
 
@@ -186,27 +109,23 @@ def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: 
 @decomposition_of(np.unravel_index)
 def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
     size = math.prod(shape)
-    if indices.dtype.kind not in "iu" or order != "C" or bool(((indices < 0) | (indices >= size)).any()):
-        raise Unserved
-    left, found = indices.astype(np.intp), []
+    require(indices.dtype.kind in "iu" and order == "C")
+    require(not bool(((indices < 0) | (indices >= size)).any()))
+    quotient, found = indices.astype(np.intp), []
     for n in reversed(shape[1:]):
-        found.append(left % n)
-        left = left // n
-    return (left, *found[::-1])
+        found.append(quotient % n)
+        quotient = quotient // n
+    return (quotient, *found[::-1])
 
 
 @decomposition_of(np.interp)
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Elementwise, by NumPy's formulas."""
-    if period is not None or not (is_array(xp) and is_array(fp)) or xp.ndim != 1 or xp.shape != fp.shape:
-        raise Unserved
-    if any(a.dtype.kind not in "biuf" for a in (xp, fp, operand(x))) or not len(xp):
-        raise Unserved
-    if not bool((xp[1:] >= xp[:-1]).all()):
-        raise Unserved  # NumPy's result depends on its search
+    require(period is None and is_array(xp) and is_array(fp) and xp.ndim == 1 and xp.shape == fp.shape)
+    require(all(a.dtype.kind in "biuf" for a in (xp, fp, operand(x))) and len(xp))
+    require(bool((xp[1:] >= xp[:-1]).all()))  # else NumPy's result depends on its search
     ends = [fp[0] if left is None else left, fp[-1] if right is None else right]
-    if any(isinstance(end, (complex, np.complexfloating)) or np.ndim(end) for end in ends):
-        raise Unserved
+    require(not any(isinstance(end, (complex, np.complexfloating)) or np.ndim(end) for end in ends))
     xs, knots, values = (a.astype(np.float64) for a in (np.atleast_1d(operand(x)), xp, fp))
     n = len(xp)
     place = np.searchsorted(knots, xs, "right") - 1
@@ -232,8 +151,7 @@ def _linspace(
 ) -> Any:  # fmt: skip
     """Between elements of arrays, by NumPy's formulas."""
     num = operator.index(num)
-    if retstep or device is not None or num < 0:
-        raise Unserved
+    require(not retstep and device is None and num >= 0)
     kind = np.result_type(*[np.empty(0, v.dtype) if is_array(v) else v for v in (start, stop)])
     kind = kind if kind.kind in "fc" else np.result_type(kind, 1.0)
     first, last = (v.astype(kind) if is_array(v) else kind.type(v) for v in (start, stop))
@@ -259,8 +177,7 @@ def _linspace(
 # ---- products and systems ----------------------------------------------------------------------------
 @decomposition_of(np.linalg.inv)
 def _inv(a: Any) -> Any:
-    if a.ndim != 2 or a.dtype.kind not in "biufc":
-        raise Unserved
+    require(a.ndim == 2 and a.dtype.kind in "biufc")
     one = np.zeros_like(a)
     np.fill_diagonal(one, 1)
     return np.linalg.solve(a, one)
@@ -268,22 +185,19 @@ def _inv(a: Any) -> Any:
 
 @decomposition_of(np.linalg.cholesky)
 def _cholesky(a: Any, /, *, upper: Any = False) -> Any:
-    if not upper or a.ndim != 2:
-        raise Unserved
+    require(upper and a.ndim == 2)
     return np.linalg.cholesky(np.conj(a.T)).T.conj()
 
 
 @decomposition_of(np.linalg.svd)
 def _svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
-    if compute_uv or hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
-        raise Unserved
+    require(not compute_uv and not hermitian and a.ndim == 2 and a.shape[0] < a.shape[1])
     return np.linalg.svd(np.conj(a.T), compute_uv=False)
 
 
 @decomposition_of(np.linalg.pinv)
 def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
-    if hermitian or a.ndim != 2 or a.shape[0] >= a.shape[1]:
-        raise Unserved
+    require(not hermitian and a.ndim == 2 and a.shape[0] < a.shape[1])
     return np.conj(np.linalg.pinv(np.conj(a.T), rcond, rtol=rtol).T)
 
 
@@ -302,50 +216,33 @@ def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
 @decomposition_of(np.einsum)
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
     """By contractions of two operands each."""
-    if out is not None or kwargs or len(operands) < 4 or not isinstance(operands[0], str):
-        raise Unserved
+    require(out is None and not kwargs and len(operands) >= 4 and isinstance(operands[0], str))
     path: Any = np.einsum_path
-    left, steps = path(*operands, optimize=optimize or True, einsum_call=True)
-    held = [operand(a) for a in operands[1:]]
-    if len(left) != len(held):
-        raise Unserved
+    factors, steps = path(*operands, optimize=optimize or True, einsum_call=True)
+    arrays = [operand(a) for a in operands[1:]]
+    require(len(factors) == len(arrays))
     for step in steps:
         text = next(part for part in step if isinstance(part, str) and "->" in part)
-        said = (
-            bool(optimize) and text[-1] != ">"
-        )  # with optimize NumPy warns, and a result without axes is an array
-        held.append(np.einsum(text, *[held.pop(k) for k in step[0]], optimize=said))
-    return held[0]
+        # with optimize NumPy warns, and a result without axes is an array
+        optimized = bool(optimize) and text[-1] != ">"
+        arrays.append(np.einsum(text, *[arrays.pop(k) for k in step[0]], optimize=optimized))
+    return arrays[0]
 
 
 @decomposition_of(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """With a count for each element."""
     x, counts = operand(a), operand(repeats)
-    if counts.ndim != 1 or counts.dtype.kind not in "biu" or not np.can_cast(counts.dtype, np.intp, "safe"):
-        raise Unserved
+    require(counts.ndim == 1 and counts.dtype.kind in "biu" and np.can_cast(counts.dtype, np.intp, "safe"))
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, x.ndim))
-    if counts.shape != x.shape[axis : axis + 1] or not counts.size or counts.min() < 0:
-        raise Unserved
-    if int(counts.max()) * counts.size >= 2**62:
-        raise Unserved
+    require(counts.shape == x.shape[axis : axis + 1] and counts.size and counts.min() >= 0)
+    require(int(counts.max()) * counts.size < 2**62)
     ends = np.cumsum(counts.astype(np.intp))
     return np.take(x, np.searchsorted(ends, _arange(int(ends[-1])), "right"), axis)
 
 
-@decomposition_of(np.polymul)
-def _polymul(a1: Any, a2: Any) -> Any:
-    if isinstance(a1, np.poly1d) or isinstance(a2, np.poly1d):
-        raise Unserved
-    factors = [np.trim_zeros(operand(a), "f") for a in (a1, a2)]
-    if any(a.ndim != 1 or not a.size for a in factors):
-        raise Unserved
-    return np.convolve(*factors)
-
-
 def _vecdot(x1: Any, x2: Any, /, axis: Any = -1) -> Any:
-    if axis != -1:
-        raise Unserved
+    require(axis == -1)
     a, b = _vectors(x1, x2)
     return np.add.reduce(np.multiply(np.conj(a), b), -1)
 
@@ -362,8 +259,7 @@ def _vecmat(x1: Any, x2: Any, /) -> Any:
 
 def _vectors(*operands: Any) -> list[Any]:
     arrays = [operand(a) for a in operands]
-    if any(a.dtype.kind not in "iufc" or not a.ndim for a in arrays):
-        raise Unserved
+    require(all(a.dtype.kind in "iufc" and a.ndim for a in arrays))
     return arrays
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import ndarray
+from dcarray.api.functions.registry import Unserved
 from dcarray.comm.algorithms.mask_selection import nonzero
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.distributed.function_dispatch import dist_array_of
+from dcarray.distributed.function_dispatch import dist_operand, require, required_axis
 
-__all__ = ["Key", "along_axis", "parsed"]
+__all__ = ["Key", "parse_key", "take_along_axis_key"]
 
 Item = Any  # slice | int | DistArray | None
 
@@ -37,48 +38,44 @@ class Key:
     items: list[Item] | None = None
 
 
-def parsed(shape: tuple[int, ...], key: Any) -> Key | None:
-    """An index expression with at least one integer array or mask; None for any other, and for invalid
-    ones."""
-    items = list(key) if type(key) is tuple else [key]
-    given = [_item(item) for item in items]
-    if any(item is _OTHER for item in given):
-        return None
+def parse_key(shape: tuple[int, ...], key: Any) -> Key:
+    """Return the parsed form of an index expression with at least one integer array or mask.
+
+    Raises
+    ------
+    Unserved
+        For any other, and for invalid ones.
+    """
+    given = [_item(item) for item in (key if type(key) is tuple else (key,))]
     if len(given) == 1 and _is_mask(given[0]) and given[0].shape == shape[: given[0].ndim]:
         return Key(mask=given[0])
     taken = sum(_axes(item) for item in given)
     dots = [k for k, item in enumerate(given) if item is ...]
-    if taken > len(shape) or len(dots) > 1:
-        return None
+    require(taken <= len(shape) and len(dots) <= 1)
     at = dots[0] if dots else len(given)
     given[at : at + 1] = [slice(None)] * (len(shape) - taken)
-    found = _without_masks(shape, given)
-    if found is None or not _in_order(shape, found):
-        return None
-    indices = [(k, item) for k, item in enumerate(found) if not isinstance(item, slice)]
-    everything = all(item == slice(None) for item in found if isinstance(item, slice))
-    if len(indices) == 1 and everything:
+    items = _without_masks(shape, given)
+    require(_is_valid(shape, items))
+    indices = [(k, item) for k, item in enumerate(items) if not isinstance(item, slice)]
+    if len(indices) == 1 and all(item == slice(None) for item in items if isinstance(item, slice)):
         return Key(rows=(indices[0][1], indices[0][0]))
-    return Key(items=found)
+    return Key(items=items)
 
 
-def along_axis(shape: tuple[int, ...], index: DistArray, axis: int) -> list[Item] | None:
-    """The key of `numpy.take_along_axis`, or None if NumPy would not accept index and shape."""
-    if index.dtype.kind not in "iu" or index.ndim != len(shape):
-        return None
-    if any(m not in (1, n) for k, (m, n) in enumerate(zip(index.shape, shape, strict=True)) if k != axis):
-        return None
+def take_along_axis_key(shape: tuple[int, ...], indices: Any, axis: Any) -> list[Item]:
+    """Return the key of `numpy.take_along_axis`; NumPy raises the error where index and shape do not fit."""
+    index, axis = dist_operand(indices), required_axis(axis, len(shape))
+    require(index.dtype.kind in "iu" and index.ndim == len(shape))
+    pairs = enumerate(zip(index.shape, shape, strict=True))
+    require(all(m in (1, n) for k, (m, n) in pairs if k != axis))
     places = [
         np.arange(n).reshape([-1 if k == j else 1 for j in range(len(shape))]) for k, n in enumerate(shape)
     ]
     return [index if k == axis else DistArray.replicated(at, index.comm) for k, at in enumerate(places)]
 
 
-_OTHER: Any = object()
-
-
 def _item(item: Any) -> Item:
-    """An item of an index expression, arrays as `DistArray`; `_OTHER` for an unsupported one."""
+    """Return an item of an index expression, arrays as `DistArray`."""
     if item is None or item is ... or type(item) is int:
         return item
     if isinstance(item, slice):
@@ -87,18 +84,18 @@ def _item(item: Any) -> Item:
                 *(None if s is None else operator.index(s) for s in (item.start, item.stop, item.step))
             )
         except TypeError:
-            return _OTHER
+            raise Unserved from None
     if isinstance(item, np.integer):
         return int(item)
     if type(item) is list:
         item = np.asarray(item)
         if not item.size:
             item = item.astype(np.intp)
-    if type(item) not in (np.ndarray, ndarray) or item.dtype.kind not in "biu":
-        return _OTHER
-    if not item.ndim:
-        return _OTHER if item.dtype.kind == "b" else int(item)
-    return dist_array_of(item) or _OTHER
+    require(type(item) in (np.ndarray, ndarray) and item.dtype.kind in "biu")
+    if item.ndim:
+        return dist_operand(item)
+    require(item.dtype.kind != "b")
+    return int(item)
 
 
 def _is_mask(item: Any) -> bool:
@@ -106,20 +103,19 @@ def _is_mask(item: Any) -> bool:
 
 
 def _axes(item: Item) -> int:
-    """The number of axes that an item indexes."""
+    """Return the number of axes that an item indexes."""
     if item is None or item is ...:
         return 0
     return int(item.ndim) if _is_mask(item) else 1
 
 
-def _without_masks(shape: tuple[int, ...], given: list[Item]) -> list[Item] | None:
-    """The items with masks replaced by the indices of their true elements."""
+def _without_masks(shape: tuple[int, ...], given: list[Item]) -> list[Item]:
+    """Return the items with masks replaced by the indices of their true elements."""
     found: list[Item] = []
     axis = 0
     for item in given:
         if _is_mask(item):
-            if item.shape != shape[axis : axis + item.ndim]:
-                return None
+            require(item.shape == shape[axis : axis + item.ndim])
             found += nonzero(item)
         else:
             found.append(item)
@@ -127,7 +123,7 @@ def _without_masks(shape: tuple[int, ...], given: list[Item]) -> list[Item] | No
     return found
 
 
-def _in_order(shape: tuple[int, ...], items: list[Item]) -> bool:
+def _is_valid(shape: tuple[int, ...], items: list[Item]) -> bool:
     """Whether there is an index array, integers are within bounds, and index shapes broadcast."""
     axis, shapes = 0, []
     for item in items:

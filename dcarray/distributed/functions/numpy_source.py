@@ -21,7 +21,7 @@ from dcarray.core.processes import communicator
 from dcarray.distributed.function_dispatch import is_distributed, load_implementations
 from dcarray.recording.operands import evaluated
 
-__all__ = ["DECOMPOSITIONS", "call_numpy_source", "definition", "index_trick"]
+__all__ = ["DECOMPOSITIONS", "call_numpy_source", "decomposition_of", "definition", "index_trick"]
 
 
 def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -32,7 +32,7 @@ def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     load_implementations()
     if function not in DECOMPOSITIONS or not any(map(_anywhere, (*args, *kwargs.values()))):
         return NOT_DISTRIBUTED
-    return _tried(lambda: (DECOMPOSITIONS[function] or definition(function))(*args, **kwargs))
+    return _try(lambda: (DECOMPOSITIONS[function] or definition(function))(*args, **kwargs))
 
 
 def index_trick(original: Any, key: Any) -> Any:
@@ -40,10 +40,21 @@ def index_trick(original: Any, key: Any) -> Any:
     `call_numpy_source`."""
     if communicator() is None or original not in (np.r_, np.c_) or not _anywhere(key):
         return NOT_DISTRIBUTED
-    return _tried(lambda: _of(original).__getitem__(key))
+    return _try(lambda: _of(original).__getitem__(key))
 
 
-def _tried(call: Callable[[], Any]) -> Any:
+def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that makes a function the decomposition of NumPy's; where it raises, NumPy is
+    called."""
+
+    def enter(body: Callable[..., Any]) -> Callable[..., Any]:
+        DECOMPOSITIONS.update(dict.fromkeys(functions, body))
+        return body
+
+    return enter
+
+
+def _try(call: Callable[[], Any]) -> Any:
     from dcarray.api.functions.fallback import wrapped
 
     try:
