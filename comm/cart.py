@@ -41,7 +41,8 @@ class Cart:
         return self.comm.size
 
     def neighbour(self, *steps: int) -> int | None:
-        """The rank at a distance along each axis; None beyond an end, which sends and receives skip."""
+        """Return the rank at a distance along each axis; None, which sends and receives skip, beyond an
+        end."""
         return self.grid.neighbour(self.rank, steps, self.periodic)
 
 
@@ -56,14 +57,14 @@ def as_grid(grid: Cart | ProcessGrid | Sequence[int]) -> ProcessGrid:
 
 
 def ranks_of(ranks: Ranks) -> Communicator:
-    """The communicator that an argument means; by default that of all ranks."""
+    """Return the communicator that an argument means; by default that of all ranks."""
     if ranks is None:
         return world()
     return ranks.comm if isinstance(ranks, Cart) else ranks
 
 
 def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, comm: Ranks = None) -> Cart:
-    """A Cartesian communicator over some ranks.
+    """Return a Cartesian communicator over some ranks.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def Cart_create(shape: Sequence[int], periodic: bool | Sequence[bool] = False, c
 
 
 def Cart_sub(cart: Cart, keep: Sequence[bool]) -> Cart:
-    """The sub-grid through this rank along some axes, with a communicator of its own.
+    """Return the sub-grid through this rank along some axes, with a communicator of its own.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def Matmul(
     out: Any = None,
     comm: Ranks = None,
 ) -> tuple[Any, Layout]:
-    """``a @ b`` of distributed vectors, matrices or stacks of matrices, as `numpy.matmul`.
+    """Return ``a @ b`` of distributed vectors, matrices or stacks of matrices, as `numpy.matmul`.
 
     The communication is chosen by its bytes: panels of both matrices (SUMMA), or of one while parts of the
     result are added up; of a product with a vector only vectors are sent; of a stack that is cut along the
@@ -76,7 +76,7 @@ def Einsum(
     out: Any = None,
     comm: Ranks = None,
 ) -> tuple[Any, Layout]:
-    """A product of two distributed arrays, summed over some axes, as ``numpy.einsum(subscripts, a, b)``.
+    """Return a product of two distributed arrays, summed over some axes, as `numpy.einsum`.
 
     `subscripts` is of the form ``"mk,kn->mn"``, with each letter at most once in each array.  Other
     parameters are those of `Matmul`.

@@ -186,7 +186,7 @@ class _Work:
         self._error = error
 
     def packed(self) -> tuple[bytes, list[Array]]:
-        """The results, packed to be sent; one that cannot be pickled is a failure of its tile."""
+        """Return the results, packed to be sent; one that cannot be pickled is a failure of its tile."""
         try:
             return pack(self.results)
         except Exception:
@@ -209,7 +209,7 @@ class _Work:
             self._show(done, len(self.tiles))
 
     def error_of(self, failure: _Failure) -> TileError:
-        """The exception that all ranks raise for a failure."""
+        """Return the exception that all ranks raise for a failure."""
         tile = self.tiles[failure.tile]
         text = f"tile {failure.tile}, {tile!r:.200}, failed on rank {failure.rank}:\n{failure.text}"
         error = TileError(text, tile)
@@ -321,7 +321,7 @@ class _Dispatcher:
 
 # ---- results -----------------------------------------------------------------------------------------
 def _combined_results(work: _Work, alive: list[int], root: int | None) -> list[Any] | None:
-    """The results of all ranks in the order of tiles; a failure is raised on all of them."""
+    """Return the results of all ranks in the order of tiles; a failure is raised on all of them."""
     group = work.comm if len(alive) == work.comm.size else work.comm.sub(alive)
     if root is not None and root not in alive:
         raise LostRankError(f"rank {root}, which was to get the results of pmap, is lost")

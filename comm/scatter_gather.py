@@ -25,7 +25,7 @@ Over = Layout | Cart | ProcessGrid | Sequence[int] | None
 
 
 def default_grid(axes: int, ranks: int) -> ProcessGrid:
-    """The squarest grid of a number of axes: the default of `BlockScatter` and `BlockGather`."""
+    """Return the squarest grid of a number of axes: the default of `BlockScatter` and `BlockGather`."""
     return choose_grid((ranks,) * axes, ranks)
 
 
@@ -119,7 +119,7 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
 
 
 def _layout_of_blocks(here: Array, grid: ProcessGrid, group: Communicator) -> Layout:
-    """The layout of an array of which each rank has a block, from the shapes of the blocks."""
+    """Return the layout of an array of which each rank has a block, from the shapes of the blocks."""
     grid.check(group.size)
     if grid.ndim > here.ndim:
         raise LayoutError(f"a grid {grid.shape} has more axes than blocks of shape {here.shape}")

@@ -14,7 +14,7 @@ __all__ = ["combine_along_line", "exclusive_scan", "grid_line"]
 
 
 def grid_line(comm: Communicator, grid: ProcessGrid, axis: int) -> Communicator:
-    """The communicator of the ranks along one axis of the grid through this rank."""
+    """Return the communicator of the ranks along one axis of the grid through this rank."""
     return comm.sub(grid.sub(comm.rank, [a == axis for a in range(grid.ndim)])[1])
 
 
@@ -25,7 +25,7 @@ def combine_along_line(
     distributed_axis: int | None,
     combine: Callable[[list[Array]], list[Array]],
 ) -> list[Array]:
-    """The arrays of all ranks along a grid line combined position by position, in the order of ranks.
+    """Combine the arrays of all ranks along a grid line position by position, in the order of ranks.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def combine_along_line(
 def exclusive_scan(
     ranks: Communicator, total: Array, ufunc: np.ufunc, takes_part: Sequence[bool]
 ) -> Array | None:
-    """The exclusive scan of totals over a grid line: the combined totals of the ranks before this one.
+    """Return the exclusive scan of totals over a grid line: those of the ranks before this one combined.
 
     Each rank combines a share of the positions for all others, so that the cost of a rank does not grow with
     their number.

@@ -18,17 +18,17 @@ __all__ = ["packbits", "unpackbits"]
 
 
 def packbits(x: DistArray, axis: int, bitorder: Any) -> DistArray:
-    """Eight elements along an axis in a byte, like ``numpy.packbits``; a single line is cut between bytes."""
+    """Return bytes of eight elements each along an axis, like ``numpy.packbits``."""
     return _apply(x, axis, 8, lambda own: np.packbits(own, axis, bitorder))
 
 
 def unpackbits(x: DistArray, axis: int, count: int | None, bitorder: Any) -> DistArray:
-    """The bits of bytes along an axis, like ``numpy.unpackbits``; `count` is None if the axis is cut."""
+    """Return the bits of bytes along an axis, like ``numpy.unpackbits``; no `count` if the axis is cut."""
     return _apply(x, axis, 1, lambda own: np.unpackbits(own, axis, count, bitorder))
 
 
 def _apply(x: DistArray, axis: int, unit: int, function: Callable[[Any], Any]) -> DistArray:
-    """A function of lines along an axis; an array of one axis is cut at multiples of `unit` elements."""
+    """Apply a function to the lines along an axis; a vector is cut at multiples of `unit` elements."""
     if x.ndim > 1:
         aligned = x.redistributed(even_blocks(with_whole_axes(x.layout, {axis})))
         made = function(np.ascontiguousarray(aligned.local))

@@ -1,5 +1,4 @@
-"""The execution of a distributed product on one rank: panels arrive while others are multiplied, then parts
-are summed.
+"""The plan and execution of a distributed product on one rank: communication of panels, products, sums.
 
 In each round a rank receives a panel straight from the ranks that own it: as many bytes as broadcasts along
 rows and columns of the grid, in one message from each owner.  Ranks begin with different panels, so that in
@@ -73,7 +72,7 @@ class Fetch:
         )
 
     def items(self, memory: Array, buffer: Array | None) -> list[tuple[Exchange, Array, Array]]:
-        """The exchanges of the panel, as arguments of `start_exchanges`."""
+        """Return the exchanges of the panel, as arguments of `start_exchanges`."""
         found = [(plan, memory[at], memory[at]) for at, plan in self.sends]
         return found if buffer is None else [*found, (self.plan, memory[self.at], buffer)]
 
@@ -86,7 +85,8 @@ class Round:
     b: Fetch
 
     def counts(self, itemsizes: Sequence[int]) -> Counts:
-        """Messages and bytes of a round: one message to each peer, whatever it holds of either factor."""
+        """Return messages and bytes of a round: one message to each peer, whatever it holds of either
+        factor."""
         found = Counts()
         sends: set[int] = set()
         receives: set[int] = set()
@@ -155,7 +155,7 @@ class Contraction:
         return found
 
     def _first_panel(self, rank: int, number: int) -> int:
-        """The panel that a rank begins with, the same for ranks that compute the same elements."""
+        """Return the panel that a rank begins with, the same for ranks that compute the same elements."""
         grid, out = (
             self.scheme.arrangement.grid,
             self.scheme.arrangement.grid_axes_of(self.scheme.product.out),
@@ -165,7 +165,7 @@ class Contraction:
 
     @cached_property
     def sum_exchange(self) -> Exchange | None:
-        """The exchange of parts to the ranks that sum them; None when there are none, or all ranks get the
+        """The exchange of parts to the ranks that sum them; None without parts, or if all ranks get the
         sum."""
         return (
             None if self.scheme.sum_layout is None else redistribute(*summand_layouts(self.scheme), self.rank)
@@ -188,14 +188,14 @@ class Contraction:
         return grid.sub(self.rank, [g in self.scheme.sum_axes for g in range(grid.ndim)])[1]
 
     def counts_of_parts(self, itemsizes: Sequence[int]) -> Counts:
-        """Messages and bytes of `parts`, for the item sizes of the factors."""
+        """Return messages and bytes of `parts`, for the item sizes of the factors."""
         found = Counts()
         for one in self.rounds:
             found = found + one.counts(itemsizes)
         return found
 
     def counts(self, itemsizes: tuple[int, int, int, int]) -> Counts:
-        """Messages and bytes of this rank.
+        """Return messages and bytes of this rank.
 
         An allreduce is counted as the communicator does: one call with the bytes of its operand.
 
@@ -243,8 +243,7 @@ class Contraction:
             out[...] = total
 
     def parts(self, comm: Communicator, a: Array, b: Array, out: Array, empty: Empty = np.empty) -> None:
-        """Compute this rank's part of the result, or summands of it, before anything is summed, in the layout
-        ``scheme.out_parts``.
+        """Compute this rank's summands of the result, in the layout ``scheme.out_parts``.
 
         Parameters are those of `run`; `out` shares no memory with the factors.
         """
@@ -284,7 +283,7 @@ _Panel = tuple[tuple[slice, ...], Exchange, tuple[int, ...]]
 
 
 def _plan_panel(source: Layout, target: Layout, axis: int, low: int, high: int, rank: int) -> _Panel:
-    """The panel of the indices ``[low, high)`` of an axis."""
+    """Return the panel of the indices ``[low, high)`` of an axis."""
     of, here = axis_interval(source, axis, low, high, rank)
     to, _ = axis_interval(target, axis, low, high, rank)
     at = (*(slice(None),) * axis, here, *(slice(None),) * (source.ndim - axis - 1))
@@ -294,8 +293,9 @@ def _plan_panel(source: Layout, target: Layout, axis: int, low: int, high: int, 
 def _plan_panels(
     source: Layout, target: Layout, axis: int, cuts: Sequence[tuple[int, int]], rank: int
 ) -> list[_Panel]:
-    """All panels along an axis that is in blocks in the source and whole in the target: the messages for the
-    whole axis, cut at the panels' ends.
+    """Return the panels along an axis that is in blocks in the source and whole in the target.
+
+    These are the messages for the whole axis, cut at the panels' ends.
 
     Each rank's part of the axis is one interval, so that each box of a message is cut alike at both its ends.
     """
@@ -331,7 +331,7 @@ def _plan_panels(
 
 
 def _transfer_of_run(transfer: Transfer, axis: int, run: Run) -> Transfer:
-    """A message restricted to a run of an axis."""
+    """Return a message restricted to a run of an axis."""
     return Transfer(transfer.peer, tuple([_with_run(box, axis, run) for box in transfer.boxes]))
 
 
@@ -340,7 +340,7 @@ def _with_run(box: Box, axis: int, run: Run) -> Box:
 
 
 def panels(scheme: Scheme) -> tuple[str, list[tuple[int, int]]]:
-    """The axis along which factors are sent in panels, and the panels as intervals: the same on all ranks.
+    """Return the axis along which factors are sent in panels, and the panels' intervals: alike on all ranks.
 
     Panels end where a factor that is sent is cut between ranks, so that most come from one owner.  There is
     one panel when no factor is sent, or when the axes that are summed over are distributed themselves.  If

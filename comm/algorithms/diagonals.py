@@ -15,7 +15,7 @@ __all__ = ["diagonal", "trace"]
 
 
 def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> DistArray:
-    """A diagonal of a matrix, or of each of a stack, like `numpy.diagonal`.
+    """Return a diagonal of a matrix, or of each of a stack, like `numpy.diagonal`.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> D
 
 
 def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> DistArray:
-    """The sum of a diagonal of a matrix, or of each of a stack, like `numpy.trace`.
+    """Return the sum of a diagonal of a matrix, or of each of a stack, like `numpy.trace`.
 
     Parameters and errors are those of `diagonal`, and `dtype` as for `numpy.sum`.
 
@@ -78,7 +78,7 @@ def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 
 
 def _owned_indices(axis: Axis, part: int) -> Array:
-    """The indices of a part, in the order of its memory."""
+    """Return the indices of a part, in the order of its memory."""
     runs = axis.runs(part)
     parts = [
         (run.start + run.step * np.arange(run.repeats)[:, None] + np.arange(run.length)).ravel()

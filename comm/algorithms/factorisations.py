@@ -63,7 +63,7 @@ def solve(a: DistArray, b: DistArray) -> DistArray:
 
 
 def cholesky(a: DistArray) -> DistArray:
-    """The lower triangular factor of a Hermitian positive definite matrix, like `numpy.linalg.cholesky`.
+    """Return the lower Cholesky factor of a Hermitian positive definite matrix, as `numpy.linalg.cholesky`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def cholesky(a: DistArray) -> DistArray:
 
 
 def slogdet(a: DistArray) -> tuple[Array, Array]:
-    """Sign and logarithm of the determinant of one matrix, like `numpy.linalg.slogdet`, on every rank.
+    """Return sign and logarithm of the determinant of one matrix, as `numpy.linalg.slogdet`, on every rank.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _factor_dtype(*of: DistArray) -> np.dtype[Any]:
 
 
 def _column(x: DistArray) -> DistArray:
-    """A vector as a matrix of one column."""
+    """Return a vector as a matrix of one column."""
     mine = Layout(x.shape, x.layout.grid, x.layout.axes)
     return DistArray(x.comm, Layout((*x.shape, 1), mine.grid, [*mine.axes, Whole()]), x.local.reshape(-1, 1))
 
@@ -145,18 +145,18 @@ class _ColumnBlocks:
         return range(-(-self.extent // self.width))
 
     def columns(self, k: int) -> tuple[int, int]:
-        """The interval of columns of a block."""
+        """Return the interval of columns of a block."""
         return k * self.width, min(self.extent, (k + 1) * self.width)
 
     def is_local(self, k: int) -> bool:
         return k % self.comm.size == self.comm.rank
 
     def local_start(self, k: int) -> int:
-        """The local column at which the first block of this rank from the `k`-th on begins."""
+        """Return the local column at which the first block of this rank from the `k`-th on begins."""
         return max(0, -(-(k - self.comm.rank) // self.comm.size)) * self.width
 
     def broadcast_rows(self, k: int, rows: slice) -> Array:
-        """Some rows of a block, on all ranks."""
+        """Return some rows of a block, on all ranks."""
         low, high = self.columns(k)
         height = len(range(*rows.indices(self.rows)))
         panel = np.empty((height, high - low), self.block.dtype)
@@ -170,7 +170,7 @@ class _ColumnBlocks:
 
 
 def _eliminate(matrix: _ColumnBlocks, sides: _ColumnBlocks | None = None) -> tuple[bool, Array]:
-    """LU-factor a matrix in place, and apply the row operations to right-hand sides.
+    """Factor a matrix as LU in place, and apply the row operations to right-hand sides.
 
     Returns
     -------
@@ -218,7 +218,8 @@ def _solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def _factor_panel(panel: Array) -> Array:
-    """LU-factor a block of columns in place; the exchanged rows, with -1 at the end if there is no pivot."""
+    """Factor a block of columns as LU in place, and return the exchanged rows, -1 at the end without a
+    pivot."""
     width = panel.shape[1]
     pivots = np.empty(width, np.int64)
     for j in range(width):

@@ -54,7 +54,7 @@ class IndexResult:
 
 
 def broadcast_local(x: DistArray, layout: Layout) -> Array:
-    """This rank's part of an array broadcast to a layout's shape, distributed as in that layout.
+    """Return this rank's part of an array broadcast to a layout's shape, distributed as in that layout.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 def resolve_key(
     shape: Sequence[int], key: Sequence[slice | int | DistArray | None], comm: Communicator
 ) -> IndexResult:
-    """The positions that a key of NumPy's selects.
+    """Return the positions that a key of NumPy's selects.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def resolve_key(
 
 
 def as_int64(values: Array) -> Array:
-    """Integers in 64 bits; larger ones become the largest, which lies outside of all arrays."""
+    """Return integers in 64 bits; larger ones become the largest, which lies outside of all arrays."""
     if values.dtype == np.uint64:
         values = np.minimum(values, np.uint64(np.iinfo(np.int64).max))
     return values.astype(np.int64, copy=False)
@@ -162,7 +162,7 @@ def as_int64(values: Array) -> Array:
 def _checked_indices(
     indices: Sequence[tuple[int, int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
-    """The indices without negative ones; an error on all ranks where one is out of bounds."""
+    """Return the indices without negative ones; an error on all ranks where one is out of bounds."""
     errors = np.zeros((len(indices), 2), np.int64)
     checked = []
     for row, (axis, _, values) in zip(errors, indices, strict=True):
@@ -181,7 +181,7 @@ def _checked_indices(
 
 
 def mask_positions(mask: DistArray, inner: int = 1) -> Array:
-    """The positions of this rank that a mask selects, in the order of ranks.
+    """Return the positions of this rank that a mask selects, in the order of ranks.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def mask_positions(mask: DistArray, inner: int = 1) -> Array:
 
 # ---- reading and writing -----------------------------------------------------------------------------
 def read_elements(x: DistArray, positions: Array) -> Array:
-    """The elements at this rank's positions, in their shape."""
+    """Return the elements at this rank's positions, in their shape."""
     aligned = _blocked(x)
     owners, local = _owners(aligned, positions.reshape(-1), nearest=True)
     found = ask_owners(x.comm, owners, local, lambda at: _elements_at(aligned.local, at))
@@ -245,13 +245,13 @@ def write_elements(x: DistArray, positions: Array, values: Array, store: Store |
 
 
 def _blocked(x: DistArray) -> DistArray:
-    """The array without cyclic axes: itself, or redistributed in blocks."""
+    """Return the array without cyclic axes: itself, or redistributed in blocks."""
     has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     return x.redistributed(without_cyclic(x.layout)) if has_cyclic else x
 
 
 def _flat_view(elements: Array, at: Array) -> tuple[Array, Any]:
-    """A view of elements, and an index into it, for positions in C order."""
+    """Return a view of elements, and an index into it, for positions in C order."""
     return (
         (elements.reshape(-1), at)
         if elements.flags.c_contiguous
@@ -266,7 +266,7 @@ def _elements_at(elements: Array, at: Array) -> Array:
 
 
 def _first_copies(layout: Layout) -> list[int]:
-    """For each rank the first one that owns the same elements."""
+    """Return for each rank the first one that owns the same elements."""
     ranks = [0] * layout.grid.size
     shape = layout.grid.shape
     for coords in product(*map(range, shape)):
@@ -276,7 +276,7 @@ def _first_copies(layout: Layout) -> list[int]:
 
 
 def _owners(x: DistArray, positions: Array, nearest: bool) -> tuple[Array, Array]:
-    """The ranks that own positions, and the positions within the elements of their owners.
+    """Return the ranks that own positions, and the positions within the elements of their owners.
 
     Of ranks with copies of an element it is the one nearest to this rank (`nearest`), or the first.
     """

@@ -71,12 +71,12 @@ def transform_line(
 
 
 def _resized(x: DistArray, n: int) -> DistArray:
-    """The line cut or padded with zeros to `n` elements."""
+    """Return the line cut or padded with zeros to `n` elements."""
     return pad_with_zeros(x, [(0, n - x.shape[0])]) if n > x.shape[0] else sliced(x, [slice(0, n)])
 
 
 def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
-    """The transform of a line, not scaled, by transforms of a matrix with `rows` rows."""
+    """Return the transform of a line, not scaled, by transforms of a matrix with `rows` rows."""
     n = x.shape[0]
     function, sign = (np.fft.ifft, 2j) if inverse else (np.fft.fft, -2j)
     table = apply_along_axis(

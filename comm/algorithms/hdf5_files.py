@@ -61,7 +61,7 @@ def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, A
 
 
 def stored_shape(file: File, name: str, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of a dataset.
+    """Return shape and dtype of a dataset.
 
     Raises
     ------

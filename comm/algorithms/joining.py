@@ -1,5 +1,4 @@
-"""Concatenation, rolling, flipping, padding, repetition and tiling of distributed arrays, as copies of
-windows."""
+"""Concatenation, rolling, flipping, padding, repetition and tiling of distributed arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ __all__ = ["concatenate", "flip", "pad_with_zeros", "repeat", "roll", "stack", "
 def concatenate(
     parts: Sequence[DistArray], axis: int = 0, dtype: Any = None, casting: Any = "same_kind"
 ) -> DistArray:
-    """Arrays one after the other along an axis, like ``numpy.concatenate``.
+    """Return arrays one after the other along an axis, like ``numpy.concatenate``.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ def concatenate(
 def stack(
     parts: Sequence[DistArray], axis: int = 0, dtype: Any = None, casting: Any = "same_kind"
 ) -> DistArray:
-    """Arrays of one shape along a new axis, like ``numpy.stack``; parameters as for `concatenate`."""
+    """Return arrays of one shape along a new axis, like ``numpy.stack``; parameters as for `concatenate`."""
     if any(x.shape != parts[0].shape for x in parts):
         raise ValueError("all input arrays must have the same shape")
     (a,) = normalised_axes(axis, parts[0].ndim + 1)
@@ -73,7 +72,7 @@ def stack(
 
 
 def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> DistArray:
-    """The elements shifted cyclically along some axes, like ``numpy.roll``.
+    """Return the elements shifted cyclically along some axes, like ``numpy.roll``.
 
     Parameters
     ----------
@@ -114,7 +113,7 @@ def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | N
 
 
 def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
-    """The elements in reverse order along some axes or all, like ``numpy.flip``; distributed as `x`."""
+    """Return the elements in reverse order along some axes or all, as ``numpy.flip``, distributed as `x`."""
     axes = normalised_axes(axis, x.ndim)
     aligned = x.redistributed(without_cyclic(x.layout))
     result = empty_like(x, aligned.layout)
@@ -124,7 +123,7 @@ def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
 
 
 def pad_with_zeros(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray:
-    """The array with a border of zeros.
+    """Return the array with a border of zeros.
 
     Parameters
     ----------
@@ -148,7 +147,7 @@ def pad_with_zeros(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray
 
 
 def repeat(x: DistArray, times: int, axis: int) -> DistArray:
-    """Each element `times` times in a row along an axis, like ``numpy.repeat``; nothing is sent."""
+    """Return each element `times` times in a row along an axis, like ``numpy.repeat``; nothing is sent."""
     if times < 0:
         raise ValueError("repeats may not contain negative values.")
     (a,) = normalised_axes(axis, x.ndim)
@@ -162,7 +161,7 @@ def repeat(x: DistArray, times: int, axis: int) -> DistArray:
 
 
 def tile(x: DistArray, times: Sequence[int]) -> DistArray:
-    """The array repeated along each axis, like ``numpy.tile``.
+    """Return the array repeated along each axis, like ``numpy.tile``.
 
     Parameters
     ----------
@@ -198,7 +197,7 @@ def _cut_axes(layout: Layout) -> int:
 
 
 def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    """The array in a dtype, without cyclic axes."""
+    """Return the array in a dtype, without cyclic axes."""
     aligned = x.redistributed(without_cyclic(x.layout))
     if aligned.dtype == dtype:
         return aligned
@@ -207,7 +206,7 @@ def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def _expand_dims(x: DistArray, axis: int) -> DistArray:
-    """The array with a new axis of length one."""
+    """Return the array with a new axis of length one."""
     shape, specs, halo = list(x.shape), list(x.layout.axes), list(x.layout.halo)
     shape.insert(axis, 1)
     specs.insert(axis, Whole())

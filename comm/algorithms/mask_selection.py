@@ -19,7 +19,7 @@ __all__ = ["assign", "nonzero", "rebalanced", "select"]
 
 
 def select(x: DistArray, mask: DistArray) -> DistArray:
-    """``x[mask]``.
+    """Return ``x[mask]``.
 
     Parameters
     ----------
@@ -38,8 +38,7 @@ def select(x: DistArray, mask: DistArray) -> DistArray:
 
 
 def nonzero(x: DistArray) -> tuple[DistArray, ...]:
-    """The indices of the elements that are not zero, like ``numpy.nonzero``, of an array of one axis at
-    least."""
+    """Return the indices of the elements that are not zero, as ``numpy.nonzero``, for one axis at least."""
     aligned = x.redistributed(row_layout(x.shape, x.comm.size))
     begin = aligned.layout.parts[0].to_global(x.comm.rank, 0)
     positions = np.nonzero(aligned.local)
@@ -84,14 +83,14 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
 
 
 def _both_by_rows(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
-    """Both cut along the first axis only, so that selected elements are in order."""
+    """Return both cut along the first axis only, so that selected elements are in order."""
     return x.redistributed(row_layout(x.shape, x.comm.size)), mask.redistributed(
         row_layout(mask.shape, x.comm.size)
     )
 
 
 def rebalanced(comm: Communicator, rows: Array) -> DistArray:
-    """An array in even blocks, of which each rank has some rows in the order of ranks."""
+    """Return an array in even blocks, of which each rank has some rows in the order of ranks."""
     sizes = tuple(int(n) for n in allgather(comm, np.int64(len(rows))))
     goal = row_layout((sum(sizes), *rows.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])

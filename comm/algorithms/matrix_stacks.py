@@ -1,5 +1,4 @@
-"""Functions of matrices in stacks that are distributed: each rank computes those of its own part of the
-stack."""
+"""Functions of the matrices in distributed stacks: each rank computes those of its part of the stack."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ __all__ = ["apply_to_stacks", "call_on_all"]
 
 
 def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: Callable[..., Any]) -> Any:
-    """A function of matrices or vectors applied to stacks of them that are broadcast together.
+    """Apply a function of matrices or vectors to stacks of them that are broadcast together.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: 
 
 
 def call_on_all(comm: Communicator, call: Callable[[], Any]) -> Any:
-    """The result of a local function; an exception on one rank is raised on all."""
+    """Return the result of a local function; an exception on one rank is raised on all."""
     error: Exception | None = None
     try:
         found = call()

@@ -1,5 +1,4 @@
-"""Files of NumPy's format written and read by all ranks: each its own elements, at their positions in the
-file.
+"""Files of NumPy's format, of which each rank writes and reads its own elements, at their positions.
 
 All ranks must see the file under the same name.
 """
@@ -57,7 +56,7 @@ def _create(file: File, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
 
 
 def run_on_first_rank(comm: Communicator, action: Any) -> Any:
-    """The result of an action that the first rank performs; its exception is raised on all ranks."""
+    """Return the result of an action that the first rank performs; its exception is raised on all ranks."""
     found: Any = None
     if comm.rank == 0:
         try:
@@ -71,7 +70,7 @@ def run_on_first_rank(comm: Communicator, action: Any) -> Any:
 
 
 def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of the array in a file.
+    """Return shape and dtype of the array in a file.
 
     Raises
     ------
@@ -106,7 +105,7 @@ def load(file: File, layout: Layout, comm: Communicator) -> DistArray:
 
 
 def local_boxes(layout: Layout, rank: int) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """A rank's elements as boxes: slices of the array, and slices of the rank's own elements."""
+    """Return a rank's elements as boxes: slices of the array, and slices of the rank's own elements."""
     axes: list[Sequence[tuple[slice, slice]]] = []
     for runs in layout.runs(rank):
         pairs, at = [], 0

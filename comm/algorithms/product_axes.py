@@ -55,7 +55,7 @@ class Product:
 
 
 def parse(subscripts: str, a: Sequence[int], b: Sequence[int], adds_axes: bool = False) -> Product:
-    """A product from its letters and the shapes of the factors.
+    """Return a product from its letters and the shapes of the factors.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def parse(subscripts: str, a: Sequence[int], b: Sequence[int], adds_axes: bool =
 
 
 def sum_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which `numpy.matmul` computes, and in which parts are summed.
+    """Return the dtype in which `numpy.matmul` computes, and in which parts are summed.
 
     That is NumPy's result dtype, but single precision for half precision, whose sums NumPy makes so, too.
 
@@ -127,7 +127,7 @@ def multiply(product: Product, a: Array, b: Array, out: Array, add: bool) -> Non
 
 
 def _matrices(x: Array, letters: str, batch: str, rows: str, columns: str) -> Array:
-    """An array as a stack of matrices: the letters of rows and of columns become one axis each."""
+    """Return an array as a stack of matrices: the letters of rows and of columns become one axis each."""
     unit_axes = tuple(k for k, letter in enumerate(letters) if letter not in batch + rows + columns)
     x, letters = x.squeeze(unit_axes), "".join(y for k, y in enumerate(letters) if k not in unit_axes)
     x = x.transpose([letters.index(y) for y in batch + rows + columns])

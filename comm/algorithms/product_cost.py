@@ -73,7 +73,7 @@ class ProductCosts:
         return _FirstRank(held[0], held[1], holdings.wanted, whole[0], whole[1], whole[2], work)
 
     def rank_costs(self, grid: ProcessGrid, k: int) -> _RankCosts:
-        """The costs for the `k`-th rank in the order in which they are asked."""
+        """Return the costs for the `k`-th rank in the order in which they are asked."""
         costs = self._known.setdefault(grid, [])
         while k >= len(costs):
             costs.append(_RankCosts(self, grid, self._ranks[len(costs)]))
@@ -82,7 +82,7 @@ class ProductCosts:
     def best(
         self, grid: ProcessGrid, cut: Mapping[str, Spec], sums: Iterable[Sum], most: float = math.inf
     ) -> tuple[float, Sum] | None:
-        """The cheapest of several layouts of the sums for one distribution of a product.
+        """Return the cheapest of several layouts of the sums for one distribution of a product.
 
         The cost is that of the rank with most to receive and to compute: bytes received, and work in bytes.
 
@@ -118,7 +118,7 @@ class ProductCosts:
         return found
 
     def holdings(self, rank: int) -> _Holdings:
-        """The parts that a rank has of the factors, and wants of the result."""
+        """Return the parts that a rank has of the factors, and wants of the result."""
         found = self._had.get(rank)
         if found is None:
             a, b, out = (
@@ -144,7 +144,7 @@ class _Part(NamedTuple):
         return self.high - self.low if self.turn is None else self.turn[0].size(self.turn[1])
 
     def overlap(self, other: _Part | None) -> int:
-        """The number of indices that two parts share; one if there is no other part."""
+        """Return the number of indices that two parts share; one if there is no other part."""
         if other is None:
             return 1
         if self.turn is None and other.turn is None:
@@ -158,7 +158,7 @@ class _Part(NamedTuple):
 
 
 def _even_part(extent: int, parts: int, part: int) -> _Part:
-    """One of `parts` parts of an axis, of sizes that differ by at most one, the larger ones first."""
+    """Return one of `parts` parts of an axis, of sizes that differ by at most one, the larger ones first."""
     small, larger = divmod(extent, parts)
     low = part * small + min(part, larger)
     return _Part(low, low + small + (part < larger))
@@ -171,8 +171,8 @@ def _part(axis: Axis, part: int) -> _Part:
 
 
 class _Holdings(NamedTuple):
-    """The parts of each axis that a rank has of the factors and wants of the result, and the result's
-    elements."""
+    """The parts of each axis that a rank has of the factors and wants of the result, and the latter's
+    size."""
 
     a: dict[str, _Part]
     b: dict[str, _Part]
@@ -181,8 +181,8 @@ class _Holdings(NamedTuple):
 
 
 class _FirstRank(NamedTuple):
-    """The elements that rank 0 has of the factors and wants of the result, the elements of these arrays, and
-    all work in bytes."""
+    """The sizes of rank 0's blocks of both factors and the result, the sizes of these, and all work in
+    bytes."""
 
     of_a: int
     of_b: int
@@ -229,7 +229,7 @@ class LowerBounds:
             self._least.append(least)
 
     def least(self, cut: Mapping[str, Spec]) -> float:
-        """A lower bound of the cost of a distribution, for any layout of the sums."""
+        """Return a lower bound of the cost of a distribution, for any layout of the sums."""
         of, sizes, first = self.costs.product, self.costs.sizes, self.costs.first
         extent, a, b, made, work = of.extent, first.a, first.b, first.out, first.work
         parts, smaller = 1, 1.0
@@ -255,7 +255,7 @@ class LowerBounds:
         return (come + add * sizes[2] + work) * _ROUNDED
 
     def least_with_idle_axis(self) -> float:
-        """A lower bound of the cost of distributions that do not use a grid axis of several ranks."""
+        """Return a lower bound of the cost of distributions that do not use a grid axis of several ranks."""
         share = math.prod(self._least)
         several = [least for least, n in zip(self._least, self.grid.shape, strict=True) if n > 1]
         return self.costs.first.work * share / max(several) * _ROUNDED if several and share else 0.0
@@ -311,7 +311,7 @@ class _RankCosts:
         return self.grid.coords(self.rank)
 
     def share(self, x: str, spec: Spec) -> _AxisShare:
-        """The rank's share of an axis in a distribution."""
+        """Return the rank's share of an axis in a distribution."""
         known = self._shares[x]
         # Nearly all axes are in even blocks: their key needs no hash of block sizes.
         key: Any = spec.grid_axis if isinstance(spec, Block) and spec.sizes is None else spec
@@ -334,7 +334,7 @@ class _RankCosts:
         return found
 
     def local_product(self, cut: Mapping[str, Spec]) -> _LocalProduct:
-        """The rank's part in a distribution of the axes of the product."""
+        """Return the rank's part in a distribution of the axes of the product."""
         of, sizes = self.costs.product, self.costs.sizes
         of_a, of_b, of_out, inner = of.a, of.b, of.out, of.inner
         need_a = stay_a = need_b = stay_b = made = there = points = parts = 1
@@ -358,7 +358,7 @@ class _RankCosts:
         return _LocalProduct(cut, come, 2 * made * points / FLOPS_PER_BYTE, made, there, parts)
 
     def cost(self, way: _LocalProduct, summed: Sum) -> float:
-        """The cost of a distribution with parts summed in some layout."""
+        """Return the cost of a distribution with parts summed in some layout."""
         wanted = self.costs.holdings(self.rank).wanted
         if summed is None:
             more, there = 2 * (way.parts - 1) / way.parts * way.made, way.there

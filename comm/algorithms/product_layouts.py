@@ -1,5 +1,4 @@
-"""The distribution of a product of two distributed arrays over ranks, chosen by the bytes that have to be
-sent.
+"""The distribution of a product of two distributed arrays over ranks, chosen by the bytes to be sent.
 
 Each axis of the grid distributes one axis of the product's iteration space, or none.  Where both axes of the
 grid distribute axes of the result, the result stays and the factors are sent (SUMMA with a stationary C, van
@@ -40,11 +39,11 @@ class Arrangement:
         return dict(self.cuts)
 
     def layout(self, letters: str, extent: dict[str, int]) -> Layout:
-        """The layout in which an array with some axes of the product is needed, or made."""
+        """Return the layout in which an array with some axes of the product is needed, or made."""
         return Layout([extent[x] for x in letters], self.grid, [self.cut.get(x, Whole()) for x in letters])
 
     def grid_axes_of(self, letters: str) -> tuple[int, ...]:
-        """The axes of the grid that distribute some axes of the product."""
+        """Return the axes of the grid that distribute some axes of the product."""
         return tuple(spec.grid_axis for x, spec in self.cuts if x in letters and not isinstance(spec, Whole))
 
 
@@ -93,7 +92,7 @@ class Scheme:
         return self.arrangement.grid_axes_of(self.product.inner)
 
     def __str__(self) -> str:
-        """The product, and the factors that are sent, in words."""
+        """Return the product, and the factors that are sent, in words."""
         both = ((self.a, self.need_a), (self.b, self.need_b))
         first, second = ("stays" if nothing_moves(have, need) else "travels" for have, need in both)
         of = (
@@ -110,7 +109,7 @@ def choose(
     out: Layout | None = None,
     itemsizes: tuple[int, int, int] = (8, 8, 8),
 ) -> Scheme:
-    """The cheapest scheme: with the least to receive and to compute for the rank that has most of it.
+    """Return the cheapest scheme: with the least to receive and to compute for the rank that has most of it.
 
     Bytes are computed for a few ranks instead of for all.
 
@@ -143,7 +142,7 @@ def cost(
     out: Layout | None = None,
     itemsizes: tuple[int, int, int] = (8, 8, 8),
 ) -> float:
-    """The cost of the scheme of `choose` for a rank: the bytes that it receives, and its work in bytes."""
+    """Return the cost of the scheme of `choose` for a rank: bytes that it receives, and its work in bytes."""
     return _best(product, a, b, out, itemsizes)[0]
 
 
@@ -239,7 +238,7 @@ class _Assignments:
 def _grids(
     product_: Product, a: Layout, b: Layout, out: Layout | None
 ) -> Iterator[tuple[ProcessGrid, _Assignments]]:
-    """The grids over which a product may be made, and the assignments of axes to each."""
+    """Yield the grids over which a product may be made, and the assignments of axes to each."""
     terms = [(product_.a, a), (product_.b, b)]
     terms.sort(key=lambda term: -math.prod(term[1].shape))
     if out is not None:
@@ -269,7 +268,7 @@ def _grids(
 
 
 def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Layout]]) -> Spec:
-    """The distribution of an axis over an axis of a grid: that of an array which has it already, if any."""
+    """Return the distribution of an axis over a grid axis: that of an array which has it already, if any."""
     near: Spec | None = None
     for letters, layout in terms:
         if letter not in letters:
@@ -287,7 +286,7 @@ def _spec(letter: str, g: int, grid: ProcessGrid, terms: Sequence[tuple[str, Lay
 def _sum_layouts(
     of: Product, grid: ProcessGrid, cut: Mapping[str, Spec], wanted: Layout | None
 ) -> Iterator[Sum]:
-    """The layouts in which parts of the result may be summed."""
+    """Yield the layouts in which parts of the result may be summed."""
     yield None
     over = [spec.grid_axis for x, spec in cut.items() if x in of.inner and not isinstance(spec, Whole)]
     if not over:
@@ -308,7 +307,8 @@ def _sum_layouts(
 
 
 def summand_layouts(scheme: Scheme) -> tuple[Layout, Layout]:
-    """The parts to be summed as one array with leading axes for the parts: as made, and all together."""
+    """Return the layouts of the summands, with an axis for each grid axis: as made, and gathered for the
+    sum."""
     summed, parts = scheme.sum_layout, with_summand_axes(scheme.out_parts, scheme.sum_axes)
     assert summed is not None
     rest = parts.shape[: len(scheme.sum_axes)]

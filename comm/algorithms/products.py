@@ -19,7 +19,7 @@ __all__ = ["einsum", "matmul", "transpose"]
 
 
 def einsum(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
-    """The product of two arrays, summed over some axes, like ``numpy.einsum`` of two operands.
+    """Return the product of two arrays, summed over some axes, like ``numpy.einsum`` of two operands.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def einsum(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = 
 
 
 def matmul(a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
-    """``a @ b`` like `numpy.matmul`: vectors, matrices, stacks of matrices.
+    """Return ``a @ b`` like `numpy.matmul`: of vectors, matrices, stacks of matrices.
 
     Parameters and errors are those of `einsum`.
     """
@@ -86,7 +86,7 @@ def _product(of: Product, a: DistArray, b: DistArray, layout: Layout | None) -> 
 
 
 def transpose(x: DistArray, axes: Sequence[int] | None = None, layout: Layout | None = None) -> DistArray:
-    """An array with its axes in another order.
+    """Return an array with its axes in another order.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ REPLICATE_BELOW = 1 << 14  # bytes up to which every rank gets the whole result 
 
 
 def normalised_axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """Axes as non-negative numbers in ascending order; None means all."""
+    """Return axes as non-negative numbers in ascending order; None means all."""
     if axis is None:
         return tuple(range(ndim))
     given = np.lib.array_utils.normalize_axis_tuple(axis, ndim, allow_duplicate=False)
@@ -42,7 +42,7 @@ def reduction(
     dtype: Any = None,
     keepdims: bool = False,
 ) -> DistArray:
-    """A reduction by a ufunc, like ``ufunc.reduce``.
+    """Reduce an array by a ufunc, like ``ufunc.reduce``.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def sum_over_ranks(comm: Communicator, values: Array) -> DistArray:
 def mean(
     x: DistArray, axis: int | Sequence[int] | None = None, dtype: Any = None, keepdims: bool = False
 ) -> DistArray:
-    """The mean, like ``numpy.mean``; parameters and result are those of `reduction`."""
+    """Return the mean, like ``numpy.mean``; parameters and result are those of `reduction`."""
     axes = normalised_axes(axis, x.ndim)
     count = math.prod(x.shape[a] for a in axes)
     kind = np.dtype(dtype) if dtype is not None else np.mean(np.ones(1, x.dtype)).dtype
@@ -110,7 +110,7 @@ def mean(
 
 
 def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: bool = False) -> DistArray:
-    """The index of the largest or smallest element, like ``numpy.argmax`` and ``argmin``.
+    """Return the index of the largest or smallest element, like ``numpy.argmax`` and ``argmin``.
 
     Of equal ones the first, and the first NaN or NaT before all else.
 
@@ -188,7 +188,7 @@ def _reduce_along(
     partial: Callable[[Array], list[Array]],
     combine: Callable[[list[Array]], list[Array]],
 ) -> tuple[Layout, list[Array]]:
-    """This rank's reduction, combined with those along each grid axis that cuts a reduced axis."""
+    """Reduce this rank's part, and combine the results along each grid axis that cuts a reduced axis."""
     partials = partial(x.local)
     specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
@@ -215,14 +215,14 @@ def _is_large(partials: Sequence[Array], shape: Sequence[int], x: DistArray) -> 
 def _distributed_axis(
     shape: Sequence[int], specs: Sequence[Spec], axes: tuple[int, ...], parts: int
 ) -> int | None:
-    """The axis along which a result is distributed: the longest whole one that is long enough."""
+    """Return the axis along which a result is distributed: the longest whole one that is long enough."""
     free = [a for a, spec in enumerate(specs) if isinstance(spec, Whole) and a not in axes]
     found = max(free, key=lambda a: shape[a], default=None)
     return found if found is not None and shape[found] >= parts else None
 
 
 def _pairwise(ufunc: np.ufunc, stack: Array) -> Array:
-    """The parts combined pairwise, in a fixed order."""
+    """Return the parts combined pairwise, in a fixed order."""
     while len(stack) > 1:
         even = len(stack) // 2 * 2
         paired = ufunc(stack[0:even:2], stack[1:even:2])
@@ -232,7 +232,7 @@ def _pairwise(ufunc: np.ufunc, stack: Array) -> Array:
 
 
 def without_axes(x: DistArray, axes: tuple[int, ...], keepdims: bool) -> DistArray:
-    """The array without its reduced axes of length one, unless `keepdims`."""
+    """Return the array without its reduced axes of length one, unless `keepdims`."""
     if keepdims:
         return x
     left = [a for a in range(x.ndim) if a not in axes]

@@ -35,7 +35,7 @@ _BLOCK = 64
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    """The symbols of ScaLAPACK, if it can be loaded into this process."""
+    """Return the symbols of ScaLAPACK, if it can be loaded into this process."""
     try:
         # MPI itself is there if mpi4py runs over an MPI with this interface, and no other would do.
         ctypes.CDLL("libmpi.so.12", mode=ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
@@ -68,7 +68,7 @@ def is_available(comm: Communicator) -> bool:
 
 @cache
 def _context(shape: tuple[int, int]) -> int:
-    """The BLACS context of a grid of all processes, in row-major order."""
+    """Return the BLACS context of a grid of all processes, in row-major order."""
     library = _library()
     assert library is not None
     context = ctypes.c_int(0)
@@ -98,7 +98,7 @@ class _Matrix:
         return ctypes.c_void_p(self.memory.ctypes.data), _int(1), _int(1), self._described
 
     def indices(self) -> tuple[Array, Array]:
-        """The rows and the columns that this rank owns."""
+        """Return the rows and the columns that this rank owns."""
         parts = zip(self.layout.parts, self.layout.part_indices(self.comm.rank), strict=True)
         rows, columns = (
             np.array([part.to_global(c, place) for place in range(part.size(c))], np.int64)
@@ -107,7 +107,7 @@ class _Matrix:
         return rows, columns
 
     def diagonal(self) -> Array:
-        """The elements of the diagonal that this rank owns."""
+        """Return the elements of the diagonal that this rank owns."""
         rows, columns = self.indices()
         found: Array = self.memory[rows[:, None] == columns]
         return found
@@ -125,7 +125,7 @@ def _block(extent: int, shape: tuple[int, ...]) -> int:
 
 
 def solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    """The solution of ``a @ x = b`` for a matrix and a matrix of right-hand sides, by ``gesv``.
+    """Return the solution of ``a @ x = b`` for a matrix and a matrix of right-hand sides, by ``gesv``.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
-    """The lower triangular factor of a Hermitian matrix, by ``potrf``.
+    """Return the lower triangular factor of a Hermitian matrix, by ``potrf``.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def multiply(a: DistArray, b: DistArray) -> DistArray:
-    """``a @ b`` of two matrices, by ``gemm``, in cyclic blocks over the squarest grid."""
+    """Return ``a @ b`` of two matrices, by ``gemm``, in cyclic blocks over the squarest grid."""
     dtype = np.result_type(a.dtype, b.dtype)
     (m, k), n = a.shape, b.shape[1]
     grid = choose_grid((m, n), a.comm.size)

@@ -20,7 +20,7 @@ __all__ = ["reduceat", "scan"]
 
 
 def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArray:
-    """The scan of a ufunc along an axis, like ``ufunc.accumulate``.
+    """Return the scan of a ufunc along an axis, like ``ufunc.accumulate``.
 
     Each rank scans its own part and combines it with the total of the ranks before it.  Floating-point sums
     therefore are not NumPy's bit for bit along an axis that is cut: their errors are smaller.

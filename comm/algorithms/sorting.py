@@ -22,7 +22,7 @@ __all__ = ["sort_1d", "sorted_values"]
 
 
 def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
-    """The elements of an array of one axis in ascending order, NaNs last, and their positions before.
+    """Return the elements of a vector in ascending order, NaNs last, and their positions before.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
 
 
 def sorted_values(x: DistArray) -> DistArray:
-    """The elements of an array of one axis in ascending order, NaNs last, without their positions.
+    """Return the elements of a vector in ascending order, NaNs last.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def sorted_values(x: DistArray) -> DistArray:
 
 
 def _cut_points(values: Array, positions: Array, x: DistArray) -> list[int]:
-    """The positions at which this rank's sorted elements are cut for the ranks."""
+    """Return the positions at which this rank's sorted elements are cut for the ranks."""
     splitters = _splitters(values, positions, x.comm.size, x)
     cuts = [
         0,
@@ -89,7 +89,7 @@ def _cut_points(values: Array, positions: Array, x: DistArray) -> list[int]:
 
 
 def _splitters(values: Array, positions: Array, ranks: int, x: DistArray) -> tuple[Array, Array]:
-    """The first element of each rank but the first, with its position, from regular samples of all ranks."""
+    """Return the first element of each rank but the first, with its position, by regular samples."""
     at = (np.arange(ranks) * values.size) // ranks if values.size else np.zeros(ranks, int)
     sample: Array = np.zeros(ranks, values.dtype)
     where = np.full(ranks, -1)
@@ -106,6 +106,6 @@ def _splitters(values: Array, positions: Array, ranks: int, x: DistArray) -> tup
 
 
 def _count_before(values: Array, positions: Array, value: Array, position: Array) -> int:
-    """The number of sorted elements before a value at a position."""
+    """Return the number of sorted elements before a value at a position."""
     low, high = np.searchsorted(values, value, "left"), np.searchsorted(values, value, "right")
     return int(low + np.searchsorted(positions[low:high], position, "left"))

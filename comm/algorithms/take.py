@@ -29,7 +29,7 @@ __all__ = ["put", "take"]
 
 
 def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
-    """The elements at some indices along an axis, like ``x[..., index, ...]``.
+    """Return the elements at some indices along an axis, like ``x[..., index, ...]``.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
 
 
 def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
-    """The array without cyclic axes, this rank's share of the index, and the layout of the result."""
+    """Return the array without cyclic axes, this rank's share of the index, and the layout of the result."""
     has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     aligned = x.redistributed(without_cyclic(x.layout)) if has_cyclic else x
     spec, grid = aligned.layout.axes[axis], x.layout.grid
@@ -120,7 +120,7 @@ def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistAr
 
 
 def _checked_index(elements: Array, x: DistArray, axis: int, index: DistArray) -> Array:
-    """The indices without negative ones; an error on all ranks where one is out of bounds."""
+    """Return the indices without negative ones; an error on all ranks where one is out of bounds."""
     n, elements = x.shape[axis], as_int64(elements)
     wrong = elements[(elements < -n) | (elements >= n)].reshape(-1)
     first = allgather(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
@@ -131,7 +131,7 @@ def _checked_index(elements: Array, x: DistArray, axis: int, index: DistArray) -
 
 
 def _owners(indices: Array, x: DistArray, axis: int) -> tuple[Array, Array]:
-    """The parts that own indices of an axis, and the indices within their owners."""
+    """Return the parts that own indices of an axis, and the indices within their owners."""
     part = x.layout.parts[axis]
     starts = np.array([part.to_global(k, 0) for k in range(part.parts)] + [part.extent])
     flat = indices.reshape(-1)

@@ -1,5 +1,6 @@
-"""Tall-skinny factorisations (TSQR) and functions of them: each rank factors its rows, then all factor the
-stacked triangles.
+"""Factorisations of tall and narrow matrices (TSQR): QR, singular values, least squares, pseudo-inverse.
+
+Each rank factors its rows, then all factor the stacked triangles.
 
 Demmel, Grigori, Hoemmen and Langou, "Communication-optimal parallel and sequential QR and LU factorizations"
 (2012).
@@ -30,15 +31,15 @@ def is_tall_skinny(x: DistArray) -> bool:
 
 @dataclass(frozen=True)
 class _LocalFactors:
-    """A matrix by rows, the orthogonal factor of this rank's rows, and the stacked triangular factors of all
-    ranks."""
+    """A matrix by rows, the orthogonal factor of this rank's rows, and all ranks' stacked triangular
+    factors."""
 
     held: DistArray
     orthogonal: Array
     stacked_factors: Array
 
     def own_rows(self, values: Array) -> Array:
-        """The rows that belong to this rank, of an array with the rows of the stacked factors."""
+        """Return the rows that belong to this rank, of an array with the rows of the stacked factors."""
         n = self.held.shape[1]
         return values[self.held.comm.rank * n :][: self.orthogonal.shape[1]]
 
@@ -50,7 +51,7 @@ def _factor(x: DistArray, dtype: np.dtype[Any]) -> _LocalFactors:
 
 
 def _gather_rows(x: DistArray, some: Array) -> Array:
-    """Some rows of each rank, at most as many as there are columns, stacked on all ranks."""
+    """Return some rows of each rank, at most as many as there are columns, stacked on all ranks."""
     padded: Array = np.zeros((x.shape[1], *some.shape[1:]), some.dtype)
     padded[: len(some)] = some
     return allgather(x.comm, padded).reshape(-1, *some.shape[1:])
@@ -62,12 +63,12 @@ def _dtype(*of: DistArray) -> np.dtype[Any]:
 
 
 def singular_values(x: DistArray) -> Array:
-    """The singular values of a tall matrix, in descending order, on every rank."""
+    """Return the singular values of a tall matrix, in descending order, on every rank."""
     return np.asarray(np.linalg.svd(_factor(x, _dtype(x)).stacked_factors, compute_uv=False))
 
 
 def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
-    """The pseudo-inverse of a tall matrix, by columns.
+    """Return the pseudo-inverse of a tall matrix, by columns.
 
     Singular values of at most `rcond` times the largest count as zero.
     """
@@ -78,7 +79,7 @@ def pseudo_inverse(x: DistArray, rcond: float) -> DistArray:
 
 
 def qr(x: DistArray) -> tuple[DistArray, Array] | None:
-    """The reduced QR factors of a tall real matrix, with the signs of Householder reflections, as LAPACK's.
+    """Return the reduced QR factors of a tall real matrix, with the signs of Householder reflections.
 
     Returns
     -------
@@ -103,13 +104,13 @@ def qr(x: DistArray) -> tuple[DistArray, Array] | None:
 
 
 def _top(x: DistArray, own: Array, found: _LocalFactors) -> Array:
-    """The first rows of a matrix that is distributed by rows, as many as it has columns, on every rank."""
+    """Return the first rows of a matrix by rows, as many as it has columns, on every rank."""
     first = found.held.layout.parts[0].to_global(x.comm.rank, 0)
     return _gather_rows(x, own[: max(0, min(len(own), x.shape[1] - first))])[: x.shape[1]]
 
 
 def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[DistArray, ...]:
-    """The least-squares solution of ``a @ x = b`` for a tall matrix, like `numpy.linalg.lstsq`.
+    """Return the least-squares solution of ``a @ x = b`` for a tall matrix, like `numpy.linalg.lstsq`.
 
     Parameters
     ----------

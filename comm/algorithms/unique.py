@@ -22,7 +22,7 @@ __all__ = ["all_differ", "unique", "unique_rows", "unique_values"]
 
 
 def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, DistArray, DistArray]:
-    """The distinct elements in ascending order, like ``numpy.unique``.
+    """Return the distinct elements in ascending order, like ``numpy.unique``.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
 
 
 def unique_values(x: DistArray, equal_nan: bool = True) -> DistArray:
-    """The distinct elements without indices and counts: each rank sends only its own distinct ones."""
+    """Return the distinct elements without indices and counts: each rank sends only its own distinct ones."""
     some = np.unique(x.local, equal_nan=equal_nan)
     sizes = tuple(int(n) for n in allgather(x.comm, np.int64(some.size)))
     layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
@@ -77,7 +77,7 @@ def all_differ(values: DistArray) -> bool:
 
 
 def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArray]:
-    """The distinct rows of a table, as `unique`, in lexicographic order."""
+    """Return the distinct rows of a table, as `unique`, in lexicographic order."""
     comm, columns = x.comm, x.shape[1]
     aligned = x.redistributed(row_layout(x.shape, comm.size))
     flat = Layout(x.shape[:1], aligned.layout.grid, aligned.layout.axes[:1])
@@ -91,7 +91,7 @@ def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArra
 
 
 def _is_first(x: DistArray, equal_nan: bool) -> Array:
-    """A mask of this rank's sorted elements that differ from the element before them."""
+    """Return a mask of this rank's sorted elements that differ from the element before them."""
     elements = x.local
     ends = allgather(x.comm, elements[-1] if elements.size else np.zeros((), x.dtype))
     some = allgather(x.comm, np.bool_(elements.size > 0))[: x.comm.rank]

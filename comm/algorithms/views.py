@@ -30,7 +30,7 @@ def read_view(
     dtype: np.dtype[np.generic],
     wanted: Sequence[int],
 ) -> DistArray:
-    """The elements of a view of an array in C order, as an array of its own.
+    """Return the elements of a view of an array in C order, as an array of its own.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def read_view(
 
 
 def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, values: DistArray) -> DistArray:
-    """An array with the elements of a view replaced: the converse of `read_view`.
+    """Return an array with the elements of a view replaced: the converse of `read_view`.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
 
 
 def _viewed_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
-    """The same bytes as elements of another dtype; smaller ones get an axis of their own."""
+    """Return the same bytes as elements of another dtype; smaller ones get an axis of their own."""
     ratio = x.dtype.itemsize // dtype.itemsize
     block = np.ascontiguousarray(x.block)
     if ratio == 1:
@@ -109,12 +109,12 @@ def _viewed_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
 
 
 def _points(shape: Sequence[int], index: Windowed) -> tuple[int, ...]:
-    """The shape of a window, with an axis of length one for each index that has none."""
+    """Return the shape of a window, with an axis of length one for each index that has none."""
     return (*shape, *(1 for _, _, axis in index if axis is None))
 
 
 def _side(x: DistArray, shape: Sequence[int], index: Windowed) -> Side:
-    """A window as the source or target of a move."""
+    """Return a window as the source or target of a move."""
     points, more, places = _points(shape, index), len(shape), []
     for offset, stride, axis in index:
         if axis is None:
@@ -138,6 +138,6 @@ def _copy(comm: Communicator, source: tuple[DistArray, Side], target: tuple[Dist
 
 
 def _transposed_memory(x: DistArray, side: Side) -> Array:
-    """This rank's memory with the axes of the moved window."""
+    """Return this rank's memory with the axes of the moved window."""
     transposed = x.block.transpose([k for k in side.view if k is not None])
     return transposed[tuple(None if k is None else slice(None) for k in side.view)]

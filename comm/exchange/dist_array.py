@@ -39,7 +39,7 @@ class DistArray:
 
     @classmethod
     def from_whole(cls, whole: Any, layout: Layout, comm: Communicator) -> DistArray:
-        """The distributed form of an array that every rank has whole; nothing is sent."""
+        """Return the distributed form of an array that every rank has whole; nothing is sent."""
         given = np.asarray(whole)
         block = np.zeros(layout.local_shape(comm.rank), given.dtype)
         copies = Layout.copies(layout.shape, layout.grid)
@@ -48,7 +48,7 @@ class DistArray:
 
     @classmethod
     def replicated(cls, whole: Any, comm: Communicator, grid: ProcessGrid | None = None) -> DistArray:
-        """A replicated array: one that every rank has whole, as it is."""
+        """Return a replicated array: one that every rank has whole, as it is."""
         given = np.asarray(whole)
         return cls(comm, Layout.copies(given.shape, grid or ProcessGrid((comm.size,))), given)
 
@@ -81,7 +81,7 @@ class DistArray:
         return DistArray(self.comm, self.layout.without_halo(), np.asarray(function(self.local)))
 
     def redistributed(self, layout: Layout) -> DistArray:
-        """The array in another layout; the same object if the layout is the same, otherwise without halos."""
+        """Return the array in another layout, without halos; itself if the layout is the same."""
         if layout == self.layout:
             return self
         block = np.zeros(layout.local_shape(self.comm.rank), self.dtype)
@@ -89,11 +89,11 @@ class DistArray:
         return DistArray(self.comm, layout, block)
 
     def gathered(self) -> Array:
-        """All elements, on every rank."""
+        """Return all elements, on every rank."""
         return self.redistributed(Layout.copies(self.shape, self.layout.grid)).block
 
     def flat_rows(self) -> tuple[DistArray, Layout]:
-        """The array cut along its first axis only, and the layout of its elements in C order."""
+        """Return the array cut along its first axis only, and the layout of its elements in C order."""
         laid = self.redistributed(row_layout(self.shape, self.comm.size))
         each = math.prod(self.shape[1:])
         first = laid.layout.parts[0] if self.ndim else None
@@ -102,13 +102,13 @@ class DistArray:
         return laid, Layout((sum(sizes),), ProcessGrid((ranks,)), [Block(0, sizes)])
 
     def ravelled(self) -> DistArray:
-        """The elements in C order, on one axis; few ranks own some if the first axis is short."""
+        """Return the elements in C order, on one axis; few ranks own some if the first axis is short."""
         laid, flat = self.flat_rows()
         here = laid.local.reshape(-1)
         return DistArray(self.comm, flat, here if self.ndim or not self.comm.rank else here[:0])
 
     def reshaped(self, shape: Sequence[int]) -> DistArray:
-        """The same elements in C order in another shape, cut along its first axis."""
+        """Return the same elements in C order in another shape, cut along its first axis."""
         flat, goal = self.ravelled(), row_layout(shape, self.comm.size)
         if not goal.ndim:
             return DistArray(self.comm, goal, flat.gathered().reshape(()))

@@ -55,7 +55,7 @@ class Exchange:
     local_copies: tuple[tuple[Box, Box], ...] = ()
 
     def counts(self, itemsize: int) -> Counts:
-        """The messages and bytes of this plan for one array."""
+        """Return the messages and bytes of this plan for one array."""
         return Counts(
             messages_sent=len(self.sends),
             bytes_sent=sum(t.elements for t in self.sends) * itemsize,
@@ -84,7 +84,7 @@ class PendingExchange:
 
 
 def box_view(array: Array, box: Box) -> Array:
-    """A view of a box of an array; an axis with a run of several intervals becomes two axes."""
+    """Return a view of a box of an array; an axis with a run of several intervals becomes two axes."""
     if all(run.repeats == 1 for run in box):
         places: tuple[Any, ...] = tuple(slice(run.start, run.start + run.length) for run in box)
         return array[(*places, ...)]
@@ -154,8 +154,10 @@ def is_fragmented(part: Array) -> bool:
 
 
 def contiguous_buffers(parts: Sequence[Array]) -> list[Array]:
-    """Contiguous memory for the elements of windows, in one block, so that one MPI type serves all messages
-    of windows of these sizes."""
+    """Return contiguous buffers for the elements of windows.
+
+    They lie in one block, so that one MPI type serves all messages of windows of these sizes.
+    """
     places, size = [], 0
     for part in parts:
         places.append(size)

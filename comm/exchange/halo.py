@@ -31,7 +31,7 @@ def halo_exchange(
     corners: bool = True,
     rim: float = math.inf,
 ) -> Exchange:
-    """The plan of one rank to fill the halos of an array; it reads and writes the same array.
+    """Return the plan of one rank to fill the halos of an array; it reads and writes the same array.
 
     One message goes to each neighbour, also where a rank is the neighbour on several sides (two ranks along a
     periodic axis).  Beyond the ends of an axis that is not periodic nothing is written.
@@ -97,7 +97,7 @@ def halo_exchange(
 
 
 def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Direction]:
-    """The directions of messages: towards -1 a message fills the halo after the neighbour's elements."""
+    """Yield the directions of messages: towards -1 one fills the halo after the neighbour's elements."""
     ways = [[0, *([-1] if after else []), *([1] if before else [])] for before, after in widths]
     for direction in product(*ways):
         moved = sum(map(abs, direction))
@@ -106,7 +106,7 @@ def _directions(widths: Sequence[tuple[int, int]], corners: bool) -> Iterator[Di
 
 
 def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequence[bool]) -> int | None:
-    """The rank in a direction along the array's axes."""
+    """Return the rank in a direction along the array's axes."""
     steps, periodic_axes = [0] * layout.grid.ndim, [False] * layout.grid.ndim
     for spec, step, goes_round in zip(layout.axes, direction, periodic, strict=True):
         if not isinstance(spec, Whole):
@@ -117,7 +117,7 @@ def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequen
 
 
 def _sent_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
-    """The own elements of which the neighbour in a direction has a copy."""
+    """Return the own elements of which the neighbour in a direction has a copy."""
     box = []
     for run, (before, after), step in zip(owned, widths, direction, strict=True):
         if step < 0:
@@ -129,7 +129,7 @@ def _sent_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction
 
 
 def _halo_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
-    """The part of the halo that holds a copy of the elements of the neighbour in a direction."""
+    """Return the part of the halo that holds a copy of the elements of the neighbour in a direction."""
     box = []
     for run, (before, after), step in zip(owned, widths, direction, strict=True):
         if step < 0:
@@ -141,14 +141,14 @@ def _halo_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction
 
 
 def _array_ends(layout: Layout, rank: int, owned: Sequence[Run]) -> list[tuple[int, int]]:
-    """The begin and end of the array along each axis, in coordinates of this rank's memory."""
+    """Return the begin and end of the array along each axis, in coordinates of this rank's memory."""
     first = [runs[0].start if runs else 0 for runs in layout.runs(rank)]
     begin = [run.start - low for run, low in zip(owned, first, strict=True)]
     return [(low, low + extent) for low, extent in zip(begin, layout.shape, strict=True)]
 
 
 def _near_ends(box: Box, ends: Sequence[tuple[int, int]], rim: float) -> Iterator[Box]:
-    """The parts of a box within the distance `rim` of the array's ends; alike on both sides of a message."""
+    """Yield the parts of a box near the array's ends, within `rim`; alike on both sides of a message."""
     if rim == math.inf:
         yield box
         return

@@ -88,7 +88,7 @@ class PersistentExchanges:
 def _messages(
     items: _Items, sent: bool
 ) -> tuple[tuple[tuple[int, tuple[Array, ...]], ...], tuple[_Packed, ...]]:
-    """The windows that are sent to or received from each rank, and those that are packed in buffers."""
+    """Return the windows sent to or received from each rank, and those that are packed in buffers."""
     boxes: dict[int, list[tuple[int, Box, Array]]] = {}
     for k, (plan, source, target) in enumerate(items):
         for transfer in plan.sends if sent else plan.receives:

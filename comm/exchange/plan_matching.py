@@ -1,5 +1,4 @@
-"""Checks that the plans of all ranks match: every send and its receive, by tag, size and order, and no
-deadlock.
+"""The check that the plans of all ranks match: sends and receives by tag, size and order, no deadlock.
 
 A plan is a list of steps for each rank.  They are simulated as MPI would run them if it buffered nothing,
 without data.
@@ -59,7 +58,7 @@ Step = Send | Receive | Wait | CollectiveStep
 
 
 def steps(plan: Exchange, itemsize: int) -> list[Step]:
-    """The steps of an exchange, for `verify`."""
+    """Return the steps of an exchange, for `verify`."""
 
     def ends(transfers: Sequence[Transfer], kind: type[Send] | type[Receive]) -> list[Step]:
         return [
@@ -137,7 +136,7 @@ class _Check:
             self.problems += [f"  rank {rank} at step {number}: {step}" for rank, (number, step) in waiting]
 
     def _walk(self, rank: int) -> Iterator[None]:
-        """The run of one rank's plan, which pauses where the rank has to wait."""
+        """Simulate one rank's plan, pausing where the rank has to wait."""
         begun: list[_End] = []
         turns: Counter[Step] = Counter()
         for number, step in enumerate(self.programs[rank]):

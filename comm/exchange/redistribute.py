@@ -83,11 +83,11 @@ class Side:
         self._known: tuple[int, tuple[int, ...], list[int]] | None = None
 
     def part(self, along: AxisWindow, rank: int) -> int:
-        """The part of an axis that a rank owns."""
+        """Return the part of an axis that a rank owns."""
         return 0 if along.of is None else self._of(rank)[0][along.of]
 
     def at(self, parts: Iterable[int], copy_coords: dict[int, int]) -> int:
-        """The rank that owns some parts of the axes, at given coordinates of the replicated grid axes."""
+        """Return the rank that owns parts of the axes, at given coordinates of the replicated grid axes."""
         coords = [copy_coords.get(g, 0) for g in range(self.layout.grid.ndim)]
         for along, part in zip(self.along, parts, strict=True):
             if along.grid is not None:
@@ -95,7 +95,7 @@ class Side:
         return self.layout.grid.rank(coords)
 
     def boxes(self, rank: int, runs: Sequence[tuple[Run, ...]]) -> tuple[Box, ...]:
-        """The boxes of a rank's memory that hold points, which are given for each axis."""
+        """Return the boxes of a rank's memory that hold points, which are given for each axis."""
         local: list[list[Run]] = []
         for along, begin, wanted in zip(self.along, self._of(rank)[1], runs, strict=True):
             if along.of is None:
@@ -108,8 +108,10 @@ class Side:
         return tuple(product(*local))
 
     def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
-        """The parts of the array's axes that a rank owns, and the position in its memory of point 0 of each
-        axis, which mostly lies before its beginning.
+        """Return the parts of the array's axes that a rank owns, and where point 0 of each axis lies in
+        memory.
+
+        That is mostly before the beginning of its memory.
 
         The result of the last rank is stored, since one rank is asked for repeatedly.
         """
@@ -130,7 +132,7 @@ class Side:
 
 
 def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
-    """The positions of points of which the first is at `begin` and the next ones each `stride` further."""
+    """Return the positions in memory of a run of points, the first at `begin`, each `stride` further."""
     start = begin + stride * run.start
     if stride == 1 or run.size == 1:
         return Run(start, run.length, run.step, run.repeats)
@@ -141,7 +143,7 @@ def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
 
 @lru_cache(512)  # a program redistributes arrays repeatedly
 def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
-    """The plan of one rank to bring an array from one layout to another.
+    """Return the plan of one rank to bring an array from one layout to another.
 
     Where the source has copies, a rank receives from the copy at its own coordinates, so that elements that
     it owns are never sent to it.  Halos are neither read nor written.
@@ -170,8 +172,7 @@ def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
 
 
 def move(source: Side, target: Side, rank: int) -> Exchange:
-    """The plan of one rank to copy a window of one array to a window of another, as `redistribute` does
-    arrays.
+    """Return the plan of one rank to copy a window of one array to a window of another.
 
     Returns
     -------
@@ -202,7 +203,7 @@ def move(source: Side, target: Side, rank: int) -> Exchange:
 
 
 def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """The ranks that receive something from `rank`, and for each axis the points that they receive."""
+    """Yield the ranks that receive something from `rank`, and for each axis the points that they receive."""
     grid, source_copies = source.layout.grid, source.layout.copy_axes
     target_grid, target_copies = target.layout.grid, target.layout.copy_axes
     same = grid == target_grid
@@ -230,8 +231,9 @@ def _receivers(source: Side, target: Side, rank: int) -> Iterator[tuple[int, lis
 def _receivers_from_copies(
     source: Side, target: Side, rank: int
 ) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """The receivers where the source has copies and the grids differ: of the ranks that need elements of this
-    rank, those at its coordinates along the replicated axes.
+    """Yield the receivers where the source has copies and the grids differ.
+
+    Of the ranks that need elements of this rank they are those at its coordinates along the replicated axes.
 
     Along the grid axis of the target on which ranks are neighbours in number only such ranks are visited.
     """
@@ -260,7 +262,7 @@ def _receivers_from_copies(
 
 
 def _offsets_beside(layout: Layout, rank: int, first: int, candidates: range) -> Iterator[int]:
-    """The offsets from `first` of ranks with the coordinates of `rank` along the replicated grid axes."""
+    """Yield the offsets from `first` of ranks that have `rank`'s coordinates along replicated grid axes."""
     grid, coords = layout.grid, layout.grid.coords(rank)
     g = max(layout.copy_axes, key=grid.shape.__getitem__)
     length = math.prod(grid.shape[g + 1 :])
@@ -274,7 +276,7 @@ def _offsets_beside(layout: Layout, rank: int, first: int, candidates: range) ->
 
 
 def _senders(source: Side, target: Side, rank: int) -> Iterator[tuple[int, list[tuple[Run, ...]]]]:
-    """The ranks that send something to `rank`, and for each axis the points that they send."""
+    """Yield the ranks that send something to `rank`, and for each axis the points that they send."""
     coords = source.layout.grid.coords(rank)
     axis_overlaps = []
     for a, b in zip(source.along, target.along, strict=True):

@@ -39,7 +39,7 @@ class ArrayWindow:
         return tuple(map(len, self.places))
 
     def side(self) -> Side:
-        """The window as the source or target of a move."""
+        """Return the window as the source or target of a move."""
         index = [
             Index(r.start if r else 0, r.step if len(r) > 1 else 1, a) for a, r in enumerate(self.places)
         ]
@@ -47,7 +47,7 @@ class ArrayWindow:
 
 
 def whole_window(x: DistArray) -> ArrayWindow:
-    """The window of all elements of an array."""
+    """Return the window of all elements of an array."""
     return ArrayWindow(x, tuple(range(n) for n in x.shape))
 
 
@@ -67,7 +67,7 @@ def copy_windows(pairs: Iterable[tuple[ArrayWindow, ArrayWindow]]) -> None:
 
 
 def sliced(x: DistArray, key: Sequence[slice], layout: Layout | None = None) -> DistArray:
-    """An array of slices of any step along all axes.
+    """Return slices of any step along all axes, as an array.
 
     Parameters
     ----------
@@ -90,6 +90,6 @@ def sliced(x: DistArray, key: Sequence[slice], layout: Layout | None = None) -> 
 
 
 def empty_like(like: DistArray, layout: Layout, dtype: Any = None) -> DistArray:
-    """A new array on the same ranks, by default of the same dtype."""
+    """Return a new array on the same ranks, by default of the same dtype."""
     shape = layout.local_shape(like.comm.rank)
     return DistArray(like.comm, layout, np.empty(shape, like.dtype if dtype is None else dtype))

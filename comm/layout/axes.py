@@ -17,8 +17,7 @@ __all__ = ["Axis", "BlockAxis", "CyclicAxis", "Run", "WindowAxis", "clip"]
 
 
 class Run(NamedTuple):
-    """The indices ``start + k*step + j`` with ``k < repeats`` and ``j < length``: equal intervals at a fixed
-    distance."""
+    """Equal intervals of indices: ``start + k*step + j`` with ``k < repeats`` and ``j < length``."""
 
     start: int
     length: int
@@ -31,8 +30,8 @@ class Run(NamedTuple):
 
 
 def clip(start: int, length: int, step: int, low: int, high: int) -> tuple[Run, ...]:
-    """The intersection with ``[low, high)`` of the intervals of `length` that begin at `start` and every
-    `step`.
+    """Return the intersection of equal intervals, which begin at `start` and every `step`, with ``[low,
+    high)``.
 
     At most three runs, in ascending order: a first interval that is cut, whole ones, a last one that is cut.
     """
@@ -84,30 +83,30 @@ class BlockAxis:
         return tuple(accumulate(self.sizes or (), initial=0))
 
     def start(self, part: int) -> int:
-        """The first index of a part; for the number ``parts`` the extent."""
+        """Return the first index of a part; for the number ``parts`` the extent."""
         if self.sizes is not None:
             return self._starts[part]
         small, larger = divmod(self.extent, self.parts)
         return part * small + min(part, larger)
 
     def low(self, part: int) -> int:
-        """The lowest index of a part."""
+        """Return the lowest index of a part."""
         return self.start(part)
 
     def high(self, part: int) -> int:
-        """The index after the highest of a part."""
+        """Return the index after the highest of a part."""
         return self.start(part + 1)
 
     def size(self, part: int) -> int:
-        """The number of elements of a part."""
+        """Return the number of elements of a part."""
         return self.high(part) - self.low(part)
 
     def smallest(self) -> int:
-        """The number of elements of the smallest part."""
+        """Return the number of elements of the smallest part."""
         return min(self.sizes) if self.sizes is not None else self.extent // self.parts
 
     def owner(self, index: int) -> int:
-        """The part that owns an index."""
+        """Return the part that owns an index."""
         if self.sizes is not None:
             return (
                 bisect_right(self._starts, index) - 1
@@ -117,31 +116,30 @@ class BlockAxis:
         return index // (small + 1) if index < front else larger + (index - front) // small
 
     def size_changes(self) -> set[int]:
-        """The parts at which block sizes change: starts are linear formulas in between."""
+        """Return the parts at which block sizes change: starts are linear formulas in between."""
         return set(range(self.parts)) if self.sizes is not None else {self.extent % self.parts}
 
     def to_local(self, index: int) -> int:
-        """The position of an index within the part that owns it."""
+        """Return the position of an index within the part that owns it."""
         return index - self.low(self.owner(index))
 
     def to_global(self, part: int, place: int) -> int:
-        """The index at a position within a part."""
+        """Return the index at a position within a part."""
         return self.low(part) + place
 
     def runs(self, part: int) -> tuple[Run, ...]:
-        """The indices of a part, in ascending order."""
+        """Return the indices of a part, in ascending order."""
         size = self.size(part)
         return (Run(self.low(part), size),) if size else ()
 
     def local_run(self, part: int, run: Run) -> Run:
-        """A run of indices as positions within a part."""
+        """Return a run of indices as positions within a part."""
         return run._replace(start=run.start - self.low(part))
 
 
 @dataclass(frozen=True, init=False)
 class WindowAxis(BlockAxis):
-    """A strided window of a block axis: point `t` is owned by the part that owns index ``offset + stride *
-    t`` of `base`.
+    """A strided window of a block axis: point `t` has the owner of index ``offset + stride * t`` of `base`.
 
     Points before the base axis belong to its first part, points beyond it to its last.  With a negative
     stride parts come in descending order, so that only `low`, `high` and `owner` are defined.
@@ -169,7 +167,7 @@ class WindowAxis(BlockAxis):
         return self._after(self.base.start(part))
 
     def _after(self, index: int) -> int:
-        """The first point at or, with a negative stride, before an index; within the axis."""
+        """Return the first point at or, with a negative stride, before an index; within the axis."""
         return min(max(0, -((self.offset - index) // self.stride)), self.extent)
 
     def low(self, part: int) -> int:
@@ -233,34 +231,33 @@ class CyclicAxis:
         return self.parts * self.block
 
     def size(self, part: int) -> int:
-        """The number of elements of a part."""
+        """Return the number of elements of a part."""
         rounds, rest = divmod(self.extent, self.period)
         return rounds * self.block + min(max(rest - part * self.block, 0), self.block)
 
     def smallest(self) -> int:
-        """The number of elements of the smallest part."""
+        """Return the number of elements of the smallest part."""
         return self.size(self.parts - 1)
 
     def owner(self, index: int) -> int:
-        """The part that owns an index."""
+        """Return the part that owns an index."""
         return index // self.block % self.parts
 
     def to_local(self, index: int) -> int:
-        """The position of an index within the part that owns it."""
+        """Return the position of an index within the part that owns it."""
         return index // self.period * self.block + index % self.block
 
     def to_global(self, part: int, place: int) -> int:
-        """The index at a position within a part."""
+        """Return the index at a position within a part."""
         rounds, inside = divmod(place, self.block)
         return rounds * self.period + part * self.block + inside
 
     def runs(self, part: int) -> tuple[Run, ...]:
-        """The indices of a part, in ascending order."""
+        """Return the indices of a part, in ascending order."""
         return clip(part * self.block, self.block, self.period, 0, self.extent)
 
     def local_run(self, part: int, run: Run) -> Run:
-        """A run of indices as positions within a part; steps of several intervals are multiples of the
-        period."""
+        """Return a run of indices as positions within a part; its step is a multiple of the period."""
         step = run.step // self.parts if run.repeats > 1 else run.step
         return Run(self.to_local(run.start), run.length, step, run.repeats)
 

@@ -15,7 +15,7 @@ __all__ = ["overlap", "overlap_size", "overlapping_range", "peers"]
 
 
 def overlap(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
-    """The indices that a part of `a` and a part of `b` have in common.
+    """Return the indices that a part of `a` and a part of `b` have in common.
 
     Two blocks share at most one run, a block and a cyclic part three.  Of two cyclic parts, the intervals
     that meet at one distance between their beginnings recur every least common multiple of the periods; the
@@ -33,7 +33,7 @@ def overlap(a: Axis, part_a: int, b: Axis, part_b: int) -> tuple[Run, ...]:
 
 
 def overlap_size(a: Axis, part_a: int, b: Axis, part_b: int) -> int:
-    """The number of indices that a part of `a` and a part of `b` have in common."""
+    """Return the number of indices that a part of `a` and a part of `b` have in common."""
     if isinstance(a, BlockAxis) and isinstance(b, BlockAxis):
         return max(0, min(a.high(part_a), b.high(part_b)) - max(a.low(part_a), b.low(part_b)))
     if a == b:  # cyclic: no two parts have an index in common
@@ -58,7 +58,7 @@ def _cyclic_overlap(a: CyclicAxis, first_a: int, b: CyclicAxis, first_b: int) ->
 
 
 def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
-    """The parts of `b` that share indices with a part of `a`, each once.
+    """Yield the parts of `b` that share indices with a part of `a`, each once.
 
     No other parts are visited, except for two cyclic axes whose intervals would first meet beyond the end.
     """
@@ -81,7 +81,7 @@ def peers(a: Axis, part: int, b: Axis) -> Iterator[int]:
 
 
 def overlapping_range(a: Axis, part: int, b: Axis) -> range:
-    """A range of parts of `b` outside of which no part shares an index with a part of `a`."""
+    """Return a range of parts of `b` outside of which no part shares an index with a part of `a`."""
     if not isinstance(a, BlockAxis) or not isinstance(b, BlockAxis):
         return range(b.parts)
     if not a.size(part):
@@ -91,7 +91,7 @@ def overlapping_range(a: Axis, part: int, b: Axis) -> range:
 
 
 def _interval_peers(low: int, high: int, b: Axis) -> Iterator[int]:
-    """The parts of `b` that own indices in ``[low, high)``."""
+    """Yield the parts of `b` that own indices in ``[low, high)``."""
     if isinstance(b, CyclicAxis):
         first, last = low // b.block, (high - 1) // b.block
         yield from (turn % b.parts for turn in range(first, min(last + 1, first + b.parts)))
@@ -103,7 +103,7 @@ def _interval_peers(low: int, high: int, b: Axis) -> Iterator[int]:
 
 
 def _cyclic_peers(a: CyclicAxis, part: int, b: CyclicAxis) -> Iterator[int]:
-    """The parts of `b` whose intervals meet those of a part of `a` on an endless axis."""
+    """Yield the parts of `b` whose intervals meet those of a part of `a` on an endless axis."""
     divisor = math.gcd(a.period, b.period)
     if a.block + b.block > divisor:
         yield from range(b.parts)

@@ -1,5 +1,4 @@
-"""Layouts derived from others: transposed, sliced along an axis, without halo, with summand axes, re-blocked;
-and comparisons of layouts by the elements that would move."""
+"""Layouts derived from others: transposed, sliced, without halo, re-blocked; and their comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ __all__ = [
 
 
 def simplified(layout: Layout) -> Layout:
-    """A layout without halo, in which axes over a grid axis of one rank are whole."""
+    """Return a layout without halo, in which axes over a grid axis of one rank are whole."""
     axes = [
         spec if isinstance(spec, Whole) or layout.grid.shape[spec.grid_axis] > 1 else Whole()
         for spec in layout.axes
@@ -29,7 +28,7 @@ def simplified(layout: Layout) -> Layout:
 
 
 def permuted(layout: Layout, axes: Sequence[int]) -> Layout:
-    """The layout of ``array.transpose(axes)`` when each rank transposes its memory."""
+    """Return the layout of ``array.transpose(axes)`` when each rank transposes its memory."""
     if sorted(axes) != list(range(layout.ndim)):
         raise LayoutError(f"{tuple(axes)} is no order of the axes of an array of shape {layout.shape}")
     return Layout(
@@ -41,7 +40,7 @@ def permuted(layout: Layout, axes: Sequence[int]) -> Layout:
 
 
 def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> tuple[Layout, slice]:
-    """The layout of the indices ``[low, high)`` of an axis, and their slice along it in a rank's memory.
+    """Return the layout of the indices ``[low, high)`` of an axis, and their slice in a rank's memory.
 
     The layout has no halo.  A cyclic axis can be cut only at multiples of its period.
     """
@@ -65,7 +64,7 @@ def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> 
 
 
 def with_summand_axes(layout: Layout, over: Sequence[int]) -> Layout:
-    """The layout of summands: what ranks hold along some replicated grid axes, as parts of a larger array.
+    """Return the layout of summands along replicated grid axes, as parts of a larger array.
 
     The array gets a leading axis for each of these grid axes.
     """
@@ -74,7 +73,7 @@ def with_summand_axes(layout: Layout, over: Sequence[int]) -> Layout:
 
 
 def received_elements(source: Layout, target: Layout, rank: int) -> int:
-    """The number of elements that a rank receives when an array changes its layout."""
+    """Return the number of elements that a rank receives when an array changes its layout."""
     stay = 1
     for a, c, b, d in zip(
         source.parts, source.part_indices(rank), target.parts, target.part_indices(rank), strict=True
@@ -84,7 +83,7 @@ def received_elements(source: Layout, target: Layout, rank: int) -> int:
 
 
 def sample_ranks(ranks: int) -> list[int]:
-    """A few ranks by which layouts are compared: both ends, and some that are not on one grid line."""
+    """Return a few ranks by which layouts are compared: both ends, and some that are not on one grid line."""
     return sorted({0, ranks * 5 // 13, ranks // 2, ranks * 8 // 13, ranks - 1})
 
 
@@ -96,25 +95,25 @@ def nothing_moves(source: Layout, target: Layout) -> bool:
 
 
 def even_blocks(layout: Layout, shape: Sequence[int] | None = None) -> Layout:
-    """Even blocks, without halo, over the grid axes of a layout; `shape` replaces its shape."""
+    """Return even blocks, without halo, over the grid axes of a layout; `shape` replaces its shape."""
     axes = [spec if isinstance(spec, Whole) else Block(spec.grid_axis) for spec in layout.axes]
     return Layout(layout.shape if shape is None else shape, layout.grid, axes)
 
 
 def without_cyclic(layout: Layout) -> Layout:
-    """A layout without halo, with even blocks in place of cyclic axes."""
+    """Return a layout without halo, with even blocks in place of cyclic axes."""
     axes = [Block(spec.grid_axis) if isinstance(spec, Cyclic) else spec for spec in layout.axes]
     return Layout(layout.shape, layout.grid, axes)
 
 
 def row_layout(shape: Sequence[int], ranks: int) -> Layout:
-    """The first axis in even blocks over all ranks: each owns an interval of the C order."""
+    """Return the first axis in even blocks over all ranks: each owns an interval of the C order."""
     specs: list[Spec] = [Block(0), *[Whole()] * (len(shape) - 1)]
     return Layout(shape, ProcessGrid((ranks,)), specs[: len(shape)])
 
 
 def with_whole_axes(layout: Layout, axes: Collection[int]) -> Layout:
-    """A layout in which some axes are whole, for algorithms that need complete lines.
+    """Return a layout in which some axes are whole, for algorithms that need complete lines.
 
     Grid axes that cut them cut other axes instead, so that elements move only within grid lines; where there
     are not enough other axes that are long enough, all ranks are redistributed over the other axes.

@@ -57,7 +57,7 @@ class ProcessGrid:
             raise GridError(f"grid {self.shape} has {self.size} ranks, but there are {ranks}")
 
     def coords(self, rank: int) -> tuple[int, ...]:
-        """The coordinates of a rank."""
+        """Return the coordinates of a rank."""
         if not 0 <= rank < self.size:
             raise GridError(f"rank {rank} is not in grid {self.shape}")
         found = []
@@ -67,7 +67,7 @@ class ProcessGrid:
         return tuple(reversed(found))
 
     def rank(self, coords: Sequence[int]) -> int:
-        """The rank at some coordinates."""
+        """Return the rank at some coordinates."""
         if len(coords) != self.ndim or any(not 0 <= c < n for c, n in zip(coords, self.shape, strict=True)):
             raise GridError(f"coordinates {tuple(coords)} are not in grid {self.shape}")
         place = 0
@@ -76,7 +76,7 @@ class ProcessGrid:
         return place
 
     def neighbour(self, rank: int, steps: Sequence[int], periodic: Sequence[bool] = ()) -> int | None:
-        """The rank at a distance along each axis; None beyond an end of an axis that is not periodic."""
+        """Return the rank at a distance along each axis; None beyond an end, unless the axis is periodic."""
         periodic_axes = tuple(periodic) or (False,) * self.ndim
         if len(steps) != self.ndim:
             raise GridError(f"steps along {len(steps)} axes were given in grid {self.shape}")
@@ -91,7 +91,7 @@ class ProcessGrid:
         return self.rank(there)
 
     def sub(self, rank: int, keep: Sequence[bool]) -> tuple[ProcessGrid, tuple[int, ...]]:
-        """The sub-grid through a rank.
+        """Return the sub-grid through a rank.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class ProcessGrid:
 
 
 def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> ProcessGrid:
-    """The best grid for an array, with one grid axis for each array axis.
+    """Return the best grid for an array, with one grid axis for each array axis.
 
     Fewest ranks without elements come first, then the least surface between blocks: cutting an axis of `n`
     elements into `p` parts exchanges ``(p - 1) / n`` of the array, so the sum of that over the axes is least.
@@ -152,13 +152,13 @@ def choose_grid(shape: Sequence[int], ranks: int, rows: bool = False) -> Process
 
 @lru_cache(maxsize=256)
 def _divisors(n: int) -> tuple[int, ...]:
-    """All divisors, in ascending order."""
+    """Return all divisors, in ascending order."""
     low = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
     return tuple(sorted({*low, *(n // d for d in low)}))
 
 
 def _best_candidates(first: int, second: int, ranks: int, divisors: Sequence[int]) -> Sequence[int]:
-    """The numbers of parts along the first of two axes among which the best is.
+    """Return the numbers of parts along the first of two axes among which the best is.
 
     Where no rank stays without elements the surface is least where `first / parts` is `second / others`, and
     grows on both sides of that.
@@ -181,7 +181,7 @@ def _choose(extents: tuple[int, ...], ranks: int, rows: bool) -> ProcessGrid:
 
     @cache
     def best(axis: int, ranks_left: int) -> tuple[int, int, tuple[int, ...]]:
-        """Busy ranks (negative), surface, and parts (negative) along the axes from `axis` on."""
+        """Return busy ranks (negative), surface, and parts (negative) along the axes from `axis` on."""
         n = extents[axis] if axis < len(extents) else 1
         if axis >= len(extents) - 1:
             return -min(ranks_left, n), (ranks_left - 1) * whole // n, (-ranks_left,) * bool(extents)

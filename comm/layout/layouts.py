@@ -18,8 +18,10 @@ __all__ = ["Block", "Cut", "Cyclic", "Layout", "Spec", "Whole", "Widths", "axis_
 
 @dataclass(frozen=True)
 class Cut:
-    """The alignment of an axis to another: element `t` lies with index ``offset + stride * t`` of an axis of
-    `extent` elements in blocks of `sizes`."""
+    """The alignment of an axis to the blocks of another, by offset and stride.
+
+    Element `t` lies with index ``offset + stride * t`` of an axis of `extent` elements in blocks of `sizes`.
+    """
 
     extent: int
     offset: int
@@ -124,24 +126,25 @@ class Layout:
     # ---- constructors ----------------------------------------------------------------------------
     @classmethod
     def blocks(cls, shape: Sequence[int], grid: ProcessGrid, halo: Widths = 0) -> Layout:
-        """Array axis `i` in blocks over grid axis `i`; array axes beyond the grid's are whole."""
+        """Return array axis `i` in blocks over grid axis `i`; array axes beyond the grid's are whole."""
         if grid.ndim > len(shape):
             raise LayoutError(f"a grid {grid.shape} has more axes than an array of shape {tuple(shape)}")
         return cls(shape, grid, [Block(a) if a < grid.ndim else Whole() for a in range(len(shape))], halo)
 
     @classmethod
     def chosen(cls, shape: Sequence[int], ranks: int, halo: Widths = 0, rows: bool = False) -> Layout:
-        """Blocks over the grid that `choose_grid` returns."""
+        """Return blocks over the grid that `choose_grid` returns."""
         return cls.blocks(shape, choose_grid(shape, ranks, rows), halo)
 
     @classmethod
     def copies(cls, shape: Sequence[int], grid: ProcessGrid) -> Layout:
-        """The whole array on every rank."""
+        """Return the whole array on every rank."""
         return cls(shape, grid, [Whole()] * len(shape))
 
     @classmethod
     def on_one(cls, shape: Sequence[int], ranks: int, rank: int) -> Layout:
-        """The whole array on one of `ranks` ranks: the first axis in blocks, those of other ranks empty."""
+        """Return the whole array on one rank: the first axis in blocks, of which the other ranks' are
+        empty."""
         if not shape:
             raise LayoutError("an array without axes has no blocks")
         first = Block(0, tuple(shape[0] * (part == rank) for part in range(ranks)))
@@ -168,33 +171,33 @@ class Layout:
         return tuple(a for a in range(self.grid.ndim) if a not in used)
 
     def without_halo(self) -> Layout:
-        """The same layout without halo."""
+        """Return the same layout without halo."""
         return Layout(self.shape, self.grid, self.axes) if any(map(any, self.halo)) else self
 
     def part_indices(self, rank: int) -> tuple[int, ...]:
-        """For each array axis, the part that a rank owns."""
+        """Return for each array axis the part that a rank owns."""
         coords = self.grid.coords(rank)
         return tuple(0 if isinstance(spec, Whole) else coords[spec.grid_axis] for spec in self.axes)
 
     def owned_shape(self, rank: int) -> tuple[int, ...]:
-        """The shape of a rank's own elements, without halo."""
+        """Return the shape of a rank's own elements, without halo."""
         return tuple(part.size(c) for part, c in zip(self.parts, self.part_indices(rank), strict=True))
 
     def local_shape(self, rank: int) -> tuple[int, ...]:
-        """The shape of a rank's memory, halo included."""
+        """Return the shape of a rank's memory, halo included."""
         return tuple(n + sum(w) for n, w in zip(self.owned_shape(rank), self.halo, strict=True))
 
     def owned(self, rank: int) -> tuple[slice, ...]:
-        """The slices of a rank's memory that hold its own elements."""
+        """Return the slices of a rank's memory that hold its own elements."""
         owned = zip(self.owned_shape(rank), self.halo, strict=True)
         return tuple(slice(before, before + n) for n, (before, _) in owned)
 
     def runs(self, rank: int) -> tuple[tuple[Run, ...], ...]:
-        """For each array axis, the intervals of indices that a rank owns."""
+        """Return for each array axis the intervals of indices that a rank owns."""
         return tuple(part.runs(c) for part, c in zip(self.parts, self.part_indices(rank), strict=True))
 
     def owners(self, index: Sequence[int]) -> tuple[int, ...]:
-        """The ranks that own an element, in ascending order: several where there are copies."""
+        """Return the ranks that own an element, in ascending order: several where there are copies."""
         coords = [0] * self.grid.ndim
         for spec, part, i in zip(self.axes, self.parts, self._inside(index), strict=True):
             if not isinstance(spec, Whole):
@@ -202,16 +205,16 @@ class Layout:
         return self.grid.sub(self.grid.rank(coords), [a in self.copy_axes for a in range(self.grid.ndim)])[1]
 
     def owner(self, index: Sequence[int]) -> int:
-        """The lowest rank that owns an element."""
+        """Return the lowest rank that owns an element."""
         return self.owners(index)[0]
 
     def to_local(self, index: Sequence[int]) -> tuple[int, ...]:
-        """The position of an element in the memory of its owners, halo included."""
+        """Return the position of an element in the memory of its owners, halo included."""
         places = zip(self.parts, self._inside(index), self.halo, strict=True)
         return tuple(part.to_local(i) + before for part, i, (before, _) in places)
 
     def to_global(self, rank: int, place: Sequence[int]) -> tuple[int, ...]:
-        """The index of an element at a position of a rank's memory, which must not lie in the halo."""
+        """Return the index of an element at a position of a rank's memory, which must not lie in the halo."""
         found = []
         for part, c, p, (before, _) in zip(
             self.parts, self.part_indices(rank), place, self.halo, strict=True
@@ -222,7 +225,7 @@ class Layout:
         return tuple(found)
 
     def elements(self, rank: int) -> int:
-        """The number of elements that a rank owns, without halo."""
+        """Return the number of elements that a rank owns, without halo."""
         return math.prod(self.owned_shape(rank))
 
     def check(self, rank: int, shape: Sequence[int]) -> None:
@@ -240,7 +243,7 @@ class Layout:
 
 
 def axis_of(extent: int, spec: Spec, grid: ProcessGrid) -> Axis:
-    """The distribution of an axis over a grid; a whole axis has a single part."""
+    """Return the distribution of an axis over a grid; a whole axis has a single part."""
     if isinstance(spec, Whole):
         return BlockAxis(extent, 1)
     ranks = grid.shape[spec.grid_axis]
@@ -253,7 +256,7 @@ def axis_of(extent: int, spec: Spec, grid: ProcessGrid) -> Axis:
 
 
 def widths_of(halo: Widths, axes: int) -> tuple[tuple[int, int], ...]:
-    """Halo widths as pairs (before, after), one for each axis."""
+    """Return halo widths as pairs (before, after), one for each axis."""
     given: Iterable[int | tuple[int, int]] = (halo,) * axes if isinstance(halo, int) else halo
     pairs = tuple((w, w) if isinstance(w, int) else (int(w[0]), int(w[1])) for w in given)
     if len(pairs) != axes:

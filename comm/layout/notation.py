@@ -42,7 +42,7 @@ class Partial:
 
 @lru_cache(maxsize=4096)
 def write(layout: Layout | None, partial: Partial | None = None) -> str | None:
-    """The text form of a layout; None (whole on every rank) stays None."""
+    """Return the text form of a layout; None (whole on every rank) stays None."""
     if layout is None:
         return None
     words = [f"grid({', '.join(map(str, layout.grid.shape))})", *map(_write_spec, layout.axes)]
@@ -72,7 +72,7 @@ def _write_spec(spec: Spec) -> str:
 
 @lru_cache(maxsize=4096)
 def read(text: str | None, shape: tuple[int, ...]) -> tuple[Layout | None, Partial | None]:
-    """The layout of an array of a shape from the text that `write` makes.
+    """Return the layout of an array of a shape from the text that `write` makes.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _parse_value(node: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def canonical(layout: Layout | None) -> Layout | None:
-    """The same distribution without grid axes of one rank; None where every rank has the whole array."""
+    """Return a layout without grid axes of one rank; None where every rank has the whole array."""
     if layout is None:
         return None
     kept = [g for g, n in enumerate(layout.grid.shape) if n > 1]

@@ -45,7 +45,7 @@ class Counted:
 
 
 def suited(region: str, spread: Collection[str], ranks: int) -> dict[str, Layout]:
-    """Layouts that suit the statements of a region, for arrays whose layouts are free.
+    """Return layouts that suit the statements of a region, for arrays whose layouts are free.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def count(
 
 
 def _phases(made: Program) -> Iterator[Phase]:
-    """The phases of a rank, one for each step at which it waits for others."""
+    """Yield the phases of a rank, one for each step at which it waits for others."""
     for step in made.steps:
         counts = step.counts()
         messages = max(counts.messages_sent, counts.messages_received)

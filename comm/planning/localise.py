@@ -39,7 +39,7 @@ __all__ = ["localise"]
 
 
 def localise(placed: PlacedRegion, ranks: int, rank: int, valid: Mapping[str, ValidHalos]) -> Program:
-    """The program of one rank for a placed region; `valid` are the halos that are up to date at its end."""
+    """Return the program of one rank for a placed region; `valid` are the halos up to date at its end."""
     return _Localiser(placed, ranks, rank).program(valid)
 
 
@@ -127,7 +127,7 @@ class _Localiser:
         self.steps.append(Exchanges((item,)))
 
     def with_temporaries(self) -> tuple[Step, ...]:
-        """The steps, in which arrays that only one step uses are its temporaries."""
+        """Return the steps, in which arrays that only one step uses are its temporaries."""
         uses: dict[str, int] = {}
         for step in self.steps:
             names = _names(step) if isinstance(step, list) else {*step.reads, *step.writes}
@@ -191,7 +191,7 @@ class _Localiser:
         return Frame(name, target, tuple(boxes))
 
     def redistribution(self, call: Call) -> ArrayExchange:
-        """The move of one window to another: both get an axis for each index without one."""
+        """Return the move of one window to another: both get an axis for each index without one."""
         (read_,), (written,) = call.reads, call.writes
         shape = list(read_.shape)
         grid = next(lay.grid for w in (read_, written) if (lay := self.layouts[w.array]) is not None)
@@ -236,7 +236,8 @@ class _Localiser:
 
     # ---- statements ------------------------------------------------------------------------------
     def compute(self, stmt: Compute) -> Compute | None:
-        """The points of a statement that this rank computes, over its own memory; None if there are none."""
+        """Return a statement restricted to this rank's points, over its own memory; None if there are
+        none."""
         layout = self.layouts[stmt.target.array]
         domain = domain_of(stmt.target, layout, self.partial[stmt.target.array])
         if domain is None:
@@ -269,7 +270,7 @@ class _Localiser:
         return made
 
     def to_local(self, window: Window) -> Window:
-        """A window in coordinates of this rank's memory."""
+        """Return a window in coordinates of this rank's memory."""
         layout = self.layouts[window.array]
         if layout is None or not window.index:
             return window

@@ -1,5 +1,4 @@
-"""Overlap of communication and computation: statements that need no message, or inner points of one, run
-meanwhile."""
+"""Overlap of communication and computation: statements that need no message run meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ class _Split:
 
 
 def overlap_communication(program: Program, link: Link | None) -> Program:
-    """A program in which the end of each exchange is as late as possible, where that pays.
+    """Return a program in which the end of each exchange is as late as possible, where that pays.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ def _is_worthwhile(step: Exchanges, parts: _Split, link: Link | None) -> bool:
 
 
 def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
-    """The leading statements that need not wait for an exchange, and the others."""
+    """Return the leading statements that need not wait for an exchange, and the others."""
     sent, filled = set(step.reads), set(step.writes)
     early: list[Stmt] = []
     body = local.region.body
@@ -139,7 +138,7 @@ def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
 
 
 def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | None:
-    """The points of a statement that need no element of an exchange; None if these are too few."""
+    """Return the points of a statement that need no element of an exchange; None if these are too few."""
     if not isinstance(stmt, Compute) or stmt.combine is not None or stmt.init is not None:
         return None
     halos = {item.source for item in step.items if item.source == item.target}
@@ -173,7 +172,7 @@ def _independent_box(stmt: Stmt, step: Exchanges, program: Program) -> Box | Non
 
 
 def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
-    """The points whose indices along an axis lie in an interval."""
+    """Return the points whose indices along an axis lie in an interval."""
     if ix.stride > 0:
         return -((ix.offset - start) // ix.stride), -((ix.offset - stop) // ix.stride)
     step = -ix.stride
@@ -181,13 +180,13 @@ def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
 
 
 def _restricted(stmt: Compute, box: Box) -> Compute:
-    """A statement restricted to a box of its points."""
+    """Return a statement restricted to a box of its points."""
     amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(box))
     return remap_points(stmt, amap, tuple(high - low for low, high in box))
 
 
 def _local_step(local: Local, body: tuple[Stmt, ...], other: tuple[Stmt, ...], program: Program) -> Local:
-    """Some of the statements of a step; arrays that others need, too, are no temporaries of it."""
+    """Return some of the statements of a step; arrays that others need, too, are no temporaries of it."""
     named, elsewhere = ({w.array for stmt in some for w in _windows(stmt)} for some in (body, other))
     written = {w.array for stmt in body for w in writes(stmt)}
     bases = {a.base for a in local.region.arrays}

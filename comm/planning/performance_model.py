@@ -27,7 +27,7 @@ class Line:
     limit: float = math.inf
 
     def time(self, nbytes: float) -> float:
-        """Seconds of one message."""
+        """Return the seconds of one message."""
         return self.latency + nbytes / self.bandwidth
 
 
@@ -42,11 +42,11 @@ class Link:
     gap: float = 0.0
 
     def line(self, nbytes: float) -> Line:
-        """The line for messages of a size."""
+        """Return the line for messages of a size."""
         return next((line for line in self.lines if nbytes <= line.limit), self.lines[-1])
 
     def time(self, nbytes: float, messages: int = 1) -> float:
-        """Seconds until all of some messages, of `nbytes` together, have arrived that are sent together."""
+        """Return the seconds until several messages, sent together, of `nbytes` together, have arrived."""
         if messages < 1:
             return 0.0
         line = self.line(nbytes / messages)
@@ -86,7 +86,7 @@ class Machine:
     source: str = ""
 
     def work(self, flops: float, moved: float, held: float = math.inf) -> float:
-        """Seconds of local work: operations, and bytes moved of ``held`` different ones."""
+        """Return the seconds of local work: operations, and bytes moved of ``held`` different ones."""
         rate = self.cache if self.cache and held <= self.cached else self.memory
         return max(flops / self.flops, moved / rate)
 
@@ -131,7 +131,7 @@ class Phase:
 
 
 def predict(phases: Iterable[Phase], machine: Machine) -> float:
-    """Seconds of some phases, one after the other.
+    """Return the seconds of some phases, one after the other.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def predict(phases: Iterable[Phase], machine: Machine) -> float:
 
 
 def collective(operation: Collective, link: Link) -> float:
-    """Seconds of a collective operation.
+    """Return the seconds of a collective operation.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def collective(operation: Collective, link: Link) -> float:
 
 
 def fit(points: Sequence[tuple[float, float]], gap: float = 0.0) -> Link:
-    """Two lines fitted to measured messages, with the least relative errors.
+    """Return two lines fitted to measured messages, with the least relative errors.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def fit(points: Sequence[tuple[float, float]], gap: float = 0.0) -> Link:
 
 
 def _line(points: Sequence[tuple[float, float]]) -> Line:
-    """The line with the least squares of relative errors, whose latency and slope are not negative."""
+    """Return the line with the least squares of relative errors, whose latency and slope are not negative."""
     n, t = np.array(points, dtype=float).T
     matrix = np.stack([1 / t, n / t], axis=1)
     (latency, each), *_ = np.linalg.lstsq(matrix, np.ones(len(t)), rcond=None)

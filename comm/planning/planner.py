@@ -27,7 +27,7 @@ __all__ = ["arrays_to_gather", "place_region", "plan"]
 
 
 def arrays_to_gather(region: Region, layouts: Mapping[str, Layout | None]) -> dict[str, str]:
-    """The arrays that have to be gathered before a region can be planned, each with the reason.
+    """Return the arrays that have to be gathered before a region can be planned, each with the reason.
 
     They are those whose memory the region uses under several shapes.
     """
@@ -58,7 +58,7 @@ def plan(
     serial_limit: int = 0,
     preserved: Collection[str] = (),
 ) -> Program:
-    """The program of one rank for a region.
+    """Return the program of one rank for a region.
 
     Pure: it needs neither data nor the other ranks, which get the same arguments and plan alike.
 
@@ -123,7 +123,7 @@ def place_region(
     serial_limit: int = 0,
     preserved: Collection[str] = (),
 ) -> PlacedRegion:
-    """The region with its communication, which all ranks plan alike; parameters and errors as of `plan`."""
+    """Return the region with its communication, alike on all ranks; parameters and errors as of `plan`."""
     if region.symbols:
         raise PlanError("a region whose sizes are not known cannot be planned for many ranks")
     if wrong := arrays_to_gather(region, layouts):

@@ -26,7 +26,7 @@ def check_equal(comm: Communicator, value: Any, what: str) -> None:
 
 
 def broadcast_object(comm: Communicator, value: Any, root: int) -> Any:
-    """The value of the root, on all ranks; for small values that can be pickled."""
+    """Return the value of the root, on all ranks; for small values that can be pickled."""
     data = np.frombuffer(pickle.dumps(value) if comm.rank == root else b"", np.uint8)
     size = np.array(data.size)
     comm.bcast(size, root)

@@ -20,7 +20,7 @@ _INSIDE = tuple(
 
 
 def caller() -> tuple[str, int]:
-    """File and line of the nearest caller outside dcarray and NumPy."""
+    """Return file and line of the nearest caller outside dcarray and NumPy."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_INSIDE) and frame.f_back is not None:
         frame = frame.f_back
@@ -28,18 +28,18 @@ def caller() -> tuple[str, int]:
 
 
 def location_text(where: Location) -> str:
-    """A location as ``file:line``."""
+    """Return a location as ``file:line``."""
     file, line = where() if callable(where) else where
     return f"{file}:{line}"
 
 
 def caller_text() -> str:
-    """File and line of the nearest caller outside dcarray and NumPy, as ``file:line``."""
+    """Return file and line of the nearest caller outside dcarray and NumPy, as ``file:line``."""
     return location_text(caller())
 
 
 def traceback_text(trace: TracebackType | None) -> str:
-    """The innermost location of a traceback outside dcarray and NumPy, as ``file:line``."""
+    """Return the innermost location of a traceback outside dcarray and NumPy, as ``file:line``."""
     found = ""
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(_INSIDE):

@@ -100,7 +100,7 @@ class RankState:
 
 
 def find_deadlock(states: Sequence[RankState]) -> str:
-    """The report of a deadlock: a line for each rank with what it waits for.
+    """Return the report of a deadlock: a line for each rank with what it waits for.
 
     Empty when a rank can go on, or all have ended after the same operations.
     """

@@ -53,13 +53,13 @@ class ExitWatcher:
         sys.exit = exit
 
     def status(self) -> int:
-        """The status of the `SystemExit` that ends this process; 0 if none does."""
+        """Return the status of the `SystemExit` that ends this process; 0 if none does."""
         alive = None if self._last is None else self._last()
         return self._uncaught if alive is None else alive.status
 
 
 def code(status: Any) -> int:
-    """The exit status that a shell sees for an argument of ``sys.exit``."""
+    """Return the exit status that a shell sees for an argument of ``sys.exit``."""
     if status is None:
         return 0
     return status & 0xFF if isinstance(status, int) else 1

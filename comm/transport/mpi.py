@@ -315,7 +315,7 @@ class MpiCommunicator:
 
 # ---- reductions --------------------------------------------------------------------------------------
 def _reduction_operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.Datatype]:
-    """The MPI operation and element type of a reduction."""
+    """Return the MPI operation and element type of a reduction."""
     ufunc = reduction_ufunc(name, dtype)
     predefined = _PREDEFINED.get((name, dtype.kind))
     # MPI has no float16 everywhere, and knows the machine's byte order only.
@@ -326,7 +326,7 @@ def _reduction_operation(name: str, dtype: np.dtype[Any]) -> tuple[MPI.Op, MPI.D
 
 @cache
 def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
-    """An MPI type whose name is the dtype."""
+    """Return an MPI type whose name is the dtype."""
     made = MPI.BYTE.Create_contiguous(dtype.itemsize).Commit()
     made.Set_name(dtype.str)
     return made
@@ -334,7 +334,7 @@ def _element_type(dtype: np.dtype[Any]) -> MPI.Datatype:
 
 @cache
 def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
-    """A ufunc as an MPI operation on these types.
+    """Return a ufunc as an MPI operation on these types.
 
     Of two zeros, or two NaNs, the greater is the first, so ranks have to be combined in one order, or the
     sign of the result would differ between ranks.
@@ -350,7 +350,7 @@ def _ufunc_operation(ufunc: np.ufunc) -> MPI.Op:
 
 # ---- the world ---------------------------------------------------------------------------------------
 def world(watched: bool) -> MpiCommunicator:
-    """The communicator of all processes of the job; from the first call on, a failure of one ends all.
+    """Return the communicator of all processes of the job; from the first call on, a failure of one ends all.
 
     Parameters
     ----------

@@ -1,5 +1,4 @@
-"""Messages of a plan that are sent repeatedly between the same places in memory: their ranks, MPI types and
-sizes are computed once."""
+"""Repeated messages between the same places in memory: ranks, MPI types and sizes are computed once."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ class MessageGroup:
         keep(self.requests, (self.persistent_messages, self.memory))
 
     def needs(self) -> list[MessageEnd]:
-        """The messages that are not complete."""
+        """Return the messages that are not complete."""
         every = zip(self.persistent_messages.messages, self.numbers, self.requests, strict=True)
         return [
             MessageEnd(one.channel, number, one.sent, one.what)

@@ -47,7 +47,7 @@ class Polled:
         raise NotImplementedError
 
     def needs(self) -> Sequence[Blocker]:
-        """The operations of this rank of which it is not known yet whether the others perform them."""
+        """Return the operations of this rank of which it is not known yet whether the others perform them."""
         raise NotImplementedError
 
     def receive(self, sender: int, *what: Any) -> None:
@@ -340,7 +340,7 @@ def _completes_soon(through: Callable[[], Any]) -> bool:
 
 
 def _shortened(text: str) -> str:
-    """A traceback without its middle if it is long."""
+    """Return a traceback without its middle if it is long."""
     if len(text) <= _LONGEST_TEXT:
         return text
     return f"{text[: _LONGEST_TEXT // 2]}\n...\n{text[-_LONGEST_TEXT // 2 :]}"

@@ -43,19 +43,22 @@ class _Step:
 
 
 def encode_words(what: int, bits: int) -> Array:
-    """The words that are reduced by bitwise or: a hash and its complement, which then share a bit if hashes
-    differ, and the bits that the operation carries."""
+    """Return the words that are reduced by bitwise or over the ranks.
+
+    They are a hash and its complement, which then share a bit if hashes differ, and the bits that the
+    operation carries.
+    """
     return np.array((what, ~what, bits & _MASK, bits >> _WORD))
 
 
 def decode_words(words: Array) -> int | None:
-    """The bitwise or of the ranks' bits; None if hashes differ."""
+    """Return the bitwise or of the ranks' bits; None if hashes differ."""
     what, complement, low, high = words.tolist()
     return None if what & complement else low | high << _WORD
 
 
 def step_hash(what: tuple[Any, ...]) -> int:
-    """The hash of an operation: a number of 62 bits."""
+    """Return the hash of an operation: a number of 62 bits."""
     return int.from_bytes(blake2b(repr(what).encode(), digest_size=8).digest()) >> 2
 
 
@@ -167,7 +170,7 @@ class StepCheck(Polled):
 
 
 def _named(ranks: Sequence[int]) -> str:
-    """Ranks in words, intervals of them shortened."""
+    """Return ranks in words, intervals of them shortened."""
     runs: list[list[int]] = []
     for rank in ranks:
         if runs and runs[-1][-1] == rank - 1:

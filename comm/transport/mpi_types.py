@@ -29,7 +29,8 @@ class _Types:
         self._by_place: Counter[str] = Counter()
 
     def of(self, key: Any) -> MPI.Datatype:
-        """The type of a message: for each window its offset from the first, shape, strides and item size."""
+        """Return the type of a message, by each window's offset from the first, shape, strides and item
+        size."""
         found = self.cached.get(key)
         if found is not None:
             self.cached.move_to_end(key)
@@ -58,7 +59,7 @@ class _Types:
 
     @staticmethod
     def _window(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MPI.Datatype:
-        """The type of a window's bytes in C order: a block of what is contiguous, in vectors for the other
+        """Return the type of a window's bytes in C order: contiguous blocks, in vectors for the other
         axes."""
         block, axes = itemsize, list(zip(shape, strides, strict=True))
         while axes and axes[-1][1] == block:
@@ -78,7 +79,7 @@ TYPES = _Types()
 
 
 def buffer_of(parts: Sequence[Array]) -> list[Any]:
-    """The buffer argument of mpi4py for a message."""
+    """Return the buffer argument of mpi4py for a message."""
     held = [part for part in parts if part.size]
     if not held:
         return [None, 0, MPI.BYTE]
@@ -95,7 +96,7 @@ def buffer_of(parts: Sequence[Array]) -> list[Any]:
 
 
 def absolute_type(parts: Sequence[Array]) -> MPI.Datatype:
-    """The type of a message with the addresses of its windows, to be freed."""
+    """Return the type of a message with the addresses of its windows, to be freed."""
     buffer, count, inner = buffer_of(parts)
     at = buffer.address if count else 0
     return MPI.Datatype.Create_struct([count], [at], [inner]).Commit()

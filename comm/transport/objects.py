@@ -44,7 +44,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def pack(value: Any) -> tuple[bytes, list[Array]]:
-    """The pickled bytes of a value, which refer to its arrays by number, and windows of these arrays.
+    """Return the pickled bytes of a value, which refer to its arrays by number, and windows of these arrays.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def pack(value: Any) -> tuple[bytes, list[Array]]:
 
 
 def unpack(data: bytes) -> tuple[list[Array], Callable[[], Any]]:
-    """Windows to receive the arrays of a value into, and a function that builds the value afterwards."""
+    """Return windows to receive a value's arrays into, and a function that builds the value afterwards."""
     specs: list[_Spec]
     specs, body = pickle.loads(data)
     arrays = [np.empty(shape, dtype, order="F" if fortran else "C") for shape, dtype, fortran in specs]
@@ -76,7 +76,7 @@ def send_object(comm: Communicator, dest: int, value: Any) -> list[Request]:
 
 
 def receive_object(comm: Communicator, source: int, length: Array) -> Any:
-    """A small object from a rank, whose length has been received."""
+    """Return a small object from a rank, whose length has been received."""
     data = np.empty(int(length), np.uint8)
     comm.waitall([comm.irecv([data], source, INTERNAL_TAG)])
     return pickle.loads(data.tobytes())
@@ -85,7 +85,7 @@ def receive_object(comm: Communicator, source: int, length: Array) -> Any:
 def gather_objects(
     comm: Communicator, value: Any, packed: tuple[bytes, list[Array]], root: int | None
 ) -> list[Any] | None:
-    """The objects of all ranks in order, on all ranks or on the root; None on the others.
+    """Return the objects of all ranks in order, on all ranks or on the root; None on the others.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def wait_until_read(seconds: float) -> bool:
 
 
 def _unread_bytes(descriptor: int) -> int:
-    """The bytes in a pipe or socket that its other end has not read; 0 where that cannot be known."""
+    """Return the bytes in a pipe or socket that its other end has not read; 0 where that cannot be known."""
     try:
         import fcntl
         import termios

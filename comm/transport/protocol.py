@@ -108,8 +108,7 @@ class Communicator(Protocol):
         sends: Sequence[tuple[int, Sequence[Array]]],
         receives: Sequence[tuple[int, Sequence[Array]]],
     ) -> PersistentMessages | None:
-        """Messages of a plan that can be begun repeatedly, given by the ranks at their other ends and their
-        windows.
+        """Return messages that can be begun repeatedly, given by the peers and their windows.
 
         The caller keeps the memory of the windows alive.  None where this is no faster than to begin each
         message anew.
@@ -119,8 +118,7 @@ class Communicator(Protocol):
         """Wait for all of some requests."""
 
     def ready(self, requests: Sequence[Request], wait: bool) -> list[int]:
-        """The indices of the messages that are complete, without finishing them; other ranks may run
-        meanwhile.
+        """Return the indices of the complete messages, without finishing them; other ranks may run meanwhile.
 
         With `wait` it waits until one is complete.  Messages with a lost rank count as complete; waiting for
         one raises `LostRankError`.
@@ -166,7 +164,7 @@ class Communicator(Protocol):
         """Return when all ranks have made this call."""
 
     def sub(self, ranks: Sequence[int]) -> Communicator:
-        """The communicator of some ranks, in that order, this one among them; all of them make this call.
+        """Return the communicator of some ranks, in that order; all of them make this call.
 
         The same ranks give the same communicator again.
         """
@@ -176,7 +174,7 @@ class Communicator(Protocol):
 
 
 def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
-    """The ufunc of a reduction's name; an error if it does not map a dtype to itself."""
+    """Return the ufunc of a reduction's name; an error if it does not map a dtype to itself."""
     if name not in OPERATORS:
         raise CommError(f"{name!r} is no reduction; there are {', '.join(OPERATORS)}")
     ufunc = OPERATORS[name]
@@ -187,7 +185,7 @@ def reduction_ufunc(name: str, dtype: np.dtype[Any]) -> np.ufunc:
 
 
 def step_text(what: tuple[Any, ...]) -> str:
-    """A declared operation in words: its name, and the values that must be the same."""
+    """Return a declared operation in words: its name, and the values that must be the same."""
     if what[0] == "thread":
         return (
             f"from thread {what[1]!r}, where only one thread of a rank may work on arrays in blocks at a "
@@ -197,21 +195,21 @@ def step_text(what: tuple[Any, ...]) -> str:
 
 
 def check_rank(rank: int, size: int) -> int:
-    """A rank as an int; `CommError` if it is none of `size` ranks."""
+    """Return a rank as an int; `CommError` if it is none of `size` ranks."""
     if not 0 <= rank < size:
         raise CommError(f"there is no rank {rank} among {size}")
     return int(rank)
 
 
 def check_tag(tag: int) -> int:
-    """A tag as an int; `CommError` if MPI does not guarantee it."""
+    """Return a tag as an int; `CommError` if MPI does not guarantee it."""
     if not 0 <= tag <= INTERNAL_TAG:
         raise CommError(f"a tag lies between 0 and {INTERNAL_TAG - 1}, which {tag} does not")
     return int(tag)
 
 
 def sendable(parts: Sequence[Array]) -> Sequence[Array]:
-    """The windows; `TypeError` if their elements are Python objects."""
+    """Return the windows; `TypeError` if their elements are Python objects."""
     for part in parts:
         if part.dtype.hasobject:
             raise TypeError(f"elements of dtype {part.dtype} are references into this process: not sent")
@@ -219,7 +217,7 @@ def sendable(parts: Sequence[Array]) -> Sequence[Array]:
 
 
 def writable(parts: Sequence[Array]) -> Sequence[Array]:
-    """The windows; `ValueError` if they cannot be received into."""
+    """Return the windows; `ValueError` if they cannot be received into."""
     for part in sendable(parts):
         if not part.flags.writeable:
             raise ValueError("a message cannot be received into an array that is read-only")
@@ -227,11 +225,11 @@ def writable(parts: Sequence[Array]) -> Sequence[Array]:
 
 
 def nbytes(parts: Sequence[Array]) -> int:
-    """The number of bytes of a message."""
+    """Return the number of bytes of a message."""
     return sum(part.nbytes for part in parts)
 
 
 def message_text(parts: Sequence[Array]) -> str:
-    """The size and dtypes of a message in words."""
+    """Return the size and dtypes of a message in words."""
     dtypes = ", ".join(sorted({str(part.dtype) for part in parts}))
     return f"{nbytes(parts):,} bytes of {dtypes}" if dtypes else "nothing"

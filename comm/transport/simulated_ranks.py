@@ -84,7 +84,7 @@ def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def rank_of_thread() -> Communicator:
-    """The communicator of the simulated rank that runs in this thread."""
+    """Return the communicator of the simulated rank that runs in this thread."""
     comm = current.get()
     if comm is None:
         raise CommError("this thread is no simulated rank")
@@ -92,7 +92,7 @@ def rank_of_thread() -> Communicator:
 
 
 def single_rank() -> ThreadCommunicator:
-    """A communicator of a single rank."""
+    """Return a communicator of a single rank."""
     return ThreadCommunicator(_Mailbox(Scheduler(1)), (), (0,), 0)
 
 
@@ -254,7 +254,7 @@ class ThreadCommunicator:
         out[...] = self._reduction(("allreduce", op, array.shape, array.dtype), array, op)()
 
     def _reduction(self, what: tuple[Any, ...], array: Array, op: str) -> Callable[[], Array]:
-        """A function that combines the ranks' elements in the order of ranks."""
+        """Return a function that combines the ranks' elements in the order of ranks."""
         ufunc = reduction_ufunc(op, array.dtype)
         self.counts.collective(array.nbytes)
         brought = self._synchronise(what, array.copy())

@@ -1,5 +1,4 @@
-"""Sparse all-to-all exchanges: messages whose sizes only their senders know, and only between ranks that have
-some."""
+"""Sparse all-to-all exchanges: messages between some ranks, whose sizes only their senders know."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ __all__ = [
 
 
 def exchange_counts(comm: Communicator, counts: Sequence[int]) -> list[int]:
-    """The elements that each rank sends to this one, from the numbers that this one sends to each."""
+    """Return the elements that each rank sends to this one, from the numbers that this one sends to each."""
     sent, received = np.array(counts, np.int64), np.zeros(comm.size, np.int64)
     places = [slice(k, k + 1) for k in range(comm.size)]
     comm.alltoallw([[sent[at]] for at in places], [[received[at]] for at in places])
@@ -67,7 +66,7 @@ def sparse_alltoall(comm: Communicator, sends: Sequence[Sequence[Array]]) -> lis
 
 
 def group_by_owner(owners: Array, values: Array, ranks: int) -> tuple[Array, list[Array], list[int]]:
-    """The stable order by the ranks that own values, the values of each owner, and their numbers."""
+    """Return the stable order by the ranks that own values, the values of each owner, and their numbers."""
     # NumPy sorts integers of 16 bits by their digits
     order = np.argsort(owners.astype(np.uint16) if ranks < 1 << 16 else owners, kind="stable")
     counts = np.bincount(owners, minlength=ranks)
@@ -76,7 +75,7 @@ def group_by_owner(owners: Array, values: Array, ranks: int) -> tuple[Array, lis
 
 
 def ask_owners(comm: Communicator, owners: Array, values: Array, answer: Callable[[Array], Array]) -> Array:
-    """The answers of the ranks that own values, in the order of the values.
+    """Return the answers of the ranks that own values, in the order of the values.
 
     Parameters
     ----------
@@ -97,7 +96,7 @@ def ask_owners(comm: Communicator, owners: Array, values: Array, answer: Callabl
 
 
 def allgather(comm: Communicator, value: Any) -> Array:
-    """The values of all ranks, stacked in the order of ranks; of one shape and dtype on all of them."""
+    """Return the values of all ranks, of one shape and dtype, stacked in the order of ranks."""
     here = np.asarray(value)
     table = np.empty((comm.size, *here.shape), here.dtype)
     comm.allgather(here, table)

@@ -167,7 +167,7 @@ class Scheduler:
             self._failure = rank, error, "".join(traceback.format_exception(error))
 
     def _next(self, rank: int) -> int | None:
-        """The next rank that can run, `rank` itself last."""
+        """Return the next rank that can run, `rank` itself last."""
         size = len(self._ranks)
         for other in ((rank + i) % size for i in range(1, size + 1)):
             it = self._ranks[other]

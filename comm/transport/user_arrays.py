@@ -13,12 +13,12 @@ __all__ = ["as_memory", "new_like", "writable_memory"]
 
 
 def as_memory(x: Any) -> Array:
-    """The elements of an array-like, to be read."""
+    """Return the elements of an array-like, to be read."""
     return np.asarray(x)
 
 
 def writable_memory(x: Any) -> Array:
-    """The memory of an array, to be written to; `TypeError` where none can be shared."""
+    """Return the memory of an array, to be written to; `TypeError` where none can be shared."""
     if isinstance(x, np.ndarray):
         return x
     if hasattr(x, "__array_ufunc__") and hasattr(x, "__setitem__"):
@@ -29,7 +29,7 @@ def writable_memory(x: Any) -> Array:
 
 
 def new_like(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
-    """A new array of the type of another: wrapped for a wrapped one, by NumPy's dispatch."""
+    """Return a new array of the type of another: wrapped for a wrapped one, by NumPy's dispatch."""
     if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
         return np.empty(shape, np.asarray(x).dtype if dtype is None else dtype)
     return np.empty_like(x, dtype=dtype, order="C", shape=tuple(shape))

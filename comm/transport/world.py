@@ -20,7 +20,7 @@ _OFF = ("0", "false", "no", "off")
 
 
 def world() -> Communicator:
-    """The communicator of all ranks.
+    """Return the communicator of all ranks.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def world() -> Communicator:
 
 @cache
 def _mpi_world() -> Callable[[bool], Communicator] | None:
-    """The function that returns MPI's communicator, if mpi4py is installed; its import initialises MPI."""
+    """Return MPI's function `world`, if mpi4py is installed; its import initialises MPI."""
     if find_spec("mpi4py") is None:
         return None
     from . import mpi

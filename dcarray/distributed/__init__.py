@@ -1,2 +1,1 @@
-"""Distributed arrays: NumPy on arrays whose elements lie in blocks over MPI ranks; `dcarray.comm` moves
-them."""
+"""Distributed arrays: NumPy on arrays whose elements lie in blocks over the ranks of an MPI job."""

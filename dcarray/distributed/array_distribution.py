@@ -1,5 +1,4 @@
-"""Distribution of arrays as users set and read it: `distribute`, and the array attributes ``layout``,
-``local`` and ``gather``."""
+"""Distribution of arrays as users set and read it: `distribute`, ``layout``, ``local``, ``gather``."""
 
 from __future__ import annotations
 
@@ -106,8 +105,11 @@ def distribute(
 
 
 def blocks_of(x: Handle) -> tuple[Store | None, Any]:
-    """The distributed head of an array's storage family, once what is pending on it has run, and the array's
-    window of it (None: all of it); (None, None) if the array is not distributed."""
+    """Return the distributed head of an array's storage family, and the array's window of it.
+
+    What is pending on it is run first.  The window is None for all of the array; both are None if the array
+    is not distributed.
+    """
     if x._small is not None:
         return None, None
     head = x._store.family
@@ -120,7 +122,7 @@ def blocks_of(x: Handle) -> tuple[Store | None, Any]:
 
 
 def layout_of(x: Handle) -> Layout:
-    """The layout of an array, of a view that of its base."""
+    """Return the layout of an array, of a view that of its base."""
     head, _ = blocks_of(x)
     if head is not None:
         found: Layout = head.remote.layout
@@ -171,7 +173,7 @@ def _plain(x: Any) -> Any:
 
 
 def local_of(x: Handle, halo: bool = False) -> NDArray:
-    """This rank's elements of an array, of a view those of its base, writable in place."""
+    """Return this rank's elements of an array, of a view those of its base, writable in place."""
     head, _ = blocks_of(x)
     if head is None:
         return x._writable()
@@ -185,7 +187,7 @@ def local_of(x: Handle, halo: bool = False) -> NDArray:
 
 
 def elements_of(x: Handle) -> NDArray:
-    """The elements of an array as a plain one that may share its memory."""
+    """Return the elements of an array as a plain one that may share its memory."""
     x._run()
     head = x._store.family
     if head.remote is not None and x.size < head.size:
@@ -194,7 +196,7 @@ def elements_of(x: Handle) -> NDArray:
 
 
 def gather(x: Handle, root: int | None = None) -> NDArray | None:
-    """A plain copy of an array on all ranks; with ``root`` on that rank, and None on the others."""
+    """Return a plain copy of an array on all ranks; with ``root`` on that rank, and None on the others."""
     comm = world()
     if root is not None:
         check_rank(root, comm.size)

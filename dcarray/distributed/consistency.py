@@ -1,5 +1,4 @@
-"""Agreement of ranks on a recording: that it is the same, which of its results are alive, and which
-floating-point flags it has raised."""
+"""Agreement of ranks on a recording: its operations, its live results, its floating-point flags."""
 
 from __future__ import annotations
 

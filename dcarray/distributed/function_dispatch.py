@@ -39,7 +39,7 @@ def is_distributed(x: Any) -> bool:
 
 
 def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of a NumPy function on distributed arrays; `NOT_DISTRIBUTED` for a call without
+    """Return a NumPy function's result for distributed arrays, or `NOT_DISTRIBUTED` without
     implementation."""
     if communicator() is None:
         return NOT_DISTRIBUTED
@@ -95,7 +95,7 @@ def _check_same_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _signature(value: Any) -> Any:
-    """The properties of an argument that have to be the same on all ranks and are cheap to compare."""
+    """Return the properties of an argument that have to be the same on all ranks and are cheap to compare."""
     if isinstance(value, (Handle, np.ndarray)):
         return value.shape, value.dtype.str
     if isinstance(value, (list, tuple)):
@@ -111,8 +111,10 @@ def _is_object_dtype(value: Any) -> bool:
 
 
 def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a function that writes into an array, where that, its indices or its values are distributed;
-    `NOT_DISTRIBUTED` for a call without implementation."""
+    """Run a function that writes into an array, where it, its indices or its values are distributed.
+
+    Return `NOT_DISTRIBUTED` for a call without implementation.
+    """
     at = 1 if function is np.ufunc.at else 0
     x: Any = args[at] if len(args) > at else None
     whole = not is_distributed(x)
@@ -146,7 +148,7 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def detached(x: Any) -> Any:
-    """A view of a part of a distributed array as an array of its own; any other value itself."""
+    """Return a view of a part of a distributed array as an array of its own; any other value itself."""
     if type(x) is tuple:
         return tuple(map(detached, x))
     if type(x) is not ndarray:
@@ -164,7 +166,7 @@ def _reshapes(x: Any, head: Store) -> bool:
 
 
 def dist_array_of(x: Any) -> DistArray | None:
-    """The argument of a distributed implementation for an array; None for other values."""
+    """Return the argument of a distributed implementation for an array; None for other values."""
     comm = communicator()
     assert comm is not None
     if type(x) is ndarray:
@@ -180,7 +182,7 @@ def dist_array_of(x: Any) -> DistArray | None:
 
 
 def ndarray_of(piece: DistArray) -> Any:
-    """The wrapped array of a distributed implementation's result."""
+    """Return the wrapped array of a distributed implementation's result."""
     if not piece.ndim:
         return piece.block[()]
     whole = all(isinstance(spec, Whole) for spec in piece.layout.axes)

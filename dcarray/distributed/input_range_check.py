@@ -37,7 +37,7 @@ FEWEST = 8 << 20  # bytes that a rank overwrites, for a check to pay
 
 
 def limit(region: Region, repeated: Collection[str], ranks: int, mask: int) -> Limits | None:
-    """The limits of the inputs' magnitudes within which a run may write in place.
+    """Return the limits of the inputs' magnitudes within which a run may write in place.
 
     Parameters
     ----------
@@ -92,13 +92,12 @@ def within(
 
 
 def _parts(array: NDArray) -> NDArray:
-    """The elements of an array as a vector of real numbers."""
+    """Return the elements of an array as a vector of real numbers."""
     flat = array.ravel() if array.ndim or array.dtype.kind == "c" else array
     return flat.view(flat.real.dtype)
 
 
 @cache
 def _largest(arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Region:
-    """The region that finds the largest magnitudes of arrays, cached for arrays of these dtypes and
-    shapes."""
+    """Return the region that finds the largest magnitudes of arrays of these dtypes and shapes."""
     return value_ranges.magnitude_region([Array("", *array) for array in arrays])

@@ -39,14 +39,14 @@ def leads() -> bool:
 
 
 def shared_seed(comm: Communicator) -> int:
-    """A random seed, the same on all ranks."""
+    """Return a random seed, the same on all ranks."""
     from dcarray.comm.transport.agreement import broadcast_object
 
     return int(broadcast_object(comm, secrets.randbits(128), 0))
 
 
 def table() -> str:
-    """A table of each rank's messages as text; empty where there are no ranks.  Collective."""
+    """Return a table of each rank's messages as text; empty where there are no ranks.  Collective."""
     comm = communicator()
     if comm is None:
         return ""

@@ -79,7 +79,7 @@ class LayoutPlan:
         return tuple(note for note in self.program.notes if note.whole)
 
     def scalars(self, rec: Recording) -> dict[str, NDArray]:
-        """The scalar arguments, whose addresses depend on the recording's arena."""
+        """Return the scalar arguments, whose addresses depend on the recording's arena."""
         scalars = self._scalars.get(rec.arena)
         if scalars is None:
             arrays = rec.scalar_arrays()
@@ -123,7 +123,7 @@ class LogFacts:
         self._plans: dict[Any, LayoutPlan] = {}
 
     def finite(self, rec: Recording) -> tuple[str, ...]:
-        """The names of the factors that are finite."""
+        """Return the names of the factors that are finite."""
         values = [(k, rec.views[rec.kinds[k]][k]) for k in self.factors]
         return tuple([f"c{k}" for k, value in values if np.isfinite(value)])
 
@@ -132,7 +132,7 @@ class LogFacts:
         return self.one_geometry and (bool(shards) or self.largest > options.distribute_above)
 
     def plan(self, key: Any) -> LayoutPlan | None:
-        """The plan for a key of layouts and options, if there is one."""
+        """Return the plan for a key of layouts and options, if there is one."""
         return self._plans.get(key)
 
     def cache(self, key: Any, plan: LayoutPlan) -> LayoutPlan:
@@ -159,15 +159,13 @@ def facts_of(rec: Recording) -> LogFacts:
 
 
 def slot_of(name: str) -> int:
-    """The slot of a region's array; -1 for a scalar."""
+    """Return the slot of a region's array; -1 for a scalar."""
     return int(name[1:]) if name[0] == "a" else -1
 
 
-def region_request(region: Region, options: Options) -> requests.RegionRequest:
-    """The request for the plan of local statements."""
-    return requests.RegionRequest(
-        region, options.fastmath, options.threads, options.cache_dir, options.target
-    )
+def region_request(region: Region, options: Options) -> requests.Located:
+    """Return the request for the plan of local statements."""
+    return requests.Located(region, options.fastmath, options.threads, options.cache_dir, options.target)
 
 
 def compile_region(slot: PlanSlot[ExecutablePlan], region: Region, options: Options) -> None:

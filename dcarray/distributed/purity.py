@@ -1,5 +1,4 @@
-"""Pure functions: bytecode analysis of whether a call only computes its result, so that any rank may run
-it."""
+"""Pure functions: bytecode analysis of whether a call only computes its result."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def _mutability_of_all(values: Iterable[Any]) -> str:
 
 
 def _pure(function: Any, holds: bool, visited: set[Any]) -> bool:
-    """As `is_pure`; ``holds`` if an argument is mutable."""
+    """Whether a function is pure, as `is_pure`; ``holds`` if an argument is mutable."""
     if isinstance(function, functools.partial):
         kind = _mutability_of_all((*function.args, *function.keywords.values()))
         return kind != _UNKNOWN and _pure(function.func, holds or kind == _MUTABLE, visited)
@@ -99,7 +98,7 @@ def _known(value: Any) -> bool:
 
 @functools.cache
 def _of_numpy() -> frozenset[Any]:
-    """The pure functions of NumPy, their counterparts in dcarray, and those of `math` and `cmath`."""
+    """Return the pure functions of NumPy, their counterparts in dcarray, and those of `math` and `cmath`."""
     import dcarray
 
     found = [f for module in (math, cmath) for f in vars(module).values() if callable(f)]
@@ -111,7 +110,7 @@ def _of_numpy() -> frozenset[Any]:
 
 
 def _pure_python(function: types.FunctionType, holds: bool, visited: set[Any]) -> bool:
-    """As `_pure`, of a function written in Python."""
+    """Whether a function written in Python is pure, as `_pure`."""
     cells = function.__closure__ or ()
     try:
         near = {n: c.cell_contents for n, c in zip(function.__code__.co_freevars, cells, strict=True)}

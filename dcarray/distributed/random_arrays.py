@@ -1,5 +1,4 @@
-"""Distributed random arrays with the elements of NumPy's single stream, of which each rank keeps its
-block."""
+"""Distributed random arrays: each rank keeps its block of the elements of NumPy's single stream."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ CHUNK = 1 << 18  # elements that a rank draws at once where it keeps only some o
 
 
 def distributed_random(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A large random array in blocks; `NOT_DISTRIBUTED`, with nothing drawn, for any other call.
+    """Return a large random array in blocks; `NOT_DISTRIBUTED`, with nothing drawn, for any other call.
 
     Where the bit generator can be advanced to any element, a rank draws only its own block; else all ranks
     draw all elements, a chunk at a time, and keep their own.  All ranks' generators end where NumPy's would.
@@ -74,7 +73,7 @@ def distributed_random(function: Callable[..., Any], args: tuple[Any, ...], kwar
 def _asked(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]] | None:
-    """The requested shape, and the other arguments; None for other arguments than scalars."""
+    """Return the requested shape, and the other arguments; None for other arguments than scalars."""
     rest = dict(kwargs)
     if name in _BY_EXTENTS and not kwargs:
         size: Any = args
@@ -115,7 +114,7 @@ def _own(
 
 
 def _intervals(layout: Layout, rank: int) -> Iterator[tuple[int, int]]:
-    """For each axis the start and the length of the rank's block."""
+    """Yield for each axis the start and the length of the rank's block."""
     for part, place, n in zip(layout.parts, layout.part_indices(rank), layout.owned_shape(rank), strict=True):
         yield part.to_global(place, 0), n
 

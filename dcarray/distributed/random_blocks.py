@@ -135,7 +135,7 @@ class _Taken:
 def _elements(
     generator: np.random.Generator, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[[int], Any], _Taken]:
-    """A function that draws a number of elements, and the part of the stream that these consume."""
+    """Return a function that draws a number of elements, and the part of the stream that these consume."""
     function: Callable[..., Any] = getattr(generator, method)
     if method not in _STEADY or (method == "standard_exponential" and kwargs.get("method") != "inv"):
         raise ValueError(f"{method} takes a varying number of draws for an element; these do not: {_CAN}")
@@ -162,7 +162,7 @@ def _elements(
 
 
 def _length(low: Any, high: Any = None, dtype: Any = None, endpoint: Any = False) -> int:
-    """The length of the range of ``integers`` with these arguments."""
+    """Return the length of the range of ``integers`` with these arguments."""
     low, high = (0, low) if high is None else (low, high)
     return int(high) - int(low) + bool(endpoint)
 
@@ -205,7 +205,7 @@ def _draw(bits: Any, words: int) -> None:
 def _lattice(
     shape: tuple[int, ...], window: Key | tuple[Key, ...]
 ) -> tuple[list[range], tuple[int, ...] | None]:
-    """The indices of a window along every axis, and its shape; None for a scalar."""
+    """Return the indices of a window along every axis, and its shape; None for a scalar."""
     keys = list(window) if isinstance(window, tuple) else [window]
     places = [k for k, key in enumerate(keys) if key is ...]
     if len(places) > 1:

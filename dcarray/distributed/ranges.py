@@ -14,8 +14,7 @@ __all__ = ["distributed_range"]
 
 
 def distributed_range(name: str, args: tuple[Any, ...]) -> Any:
-    """The distributed array of `numpy.arange` or `numpy.linspace`; None if it is small, or not of plain
-    numbers."""
+    """Return a large `numpy.arange` or `numpy.linspace` of plain numbers, distributed; None for others."""
     return {"arange": _arange, "linspace": _linspace}[name](*args)
 
 
@@ -51,7 +50,7 @@ def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, *more:
 
 
 def _counted(size: int, kind: np.dtype[Any]) -> Any:
-    """The distributed array of 0, 1, 2, ...; None if it is too small to be distributed."""
+    """Return the distributed array of 0, 1, 2, ...; None if it is too small to be distributed."""
     if size <= current().distribute_above:
         return None
     found = new_array((size,), kind)

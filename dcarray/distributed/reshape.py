@@ -66,8 +66,7 @@ class _Uses:
 
 # ---- splitting ---------------------------------------------------------------------------------------
 def split_at_reshape(rec: Recording, large: int) -> tuple[Replay, Callable[[], None]] | None:
-    """Cut a recording before the first statement that uses a distributed array in another geometry than it
-    was written in.
+    """Cut a recording before the first use of a distributed array in another geometry than it was written in.
 
     Parameters
     ----------
@@ -208,7 +207,7 @@ def _blank(store: Store, comm: Communicator) -> DistArray:
 
 
 def _piece(store: Store, comm: Communicator) -> DistArray:
-    """A view of a distributed array as a distributed array of its own."""
+    """Return a view of a distributed array as a distributed array of its own."""
     if store.origin is None:
         held = store.remote
         return DistArray(comm, held.layout, held.block)
@@ -217,7 +216,7 @@ def _piece(store: Store, comm: Communicator) -> DistArray:
 
 
 def _whole_of(store: Store, piece: DistArray) -> DistArray:
-    """The distributed array of the family's head, with these elements in place of a view's."""
+    """Return the distributed array of the family's head, with these elements in place of a view's."""
     if store.origin is None:
         return piece
     parent, shape, index = store.origin

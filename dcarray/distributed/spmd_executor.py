@@ -96,8 +96,10 @@ def run(executor: Executor, rec: Recording, options: Options, comm: Communicator
 
 
 def program_of(rec: Recording, options: Options, comm: Communicator) -> Program | None:
-    """This rank's program for a pending recording, by the results that this rank holds; None if the recording
-    does not run distributed."""
+    """Return this rank's program for a pending recording, by the results that this rank holds.
+
+    None if the recording does not run distributed.
+    """
     shards = _shards(rec)
     if rec.done or not (facts := facts_of(rec)).is_distributed(shards, options):
         return None
@@ -107,14 +109,16 @@ def program_of(rec: Recording, options: Options, comm: Communicator) -> Program 
 
 @lru_cache(16)
 def _job_options(options: Options) -> Options:
-    """The options for all ranks: plans are made eagerly, since background plans are ready at different times
-    on different ranks, on which the last bits of sums depend."""
+    """Return the options for all ranks: plans are made eagerly.
+
+    Background plans are ready at different times on different ranks, on which the last bits of sums depend.
+    """
     return replace(options, jit="eager") if options.jit == "background" else options
 
 
 def _shards(rec: Recording) -> dict[int, Shard]:
-    """The shards of distributed arrays, by slot."""
-    return {k: s.remote for k, s in enumerate(rec.slots) if type(s) is Store and s.remote is not None}
+    """Return the shards of distributed arrays, by slot."""
+    return {k: s.shard for k, s in enumerate(rec.slots) if type(s) is Store and s.shard is not None}
 
 
 def _is_large(shape: tuple[int, ...], options: Options) -> bool:
@@ -126,7 +130,7 @@ def _layout_if_large(options: Options, comm: Communicator, shape: tuple[int, ...
 
 
 def default_layout(shape: tuple[int, ...], options: Options, comm: Communicator, rows: bool = True) -> Layout:
-    """The layout of an array by its shape; ``rows`` prefers whole rows."""
+    """Return the layout of an array by its shape; ``rows`` prefers whole rows."""
     return _layout(shape, options.grid, comm.size, rows)
 
 
@@ -218,7 +222,7 @@ def _plan(
     options: Options,
     comm: Communicator,
 ) -> LayoutPlan:
-    """This rank's plan for a recording, by the layouts of its arrays."""
+    """Return this rank's plan for a recording, by the layouts of its arrays."""
     from dcarray.ir.build import build
     from dcarray.ir.passes.cpu.pipeline import DISTRIBUTED
 
@@ -266,7 +270,7 @@ def _plan(
 def _inputs(
     rec: Recording, plan: LayoutPlan, shards: dict[int, Any], comm: Communicator
 ) -> dict[str, NDArray]:
-    """This rank's memory of the arrays and scalars that a plan reads."""
+    """Return this rank's memory of the arrays and scalars that a plan reads."""
     given = dict(plan.scalars(rec))
     for name, slot in plan.inputs:
         if slot in shards:
@@ -311,7 +315,7 @@ def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
 def _attribute_errors(
     rec: Recording, plan: LayoutPlan, given: dict[str, NDArray], flags: int, comm: Communicator
 ) -> list[Any]:
-    """The notes of the statements that raised floating-point exceptions, the same on all ranks."""
+    """Return the notes of the statements that raised floating-point exceptions, the same on all ranks."""
     if not flags & plan.ambiguous:
         return [
             found

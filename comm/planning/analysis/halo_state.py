@@ -67,15 +67,14 @@ class ValidHalos:
         return any(halo.within(one) for one in self.halos)
 
     def exchanged(self, halo: Halo) -> ValidHalos:
-        """The halos that are up to date after an exchange."""
+        """Return the halos that are up to date after an exchange."""
         for one in self.halos:  # two halos without corners make one
             if not (one.corners or halo.corners) and one.rim == halo.rim:
                 halo = halo | one
         return self if self.has(halo) else _without_covered((*self.halos, halo))
 
     def written(self, margin: float) -> ValidHalos:
-        """The halos that are up to date after a statement that writes no element within `margin` of the
-        array's ends."""
+        """Return the halos that stay valid after a write that leaves a margin at the array's ends."""
         if not margin:
             return ValidHalos()
         return _without_covered([replace(one, rim=min(one.rim, margin)) for one in self.halos])
@@ -85,7 +84,7 @@ class ValidHalos:
 
 
 def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
-    """Halos without those that are within others; the oldest are dropped."""
+    """Return halos without those that are within others; the oldest are dropped."""
     found: list[Halo] = []
     for halo in halos:
         if not any(halo.within(one) for one in found):
@@ -94,12 +93,12 @@ def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
 
 
 def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """The numbers of elements that a window leaves out at both ends of each axis of an array."""
+    """Return the numbers of elements that a window leaves out at both ends of each axis of an array."""
     return tuple((low, extent - high) for (low, high), extent in zip(bounds(target), extents, strict=True))
 
 
 def bounds(window: Window) -> Box:
-    """The smallest box that contains the elements of a window, if it has any."""
+    """Return the smallest box that contains the elements of a window, if it has any."""
     found = []
     for ix in window.index:
         last = ix.offset + (0 if ix.axis is None else ix.stride * (window.shape[ix.axis] - 1))
@@ -118,7 +117,7 @@ def is_dense_box(window: Window) -> bool:
 
 
 def boxes_around(shape: Sequence[int], inner: Box) -> list[Box]:
-    """Disjoint boxes that make up the complement of a box."""
+    """Return disjoint boxes that make up the complement of a box."""
     found: list[Box] = []
     for axis, (low, high) in enumerate(inner):
         rest = [(0, n) for n in shape[axis + 1 :]]

@@ -26,7 +26,7 @@ WIDE, TIMES = 64, 8
 
 
 def spec_of_points(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | None:
-    """The distribution of points that index a distributed axis; None where no `Spec` expresses it.
+    """Return the distribution of points that index a distributed axis; None where no `Spec` expresses it.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def spec_of_points(spec: Spec, part: Axis, ix: Index, length: int) -> Spec | Non
 
 
 def spec_of_array(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
-    """The distribution of an axis of a new array that puts some of its elements where points are.
+    """Return the distribution of an axis of a new array that puts some of its elements where points are.
 
     The converse of `spec_of_points`, as far as there is one.
     """
@@ -70,14 +70,14 @@ def spec_of_array(spec: Spec, part: Axis, ix: Index, extent: int) -> Spec:
 
 
 def _base_axis(part: BlockAxis) -> tuple[BlockAxis, int, int]:
-    """The axis that a window axis follows, with the offset and stride of the window."""
+    """Return the axis that a window axis follows, with the offset and stride of the window."""
     if isinstance(part, WindowAxis):
         return part.base, part.offset, part.stride
     return part, 0, 1
 
 
 def layout_of_points(window: Window, layout: Layout) -> Layout | None:
-    """The layout of the points of a window of an array with a layout; None where no layout expresses it."""
+    """Return the layout of the points of a window of an array; None where no layout expresses it."""
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
         if isinstance(spec, Whole) or part.parts == 1:
@@ -92,7 +92,7 @@ def layout_of_points(window: Window, layout: Layout) -> Layout | None:
 
 
 def domain_of(target: Window, layout: Layout | None, partial: Partial | None) -> Layout | None:
-    """The layout of a placed statement's points, from its target; None: every rank computes all points."""
+    """Return the layout of a placed statement's points, from its target; None: all points on every rank."""
     if layout is None:
         return None
     found = layout_of_points(target, layout)
@@ -107,7 +107,7 @@ def domain_of(target: Window, layout: Layout | None, partial: Partial | None) ->
 
 
 def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[int, int], ...] | str:
-    """The halo widths through which the points of a domain can read a window of an array.
+    """Return the halo widths through which the points of a domain can read a window of an array.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def halo_widths(window: Window, layout: Layout, domain: Layout) -> tuple[tuple[i
 
 @lru_cache(maxsize=4096)
 def _axis_halo(points_axis: BlockAxis, part: BlockAxis, offset: int, stride: int) -> tuple[int, int]:
-    """The elements before and after its own part that a rank needs of an axis for its points of another."""
+    """Return the widths of the halo of an axis that the points of another axis read."""
     (a, first, pace), (b, begin, step) = _base_axis(points_axis), _base_axis(part)
     if a == b and pace == step * stride:
         shift = begin + step * offset - first
@@ -162,14 +162,14 @@ def _axis_halo(points_axis: BlockAxis, part: BlockAxis, offset: int, stride: int
 
 
 def _decisive_parts(points_axis: BlockAxis, bends: Iterable[int]) -> list[int]:
-    """The parts at which the needs of all are largest: in between they change linearly."""
+    """Return the parts at which the needs of all are largest: in between they change linearly."""
     near = {c + d for c in {0, points_axis.parts - 1, *bends} for d in (-1, 0, 1)}
     return [c for c in near if 0 <= c < points_axis.parts]
 
 
 @lru_cache(maxsize=4096)
 def _largest_part(points_axis: BlockAxis) -> int:
-    """The points of the part with most."""
+    """Return the number of points of the largest part."""
     return max(
         points_axis.high(c) - points_axis.low(c)
         for c in _decisive_parts(points_axis, points_axis.size_changes())
@@ -177,7 +177,7 @@ def _largest_part(points_axis: BlockAxis) -> int:
 
 
 def _domain_from(window: Window, layout: Layout) -> Layout | None:
-    """The layout that suits points which read a window of an array; None: no axis is distributed."""
+    """Return the layout that suits points which read a window of an array; None: no axis is distributed."""
     specs: list[Spec] = [Whole()] * len(window.shape)
     for ix, spec, part in zip(window.index, layout.axes, layout.parts, strict=True):
         if isinstance(spec, Whole) or part.parts == 1 or ix.axis is None:
@@ -189,7 +189,7 @@ def _domain_from(window: Window, layout: Layout) -> Layout | None:
 
 
 def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Layout | None:
-    """The layout of a statement's points that suits its reads: of several, the one over most ranks."""
+    """Return the layout of a statement's points that suits its reads: of several, the one over most ranks."""
     found: list[tuple[int, int, Layout]] = []
     for load in loads(stmt.body):
         layout = layouts[load.window.array]
@@ -203,7 +203,7 @@ def preferred_domain(stmt: Compute, layouts: Mapping[str, Layout | None]) -> Lay
 
 
 def layout_from_domain(target: Window, domain: Layout, shape: Sequence[int]) -> Layout:
-    """The layout of a new array whose elements lie with the points that write them."""
+    """Return the layout of a new array whose elements lie with the points that write them."""
     specs: list[Spec] = []
     used: set[int | None] = {None}
     for ix, extent in zip(target.index, shape, strict=True):

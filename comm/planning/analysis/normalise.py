@@ -21,7 +21,7 @@ __all__ = [
 
 
 def flatten_nests(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements of loop nests, one after the other."""
+    """Yield the statements of loop nests, one after the other."""
     for stmt in body:
         if isinstance(stmt, Nest | Rows | TimeTiles):
             yield from flatten_nests(stmt.body)
@@ -30,7 +30,7 @@ def flatten_nests(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def without_negative_strides(stmt: Compute) -> Compute:
-    """The same statement with axes reversed so that no target has a negative stride."""
+    """Return the same statement with axes reversed so that no target has a negative stride."""
     shape = stmt.target.shape
     back = {ix.axis for ix in stmt.target.index if ix.axis is not None and ix.stride < 0} - {stmt.scan}
     if not back:
@@ -40,7 +40,7 @@ def without_negative_strides(stmt: Compute) -> Compute:
 
 
 def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...]) -> Compute:
-    """A statement over other points, which an affine map relates to its own."""
+    """Return a statement over other points, which an affine map relates to its own."""
     init = None if stmt.init is None else remap(stmt.init, amap, shape)
     return replace(
         stmt, target=compose(stmt.target, amap, shape), body=remap(stmt.body, amap, shape), init=init
@@ -48,8 +48,8 @@ def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...])
 
 
 def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
-    """The same statement with a point axis of length one for each fixed index of a distributed axis that it
-    writes."""
+    """Return a statement with a point axis of length one for each fixed index of a distributed axis
+    written."""
     target = stmt.target
     fixed = [
         k
@@ -68,7 +68,7 @@ def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
 
 
 def name_single_points(window: Window, layout: Layout, domain: Layout) -> Window:
-    """A window in which fixed indices name the axes of one point that are distributed alike."""
+    """Return a window in which fixed indices name the axes of one point that are distributed alike."""
     ones = {
         spec.grid_axis: a
         for a, spec in enumerate(domain.axes)
@@ -84,21 +84,20 @@ def name_single_points(window: Window, layout: Layout, domain: Layout) -> Window
 
 
 def kept_axes(stmt: Compute) -> list[int]:
-    """The axes of a statement's points that are not reduced."""
+    """Return the axes of a statement's points that are not reduced."""
     used = {ix.axis for ix in stmt.target.index}
     return [a for a in range(len(stmt.target.shape)) if a in used]
 
 
 def _result_points(stmt: Compute) -> tuple[tuple[Index, ...], tuple[int, ...]]:
-    """The map from the points of a reduction's results to those of the reduction, and their shape."""
+    """Return the map from the points of a reduction's results to those of the reduction, and their shape."""
     kept, axes = kept_axes(stmt), range(len(stmt.target.shape))
     amap = tuple(Index(0, 1, kept.index(a)) if a in kept else Index(0) for a in axes)
     return amap, tuple(stmt.target.shape[a] for a in kept)
 
 
 def start_values(stmt: Compute) -> Compute | None:
-    """The statement that is left of a reduction over no values: the start values; None if the target is
-    unchanged."""
+    """Return the statement that stores the start values of a reduction over no values; None without any."""
     if stmt.init is None:
         return None
     amap, shape = _result_points(stmt)
@@ -106,8 +105,7 @@ def start_values(stmt: Compute) -> Compute | None:
 
 
 def combine_with_start(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
-    """The statement that combines a finished reduction with the start values or the target, unless they are
-    neutral."""
+    """Return the statement that combines a finished reduction with the start values or the target."""
     amap, shape = _result_points(stmt)
     target = compose(stmt.target, amap, shape)
     if neutral:
@@ -118,7 +116,7 @@ def combine_with_start(stmt: Compute, folded: Expr, neutral: bool) -> Compute:
 
 
 def reduction_identity(op: str, dtype: Any) -> Const | None:
-    """The value with which a rank's share of a reduction begins; None where the operation has no identity."""
+    """Return the value with which a rank's share of a reduction begins; None without an identity."""
     identity_ = OPS[op].identity
     if identity_ is None:
         return None if dtype.kind == "c" else const(extreme(op, dtype), dtype)

@@ -22,7 +22,7 @@ __all__ = ["copy_on_write"]
 
 
 def copy_on_write(placed: PlacedRegion, names: Collection[str]) -> PlacedRegion:
-    """A region that keeps the elements of some arrays; new arrays take their place afterwards.
+    """Return a region that keeps the elements of some arrays; new arrays take their place afterwards.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _is_beyond(stmt: Stmt) -> bool:
 
 
 def _frame_position(body: Sequence[Stmt], name: str) -> int:
-    """The position at which an array that these statements do not write is copied.
+    """Return the position at which an array that these statements do not write is copied.
 
     Early, so that nothing comes between statements that are one kernel, but after the last exchange of its
     halo, and of arrays in the same messages.
@@ -101,7 +101,7 @@ def _exchanges(stmt: Stmt, name: str) -> bool:
 
 
 def _written_box(stmt: Stmt) -> Box | None:
-    """The elements that a statement overwrites without reading them, if they are a box; None otherwise."""
+    """Return the box of elements that a statement overwrites without reading them; None if it is no box."""
     if not isinstance(stmt, Compute) or (stmt.combine is not None and stmt.init is None):
         return None
     return bounds(stmt.target) if stmt.scan is None and is_dense_box(stmt.target) else None

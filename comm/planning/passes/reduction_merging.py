@@ -1,5 +1,4 @@
-"""A pass that merges reductions over ranks: sums that are only combined linearly are combined first, then
-summed once."""
+"""The pass that merges reductions over ranks: of a linear combination of sums only the result is summed."""
 
 from __future__ import annotations
 
@@ -24,8 +23,10 @@ _NAME = "reduction merging"
 
 
 def merge_reductions(finite: Collection[str]) -> Pass:
-    """The pass that replaces ``y = a * s + b * t``, where `s` and `t` are sums over ranks, by the sum over
-    ranks of ``a * s + b * t`` of each rank's parts: half as many bytes are sent.
+    """Return the pass that merges the sums over ranks in linear combinations.
+
+    Instead of the sums `s` and `t` in ``y = a * s + b * t``, each rank's ``a * s + b * t`` is summed over
+    ranks: half as many bytes are sent.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def _merge_one(region: Region, finite: Collection[str], log: Log) -> Region:
 
 
 def _mergeable_sums(region: Region, arrays: Mapping[str, Array]) -> dict[str, str]:
-    """The parts of each temporary that is written once, as a sum over ranks, and read once.
+    """Return the parts of each temporary that is written once, as a sum over ranks, and read once.
 
     The parts are written once and not read elsewhere.
     """

@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _halo(stmt: Stmt) -> tuple[str, Halo] | None:
-    """The array and the halo that a statement exchanges."""
+    """Return the array and the halo that a statement exchanges."""
     if not (isinstance(stmt, Call) and stmt.op == "comm.halo"):
         return None
     attrs: dict[str, Any] = dict(stmt.attrs)
@@ -37,7 +37,7 @@ def _exchange(array: Array, halo: Halo, loc: Any) -> Call:
 
 
 def _redistribution(stmt: Stmt) -> tuple[Window, Window] | None:
-    """The source and target of a redistribution."""
+    """Return the source and target of a redistribution."""
     if not (isinstance(stmt, Call) and stmt.op == "comm.redistribute"):
         return None
     return stmt.reads[0], stmt.writes[0]
@@ -55,7 +55,7 @@ def _loc(stmt: Stmt) -> Any:
 def _flow(
     region: Region, valid: Mapping[str, ValidHalos]
 ) -> tuple[list[Stmt], dict[str, ValidHalos], list[Stmt]]:
-    """The statements without needless exchanges, the halos valid at the end, and the removed statements."""
+    """Return the statements without redundant exchanges, the halos valid at the end, and what was removed."""
     valid_halos, body, removed = dict(valid), [], []
     shapes = {array.name: array.shape for array in region.arrays}
     for stmt in region.body:
@@ -79,15 +79,14 @@ def _flow(
 
 
 def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
-    """The distance from the ends of its target array within which a statement writes nothing."""
+    """Return the distance from the ends of its target array within which a statement writes nothing."""
     if not isinstance(stmt, Compute) or 0 in stmt.target.shape:
         return 0
     return min((n for pair in margins(stmt.target, extents) for n in pair), default=0)
 
 
 def remove_redundant_exchanges(valid: Mapping[str, ValidHalos]) -> Pass:
-    """The pass that removes exchanges of halos that are up to date, from the start or since an earlier
-    exchange."""
+    """Return the pass that removes exchanges of halos that are up to date."""
 
     def fn(region: Region, log: Log) -> Region:
         body, _, removed = _flow(region, valid)
@@ -100,7 +99,7 @@ def remove_redundant_exchanges(valid: Mapping[str, ValidHalos]) -> Pass:
 
 
 def valid_after(region: Region, valid: Mapping[str, ValidHalos]) -> dict[str, ValidHalos]:
-    """The halos that are up to date after a region has run."""
+    """Return the halos that are up to date after a region has run."""
     return _flow(region, valid)[1]
 
 
@@ -191,7 +190,7 @@ def _move_communication(region: Region, log: Log) -> Region:
 def _moved_up(
     units: Sequence[tuple[Stmt, ...]], op: str, names: Callable[[Iterable[Window]], set[str]]
 ) -> list[tuple[Stmt, ...]]:
-    """Calls moved before all statements that neither touch their targets nor write their sources."""
+    """Return the calls moved up, past statements that neither touch their targets nor write their sources."""
     found: list[tuple[Stmt, ...]] = []
     effects: list[tuple[set[str], set[str]]] = []
     for unit in units:
@@ -284,7 +283,7 @@ def _forget(
 
 
 def _written_once(region: Region) -> set[str]:
-    """The temporaries that a single statement writes."""
+    """Return the temporaries that a single statement writes."""
     count: dict[str, int] = {}
     for stmt in region.body:
         for name in _written(stmt):

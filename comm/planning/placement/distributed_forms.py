@@ -73,7 +73,7 @@ Planner = Callable[[Call, tuple[Operand, ...], tuple[Operand, ...], int], "Distr
 
 
 def planners() -> Mapping[str, Planner]:
-    """The planners of operations that have a distributed form, by the names of `dcarray.ir.ops.CALLS`."""
+    """Return the planners of library calls that have a distributed form, by the calls' names."""
     from .matmul_call import plan_matmul  # imports the classes above
 
     return {"blas.matmul": plan_matmul}

@@ -74,7 +74,7 @@ class RegionBuilder:
         self.notes: list[Note] = []
 
     def finished(self, costs: Costs | None) -> PlacedRegion:
-        """The placed region, in which arrays have room for the halos that are read."""
+        """Return the placed region, in which arrays have room for the halos that are read."""
         if costs is not None:
             wide = expand_ghost_zones(self.body, self.layouts, self.partial, costs)
             self.body, self.halo_rooms = list(wide.body), dict(wide.halo_rooms)
@@ -91,14 +91,14 @@ class RegionBuilder:
         return PlacedRegion(region, self.given, after, self.forms, tuple(self.notes))
 
     def new_array(self, like: str, dtype: Any, shape: tuple[int, ...], layout: Layout | None) -> Array:
-        """A new temporary array."""
+        """Return a new temporary array."""
         made = Array(numbered(like, self.arrays), dtype, shape)
         self.arrays[made.name] = made
         self.layouts[made.name] = layout
         return made
 
     def copy_in(self, array: Array, layout: Layout | None, loc: Any, filled: bool = True) -> Array:
-        """A new temporary array of the dtype and shape of another, in a layout, and filled from that one."""
+        """Return a new temporary array like another, in a layout, and filled from that one."""
         copy = self.new_array(array.name, array.dtype, array.shape, layout)
         if filled:
             self.emit_redistribution(identity(array), identity(copy), loc)
@@ -132,7 +132,7 @@ class RegionBuilder:
         after[name] = made.name
 
     def without_halo_operands(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
-        """A statement; a library call gets its operands copied to memory without halos."""
+        """Yield a statement; a library call gets its operands copied to memory without halos."""
         if not (isinstance(stmt, Call) and stmt.writes and stmt.writes[0].array in self.forms) or (
             name not in touched(stmt)
         ):
@@ -160,5 +160,5 @@ class RegionBuilder:
 
 
 def _rounded_up(width: int, most: int) -> int:
-    """The width of a halo rounded up, so that statements of other recordings can share it."""
+    """Return the width of a halo rounded up, so that statements of other recordings can share it."""
     return max(width, min(-(-width // 8) * 8, most)) if width > 2 else width

@@ -1,5 +1,4 @@
-"""The cost of exchanging halos once for a group of statements: messages, redundant points, and passes through
-memory."""
+"""The cost of one halo exchange for several statements: messages, redundant points, memory passes."""
 
 from __future__ import annotations
 
@@ -94,7 +93,7 @@ class GroupCosts:
         self.layouts, self.costs = layouts, costs
 
     def cost(self, groups: Sequence[StatementGroup]) -> float:
-        """Seconds of the exchanges, redundant points and passes through memory of a sequence of groups."""
+        """Return the seconds of the exchanges, redundant points and passes through memory of groups."""
         total = 0.0
         for group in groups:
             total += self.exchange_time(group.needs)
@@ -111,7 +110,7 @@ class GroupCosts:
         return total
 
     def exchange_time(self, needs: Mapping[str, Widths]) -> float:
-        """Seconds of exchanging halos together."""
+        """Return the seconds of exchanging halos together."""
         messages = 0
         for widths in needs.values():
             sides = [1 + sum(map(bool, pair)) for pair in widths]
@@ -121,11 +120,11 @@ class GroupCosts:
         )
 
     def nbytes(self, needs: Mapping[str, Widths]) -> int:
-        """The approximate bytes of halos."""
+        """Return the approximate bytes of halos."""
         return sum(8 * self.halo_elements(name, widths) for name, widths in needs.items())
 
     def bytes_without_corners(self, needs: Mapping[str, Widths]) -> int:
-        """The approximate bytes of halos without corners."""
+        """Return the approximate bytes of halos without corners."""
         found = 0
         for name, widths in needs.items():
             own = self.extents(name)
@@ -133,16 +132,16 @@ class GroupCosts:
         return found
 
     def halo_elements(self, name: str, widths: Widths) -> int:
-        """The approximate number of elements of a halo."""
+        """Return the approximate number of elements of a halo."""
         own = self.extents(name)
         return math.prod(n + sum(w) for n, w in zip(own, widths, strict=True)) - math.prod(own)
 
     def block_size(self, name: str) -> int:
-        """The approximate number of elements of an array that a rank owns."""
+        """Return the approximate number of elements of an array that a rank owns."""
         return math.prod(self.extents(name))
 
     def extents(self, name: str) -> list[int]:
-        """The approximate extents of a block."""
+        """Return the approximate extents of a block."""
         layout = self.layouts[name]
         assert layout is not None
         return [max(1, part.extent // part.parts) for part in layout.parts]

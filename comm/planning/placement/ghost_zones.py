@@ -1,5 +1,4 @@
-"""Ghost-zone expansion: halos exchanged once for several statements, for which ranks compute some of their
-neighbours' points redundantly.
+"""Ghost-zone expansion: one halo exchange for several statements, of which some points are computed twice.
 
 A statement whose values the next one reads through a halo is computed that much beyond the rank's own
 elements, for which it needs its own arguments that much further, and so on backwards: one exchange of a wider
@@ -132,7 +131,7 @@ class _Expansion:
         return self.known[stmt]
 
     def analyse(self, stmt: Compute) -> ExpandableStatement | None:
-        """The expandable form of a statement, if it is element-wise over blocks; None otherwise."""
+        """Return the expandable form of a statement, if it is element-wise over blocks; None otherwise."""
         target = stmt.target
         layout = self.layouts.get(target.array)
         if layout is None or target.array in self.partial or stmt.combine is not None:
@@ -199,7 +198,7 @@ class _Expansion:
                 self.emit(item.stmt)
 
     def best_groups(self, items: Sequence[ExpandableStatement]) -> list[StatementGroup] | None:
-        """The groups with the least cost; None: an exchange before each statement.
+        """Return the groups with the least cost; None: an exchange before each statement.
 
         Where bytes take the time, groups with hardly more bytes are allowed only.
         """
@@ -231,14 +230,14 @@ class _Expansion:
             self.emit(self.call("comm.halo", name, halo.attrs))
 
     def call(self, op: str, name: str, attrs: tuple[tuple[str, Any], ...]) -> Call:
-        """A communication call about a whole array."""
+        """Return a communication call about a whole array."""
         layout = self.layouts[name]
         assert layout is not None
         index = tuple(Index(0, 1, a) for a in range(layout.ndim))
         return Call(op, (Window(name, layout.shape, index),), (), attrs)
 
     def groups(self, items: Sequence[ExpandableStatement], together: int) -> list[StatementGroup] | None:
-        """Statements in groups of `together`; None when a halo would be wider than a block."""
+        """Return statements in groups of `together`; None when a halo would be wider than a block."""
         found = [self.group(items[k : k + together]) for k in range(0, len(items), together)]
         return None if None in found else found  # type: ignore[return-value]
 
@@ -299,7 +298,7 @@ class _Expansion:
 
 
 def _group_sizes(count: int) -> list[int]:
-    """Candidate sizes of groups of nearly equal numbers of statements, the largest first."""
+    """Return candidate sizes of groups of nearly equal numbers of statements, the largest first."""
     parts, found = 1, list[int]()
     while parts < count:
         for number in (parts, parts * 3 // 2):

@@ -214,7 +214,7 @@ class _Inserter(RegionBuilder):
         )
 
     def copy_of_window(self, window: Window, loc: Any) -> Window:
-        """A window copied to an array of its own, of the same distribution."""
+        """Return a window copied to an array of its own, of the same distribution."""
         array = self.arrays[window.array]
         made = self.new_array(array.name, array.dtype, window.shape, None)
         self.undecided.add(made.name)
@@ -349,7 +349,7 @@ class _Inserter(RegionBuilder):
 
     # ---- operands --------------------------------------------------------------------------------
     def with_operands(self, stmt: Compute, domain: Layout | None) -> Compute:
-        """A statement whose reads are in each rank's memory, after the communication emitted for them."""
+        """Return a statement that reads each rank's memory, after emitting the communication for it."""
         halos: dict[str, list[tuple[tuple[int, int], ...]]] = {}
         fetched: dict[Any, Window] = {}
 
@@ -391,7 +391,7 @@ class _Inserter(RegionBuilder):
         self.emit(Call("comm.halo", (identity(self.arrays[name]),), (), attrs, loc))
 
     def fetch(self, window: Window, domain: Layout | None, loc: Any, fetched: dict[Any, Window]) -> Window:
-        """A window of an array copied to an array that lies with the points of a domain."""
+        """Return a window of an array copied to an array that lies with the points of a domain."""
         key = window, domain
         if key in fetched:
             return fetched[key]

@@ -23,7 +23,7 @@ MIN_SAVING = 1 / 8
 def preferred_layouts(
     region: Region, layouts: Mapping[str, Layout | None], free: Set[str], ranks: int
 ) -> dict[str, Layout | None]:
-    """Layouts for arrays that every rank has whole, so that distributing them costs nothing.
+    """Return layouts for arrays that every rank has whole, so that distributing them costs nothing.
 
     A factor is not cut along an axis that is summed over when the rest of the product then stays where it is,
     as that of a stack of vectors with one matrix, and it is cut over the grid of the other factor, or of the
@@ -96,8 +96,9 @@ def has_matrix_products(region: Region) -> bool:
 
 
 def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) -> set[str]:
-    """The arrays that a statement only reads, each element at several points, and whose copies on all ranks
-    together are no larger than the largest array of the statement.
+    """Return the arrays read by a statement, each element at several points, that are small enough to copy.
+
+    The copies on all ranks together are no larger than the largest array of the statement.
 
     Products that are written out as sums read their small factors so.
     """
@@ -115,7 +116,7 @@ def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) ->
 def _element_wise_chains(
     region: Region, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """For temporaries the array that they are computed from element by element, and the one computed from
+    """Return for temporaries the array they are computed from element by element, and that computed from
     them."""
     of_which: dict[str, str] = {}
     into_which: dict[str, str] = {}
@@ -136,8 +137,7 @@ def _element_wise_chains(
 
 
 def final_arrays(region: Region) -> dict[str, str]:
-    """For temporaries the array that is computed from them element by element in the end, if it outlives the
-    region.
+    """Return for temporaries the array that is computed from them in the end, if it outlives the region.
 
     Their elements are best made in its layout.
     """
@@ -157,7 +157,7 @@ def final_arrays(region: Region) -> dict[str, str]:
 def _cost(
     of: Product, arrays: tuple[Array, Array, Array], layouts: Mapping[str, Layout | None], ranks: int
 ) -> float:
-    """The cost of a product for a rank, in bytes, when its arrays have given layouts."""
+    """Return the cost of a product for a rank, in bytes, when its arrays have given layouts."""
     grid = ProcessGrid((ranks,))
     a, b, out = (layouts.get(array.name) for array in arrays)
     first, second, result = (array.dtype.itemsize for array in arrays)

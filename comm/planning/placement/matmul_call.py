@@ -66,7 +66,7 @@ class Multiply:
 
 
 def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
-    """The letters of the axes of a ``blas.matmul``, in the order of each array; None if the axes have none.
+    """Return the letters of the axes of a ``blas.matmul``, by array; None if the axes have none.
 
     The arrays, whose shapes are those of the factors and of the product, must be taken whole, in any order of
     their axes; axes of one element may be left out or stretched.
@@ -111,7 +111,7 @@ def letters(call: Call, shapes: Sequence[tuple[int, ...]]) -> str | None:
 def plan_matmul(
     call: Call, reads: tuple[Operand, ...], writes: tuple[Operand, ...], ranks: int
 ) -> DistributedForm | str:
-    """The distributed form of a ``blas.matmul``, or the reason why it has none; see `library_calls`."""
+    """Return the distributed form of a ``blas.matmul``, or the reason why it has none."""
     (first, second), (result,) = reads, writes
     named = letters(call, [x.shape for x in (*reads, *writes)])
     if named is None:

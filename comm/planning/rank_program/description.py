@@ -22,7 +22,7 @@ _CALLS = {
 
 
 def program_lines(program: Program, note_text: Callable[[Note], str]) -> Iterator[str]:
-    """Lines with the placed region, the reasons, and the steps of this rank.
+    """Yield lines with the placed region, the reasons, and the steps of this rank.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def _step_text(step: Step) -> str:
 
 
 def _traffic_text(step: Step) -> str:
-    """The messages and bytes of this rank in a step."""
+    """Return the messages and bytes of this rank in a step."""
     counts, said = step.counts(), []
     for verb, messages, nbytes in (
         ("sends", counts.messages_sent, counts.bytes_sent),

@@ -40,7 +40,7 @@ def check(program: Program, comm: Communicator) -> None:
 
 
 def matched_steps(program: Program) -> list[plan_matching.Step]:
-    """The messages and collective steps of a program."""
+    """Return the messages and collective steps of a program."""
     return [one for step in program.steps for one in _steps(step, program)]
 
 
@@ -77,7 +77,7 @@ def _(step: Finish, program: Program) -> list[plan_matching.Step]:
 
 
 def _message_steps(step: Exchanges) -> list[plan_matching.Step]:
-    """The messages that `start_exchanges` makes of a step: one for each peer, for all arrays."""
+    """Return the messages that `start_exchanges` makes of a step: one for each peer, for all arrays."""
     receives: dict[int, list[tuple[Transfer, int]]] = {}
     sends: dict[int, list[tuple[Transfer, int]]] = {}
     for item in step.items:

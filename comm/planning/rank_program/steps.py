@@ -66,7 +66,7 @@ class Memory:
 
 
 def no_context(loc: Any) -> AbstractContextManager[object]:
-    """An empty context manager, entered around statements by default."""
+    """Return an empty context manager, entered around statements by default."""
     return nullcontext()
 
 
@@ -119,7 +119,7 @@ class Step(Protocol):
         """The local arrays that it writes to."""
 
     def counts(self) -> Counts:
-        """The messages and bytes of this rank."""
+        """Return the messages and bytes of this rank."""
 
     def run(self, at: Execution) -> None:
         """Run the step."""
@@ -395,5 +395,5 @@ class Program:
         return tuple(found)
 
     def layout(self, array: str) -> Layout | None:
-        """The layout of an array of the region after the run; None: whole on every rank."""
+        """Return the layout of an array of the region after the run; None: whole on every rank."""
         return self.memory[self.after[array]].layout

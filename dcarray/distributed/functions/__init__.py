@@ -1,2 +1,1 @@
-"""Distributed implementations of NumPy's functions, which enter themselves into the tables of
-`dcarray.distributed.function_dispatch`."""
+"""Distributed implementations of NumPy's functions; they enter themselves into tables of the dispatch."""

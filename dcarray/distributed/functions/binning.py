@@ -64,7 +64,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
 def _histogram_of_edges(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any]:
-    """Histograms whose bins are named, or whose edges are distributed."""
+    """Return histograms whose bins are named, or whose edges are distributed."""
     x = operand(a)
     require(weights is None and x.dtype.kind in "iuf" and x.size)
     if isinstance(bins, str):

@@ -18,7 +18,7 @@ from .numpy_source import decomposition_of
 
 
 def _arange(*args: Any) -> Any:
-    """`numpy.arange`, distributed where it is large."""
+    """Return `numpy.arange`, distributed where it is large."""
     found = distributed_range("arange", args)
     return np.arange(*args) if found is None else found
 
@@ -40,7 +40,7 @@ def _lexsort(keys: Any, axis: Any = -1) -> Any:
 
 def _extreme(find: Any, extreme: Any) -> Callable[..., Any]:
     def body(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """The index of the first extreme complex number, or of the first NaN."""
+        """Return the index of the first extreme complex number, or of the first NaN."""
         require(out is None and a.dtype.kind == "c" and a.size)
         most = extreme(a, axis, keepdims=True)
         found = np.where(np.isnan(most), np.isnan(a), a == most)
@@ -120,7 +120,7 @@ def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> Any:
 
 @decomposition_of(np.interp)
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Elementwise, by NumPy's formulas."""
+    """Interpolate element by element, by NumPy's formulas."""
     require(period is None and is_array(xp) and is_array(fp) and xp.ndim == 1 and xp.shape == fp.shape)
     require(all(a.dtype.kind in "biuf" for a in (xp, fp, operand(x))) and len(xp))
     require(bool((xp[1:] >= xp[:-1]).all()))  # else NumPy's result depends on its search
@@ -149,7 +149,7 @@ def _linspace(
     start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
     axis: Any = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
-    """Between elements of arrays, by NumPy's formulas."""
+    """Return ramps between the elements of arrays, by NumPy's formulas."""
     num = operator.index(num)
     require(not retstep and device is None and num >= 0)
     kind = np.result_type(*[np.empty(0, v.dtype) if is_array(v) else v for v in (start, stop)])
@@ -208,14 +208,14 @@ def _svdvals(x: Any, /) -> Any:
 
 @decomposition_of(np.einsum_path)
 def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
-    """By arrays of the same shapes without memory."""
+    """Return the path for arrays of the same shapes without memory."""
     likes = [np.broadcast_to(np.empty((), a.dtype), a.shape) if type(a) is ndarray else a for a in operands]
     return np.einsum_path(*likes, **kwargs)
 
 
 @decomposition_of(np.einsum)
 def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
-    """By contractions of two operands each."""
+    """Contract two operands at a time."""
     require(out is None and not kwargs and len(operands) >= 4 and isinstance(operands[0], str))
     path: Any = np.einsum_path
     factors, steps = path(*operands, optimize=optimize or True, einsum_call=True)
@@ -231,7 +231,7 @@ def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: An
 
 @decomposition_of(np.repeat)
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    """With a count for each element."""
+    """Repeat each element by a count of its own."""
     x, counts = operand(a), operand(repeats)
     require(counts.ndim == 1 and counts.dtype.kind in "biu" and np.can_cast(counts.dtype, np.intp, "safe"))
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(axis, x.ndim))

@@ -1,5 +1,4 @@
-"""Distributed reads by integer arrays and masks: ``x[key]``, `numpy.take`, `nonzero`, `compress` and
-others."""
+"""Distributed reads by integer arrays and masks: ``x[key]``, `numpy.take`, `nonzero`, `compress`, ..."""
 
 from __future__ import annotations
 

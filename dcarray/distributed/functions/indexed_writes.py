@@ -1,5 +1,4 @@
-"""Distributed writes by integer arrays and masks: ``x[key] = y``, `numpy.put`, `copyto`, `ufunc.at` and
-others.
+"""Distributed writes by integer arrays and masks: ``x[key] = y``, `numpy.put`, `copyto`, `ufunc.at`, ...
 
 Elements are sent to the ranks that own their places.
 """
@@ -133,8 +132,10 @@ def _limited(places: Any, size: int, mode: str) -> Any:
 
 
 def _by_mask(cycle_by_place: bool) -> Callable[..., Write]:
-    """Return the implementation of `numpy.putmask`, whose values repeat over all places, or of `numpy.place`,
-    whose repeat over those that the mask selects."""
+    """Return the implementation of `numpy.putmask` or `numpy.place`.
+
+    Values repeat over all places in the former, over those that the mask selects in the latter.
+    """
 
     def implementation(a: Any, mask: Any, vals: Any) -> Write:
         where, values = dist_operand(mask), _repeating(vals, a.dtype)

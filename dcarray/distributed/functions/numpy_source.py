@@ -25,8 +25,11 @@ __all__ = ["DECOMPOSITIONS", "call_numpy_source", "decomposition_of", "definitio
 
 
 def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a NumPy function by its source or decomposition; `NOT_DISTRIBUTED` if it has neither, if
-    no argument is distributed, or if that raises: then NumPy is called, and raises its own error."""
+    """Return the result of a NumPy function by its source or decomposition, or `NOT_DISTRIBUTED`.
+
+    The latter if it has neither, if no argument is distributed, or if that raises: then NumPy is called, and
+    raises its own error.
+    """
     if communicator() is None:
         return NOT_DISTRIBUTED
     load_implementations()
@@ -36,16 +39,14 @@ def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwarg
 
 
 def index_trick(original: Any, key: Any) -> Any:
-    """``numpy.r_[key]`` or ``numpy.c_[key]`` of distributed arrays; `NOT_DISTRIBUTED` as
-    `call_numpy_source`."""
+    """Return ``numpy.r_[key]`` or ``numpy.c_[key]`` of distributed arrays, or `NOT_DISTRIBUTED`."""
     if communicator() is None or original not in (np.r_, np.c_) or not _anywhere(key):
         return NOT_DISTRIBUTED
     return _try(lambda: _of(original).__getitem__(key))
 
 
 def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that makes a function the decomposition of NumPy's; where it raises, NumPy is
-    called."""
+    """Return a decorator for the decomposition of NumPy's functions; NumPy is called where it raises."""
 
     def enter(body: Callable[..., Any]) -> Callable[..., Any]:
         DECOMPOSITIONS.update(dict.fromkeys(functions, body))
@@ -71,7 +72,7 @@ def _anywhere(value: Any) -> bool:
 
 @cache
 def definition(function: Any) -> Callable[..., Any]:
-    """NumPy's Python function, with global names that stand for NumPy's."""
+    """Return NumPy's Python function, with global names that stand for NumPy's."""
     body = function._implementation
     found: Callable[..., Any] = _with(body, _names(body.__module__))
     return found
@@ -85,7 +86,7 @@ def _with(body: Any, names: dict[str, Any]) -> Any:
 
 @cache
 def _of(original: Any) -> Any:
-    """`numpy.r_` or `numpy.c_`, with global names that stand for NumPy's."""
+    """Return `numpy.r_` or `numpy.c_`, with global names that stand for NumPy's."""
     from dcarray.jit.numpy_proxy import counterpart
 
     kind: Any = type(original)
@@ -117,7 +118,7 @@ class _Converter:
 
 @cache
 def _names(module: str) -> dict[str, Any]:
-    """Stand-ins for the global names of one of NumPy's modules; its own functions see them too."""
+    """Return stand-ins for the global names of one of NumPy's modules; its own functions see them too."""
     from dcarray.jit.numpy_proxy import counterpart
 
     numpy_names = vars(sys.modules[module])
@@ -134,7 +135,7 @@ def _names(module: str) -> dict[str, Any]:
 
 
 def _unsigned_difference(original: Callable[..., Any], stand_in: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's private unsigned difference: NumPy's function for scalars, the stand-in for arrays."""
+    """Return NumPy's private unsigned difference: its own for scalars, the stand-in for arrays."""
 
     def apart(high: Any, low: Any) -> Any:
         if np.ndim(high) or np.ndim(low):

@@ -14,8 +14,10 @@ __all__ = ["per_element"]
 
 
 def per_element(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the implementation of a function that is element-wise in its first argument, where every rank
-    has the others whole."""
+    """Return the implementation of a function that is element-wise in its first argument.
+
+    Every rank must have the other arguments whole.
+    """
 
     def implementation(*args: Any, **kwargs: Any) -> Any:
         require(args and not any(map(is_distributed, (*args[1:], *kwargs.values()))))

@@ -55,7 +55,7 @@ def _unique_along_axis(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    """Unique subarrays along an axis, as rows of a matrix."""
+    """Return unique subarrays along an axis, as rows of a matrix."""
     at = axis_of(axis, ar.ndim)
     require(ar.ndim > 1 and ar.size and ar.dtype.char in _SORTED)
     rows = np.moveaxis(ar, at, 0)
