@@ -41,8 +41,8 @@ class Cart:
         return self.comm.size
 
     def neighbour(self, *steps: int) -> int | None:
-        """Return the rank at a distance along each axis; None, which sends and receives skip, beyond an
-        end."""
+        """Return the rank at a distance along each axis; beyond an end None, which sends and receives
+        skip."""
         return self.grid.neighbour(self.rank, steps, self.periodic)
 
 

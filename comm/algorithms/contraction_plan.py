@@ -85,8 +85,7 @@ class Round:
     b: Fetch
 
     def counts(self, itemsizes: Sequence[int]) -> Counts:
-        """Return messages and bytes of a round: one message to each peer, whatever it holds of either
-        factor."""
+        """Return messages and bytes of a round: one message to each peer, for both factors."""
         found = Counts()
         sends: set[int] = set()
         receives: set[int] = set()
@@ -165,7 +164,7 @@ class Contraction:
 
     @cached_property
     def sum_exchange(self) -> Exchange | None:
-        """The exchange of parts to the ranks that sum them; None without parts, or if all ranks get the
+        """The exchange of parts to the ranks that sum them, if there are parts and not all ranks get the
         sum."""
         return (
             None if self.scheme.sum_layout is None else redistribute(*summand_layouts(self.scheme), self.rank)

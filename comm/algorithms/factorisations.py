@@ -218,8 +218,7 @@ def _solve(a: DistArray, b: DistArray, dtype: np.dtype[Any]) -> DistArray:
 
 
 def _factor_panel(panel: Array) -> Array:
-    """Factor a block of columns as LU in place, and return the exchanged rows, -1 at the end without a
-    pivot."""
+    """Factor a block of columns as LU in place, and return the pivots' rows, -1 at the end if one is zero."""
     width = panel.shape[1]
     pivots = np.empty(width, np.int64)
     for j in range(width):

@@ -30,8 +30,8 @@ from dcarray.comm.transport.sparse_alltoall import (
 )
 
 __all__ = [
-    "IndexResult", "as_int64", "broadcast_local", "check_values", "mask_positions", "read_elements",
-    "resolve_key", "write_elements",
+    "IndexResult", "blocked", "broadcast_local", "check_values", "checked_indices", "mask_positions",
+    "read_elements", "resolve_key", "write_elements",
 ]  # fmt: skip
 
 Store = Callable[[Array, Any, Array], None]  # stores values in an array at an index
@@ -123,20 +123,20 @@ def resolve_key(
 
     lengths: list[int] = []  # of the axes of slices and new axes
     lines: list[tuple[int, Array]] = []  # number of the axis, and the offsets of its indices
-    indices: list[tuple[int, int, Array]] = []  # axis, stride and values
+    indices: list[tuple[int, Array]] = []  # axis and values
     axis = 0
     for item in key:
         if item is None:
             lengths.append(1)
             continue
-        stride = math.prod(shape[axis + 1 :])
         if isinstance(item, slice):
             at = range(*item.indices(shape[axis]))
-            lines.append((len(lengths), np.arange(at.start, at.stop, at.step, dtype=np.int64) * stride))
+            strided = np.arange(at.start, at.stop, at.step, dtype=np.int64) * math.prod(shape[axis + 1 :])
+            lines.append((len(lengths), strided))
             lengths.append(len(at))
         else:
             here = np.asarray(item) if isinstance(item, int) else broadcast_local(item, layout)
-            indices.append((axis, stride, here))
+            indices.append((axis, here))
         axis += 1
     result = Layout(
         (*lengths[:first], *common, *lengths[first:]),
@@ -147,33 +147,33 @@ def resolve_key(
     for which, at_axis in lines:
         place = which if which < first else which + ndim
         total = total + at_axis.reshape([-1 if k == place else 1 for k in range(result.ndim)])
-    for (_, stride, _), here in zip(indices, _checked_indices(indices, shape, comm), strict=True):
-        total = total + (here * stride).reshape(here.shape + (1,) * (len(lengths) - first) * (here.ndim > 0))
+    for (axis, _), here in zip(indices, checked_indices(indices, shape, comm), strict=True):
+        strided = here * math.prod(shape[axis + 1 :])
+        total = total + strided.reshape(here.shape + (1,) * (len(lengths) - first) * (here.ndim > 0))
     return IndexResult(result, np.broadcast_to(total, result.owned_shape(comm.rank)))
 
 
-def as_int64(values: Array) -> Array:
+def _as_int64(values: Array) -> Array:
     """Return integers in 64 bits; larger ones become the largest, which lies outside of all arrays."""
     if values.dtype == np.uint64:
         values = np.minimum(values, np.uint64(np.iinfo(np.int64).max))
     return values.astype(np.int64, copy=False)
 
 
-def _checked_indices(
-    indices: Sequence[tuple[int, int, Array]], shape: Sequence[int], comm: Communicator
+def checked_indices(
+    indices: Sequence[tuple[int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
-    """Return the indices without negative ones; an error on all ranks where one is out of bounds."""
+    """Return the indices of axes without negative ones; an error on all ranks where one is out of bounds."""
     errors = np.zeros((len(indices), 2), np.int64)
     checked = []
-    for row, (axis, _, values) in zip(errors, indices, strict=True):
-        n, values = shape[axis], as_int64(values)
-        low = values < 0
-        wrong = values[(values >= n) | (low & (values < -n))].reshape(-1)
+    for row, (axis, values) in zip(errors, indices, strict=True):
+        n, values = shape[axis], _as_int64(values)
+        wrong = values[(values >= n) | (values < -n)].reshape(-1)
         if wrong.size:
             row[:] = 1, wrong[0]
-        checked.append(np.where(low, values + n, values))
+        checked.append(np.where(values < 0, values + n, values))
     all_errors = allgather(comm, errors)
-    for k, (axis, _, _) in enumerate(indices):
+    for k, (axis, _) in enumerate(indices):
         if all_errors[:, k, 0].any():
             bad = all_errors[np.argmax(all_errors[:, k, 0]), k, 1]
             raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {shape[axis]}")
@@ -199,7 +199,7 @@ def mask_positions(mask: DistArray, inner: int = 1) -> Array:
 # ---- reading and writing -----------------------------------------------------------------------------
 def read_elements(x: DistArray, positions: Array) -> Array:
     """Return the elements at this rank's positions, in their shape."""
-    aligned = _blocked(x)
+    aligned = blocked(x)
     owners, local = _owners(aligned, positions.reshape(-1), nearest=True)
     found = ask_owners(x.comm, owners, local, lambda at: _elements_at(aligned.local, at))
     return found.reshape(positions.shape)
@@ -224,7 +224,7 @@ def write_elements(x: DistArray, positions: Array, values: Array, store: Store |
     DistArray
         `x`, or the array that replaces it.
     """
-    aligned = _blocked(x)
+    aligned = blocked(x)
     owners, local = _owners(aligned, positions.reshape(-1), nearest=False)
     order, wanted, _ = group_by_owner(owners, local, x.comm.size)
     sorted_values = values.reshape(-1)[order]
@@ -244,7 +244,7 @@ def write_elements(x: DistArray, positions: Array, values: Array, store: Store |
     return aligned
 
 
-def _blocked(x: DistArray) -> DistArray:
+def blocked(x: DistArray) -> DistArray:
     """Return the array without cyclic axes: itself, or redistributed in blocks."""
     has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
     return x.redistributed(without_cyclic(x.layout)) if has_cyclic else x

@@ -171,8 +171,7 @@ def _part(axis: Axis, part: int) -> _Part:
 
 
 class _Holdings(NamedTuple):
-    """The parts of each axis that a rank has of the factors and wants of the result, and the latter's
-    size."""
+    """The parts of axes that a rank has of the factors and wants of the result, and the result's elements."""
 
     a: dict[str, _Part]
     b: dict[str, _Part]
@@ -181,8 +180,7 @@ class _Holdings(NamedTuple):
 
 
 class _FirstRank(NamedTuple):
-    """The sizes of rank 0's blocks of both factors and the result, the sizes of these, and all work in
-    bytes."""
+    """The elements of rank 0's blocks, the elements of the whole arrays, and all work in bytes."""
 
     of_a: int
     of_b: int

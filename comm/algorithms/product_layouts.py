@@ -307,8 +307,7 @@ def _sum_layouts(
 
 
 def summand_layouts(scheme: Scheme) -> tuple[Layout, Layout]:
-    """Return the layouts of the summands, with an axis for each grid axis: as made, and gathered for the
-    sum."""
+    """Return the layouts of summands, with an axis for each grid axis: as made, and as they are summed."""
     summed, parts = scheme.sum_layout, with_summand_axes(scheme.out_parts, scheme.sum_axes)
     assert summed is not None
     rest = parts.shape[: len(scheme.sum_axes)]

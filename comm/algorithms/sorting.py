@@ -34,47 +34,36 @@ def sort_1d(x: DistArray) -> tuple[DistArray, DistArray]:
     DistArray, DistArray
         The elements, and the indices that a stable ``argsort`` gives, both in even blocks over all ranks.
     """
-    comm, even = x.comm, row_layout(x.shape, x.comm.size)
-    aligned = x.redistributed(even)
-    begin = even.parts[0].to_global(comm.rank, 0)
-    order = np.argsort(aligned.local, kind="stable")
-    values, positions = aligned.local[order], order + begin
-    cuts = _cut_points(values, positions, x)
-    received = sparse_alltoall(comm, [[values[a:b], positions[a:b]] for a, b in pairwise(cuts)])
-    values = np.concatenate([parts[0] for parts in received])
-    positions = np.concatenate([parts[1] for parts in received])
-    # elements from lower ranks lay before: a stable sort keeps equal elements in their order
-    order = np.argsort(values, kind="stable")
-    sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
-    merged = Layout(x.shape, even.grid, [Block(0, sizes)])
-    return (
-        DistArray(comm, merged, values[order]).redistributed(even),
-        DistArray(comm, merged, positions[order]).redistributed(even),
-    )
+    values, positions = _sample_sort(x, True)
+    return values, positions
 
 
 def sorted_values(x: DistArray) -> DistArray:
-    """Return the elements of a vector in ascending order, NaNs last.
+    """Return the elements of a vector in ascending order, NaNs last; as `sort_1d`, without positions."""
+    (values,) = _sample_sort(x, False)
+    return values
 
-    Parameters
-    ----------
-    x : DistArray
-        Of one axis, and of a dtype that NumPy compares.
 
-    Returns
-    -------
-    DistArray
-        In even blocks over all ranks.
-    """
+def _sample_sort(x: DistArray, with_positions: bool) -> list[DistArray]:
     comm, even = x.comm, row_layout(x.shape, x.comm.size)
-    aligned = x.redistributed(even)
-    values = np.sort(aligned.local)
-    # equal elements are ordered by their positions after the local sort
-    positions = np.arange(values.size) + even.parts[0].to_global(comm.rank, 0)
-    received = sparse_alltoall(comm, [[values[a:b]] for a, b in pairwise(_cut_points(values, positions, x))])
-    values = np.sort(np.concatenate([part for (part,) in received]))
-    sizes = tuple(int(n) for n in allgather(comm, np.int64(values.size)))
-    return DistArray(comm, Layout(x.shape, even.grid, [Block(0, sizes)]), values).redistributed(even)
+    own = x.redistributed(even).local
+    # without positions equal elements are ordered by those that they have after the local sort
+    order = np.argsort(own, kind="stable") if with_positions else np.arange(own.size)
+    values = own[order] if with_positions else np.sort(own)
+    positions = order + even.parts[0].to_global(comm.rank, 0)
+    arrays = [values, positions] if with_positions else [values]
+    cuts = pairwise(_cut_points(values, positions, x))
+    received = sparse_alltoall(comm, [[array[a:b] for array in arrays] for a, b in cuts])
+    arrays = [np.concatenate(parts) for parts in zip(*received, strict=True)]
+    if with_positions:
+        # elements from lower ranks lay before: a stable sort keeps equal elements in their order
+        order = np.argsort(arrays[0], kind="stable")
+        arrays = [array[order] for array in arrays]
+    else:
+        arrays[0].sort()
+    sizes = tuple(int(n) for n in allgather(comm, np.int64(arrays[0].size)))
+    merged = Layout(x.shape, even.grid, [Block(0, sizes)])
+    return [DistArray(comm, merged, array).redistributed(even) for array in arrays]
 
 
 def _cut_points(values: Array, positions: Array, x: DistArray) -> list[int]:

@@ -11,11 +11,9 @@ from itertools import pairwise
 import numpy as np
 
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.comm.layout.derived_layouts import without_cyclic
-from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
+from dcarray.comm.layout.layouts import Block, Layout, Whole
 from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import (
-    allgather,
     ask_owners,
     exchange_counts,
     group_by_owner,
@@ -23,7 +21,7 @@ from dcarray.comm.transport.sparse_alltoall import (
 )
 
 from .axis_reductions import grid_line
-from .fancy_indexing import as_int64, broadcast_local
+from .fancy_indexing import blocked, broadcast_local, checked_indices
 
 __all__ = ["put", "take"]
 
@@ -51,7 +49,7 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
         As NumPy's, on all ranks.
     """
     aligned, index_part, layout = _align(x, index, axis)
-    indices = _checked_index(index_part.local, x, axis, index_part)
+    (indices,) = checked_indices([(axis, index_part.local)], x.shape, x.comm)
     elements = np.moveaxis(aligned.local, axis, 0)
     spec = aligned.layout.axes[axis]
     if isinstance(spec, Whole):
@@ -83,7 +81,7 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
         `x`, or the array that replaces it.
     """
     aligned, index_part, layout = _align(x, index, axis)
-    indices = _checked_index(index_part.local, x, axis, index_part)
+    (indices,) = checked_indices([(axis, index_part.local)], x.shape, x.comm)
     elements = np.moveaxis(aligned.local, axis, 0)
     given: Array = broadcast_local(values, layout)
     index_axes = range(indices.ndim)
@@ -105,8 +103,7 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
 
 def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
     """Return the array without cyclic axes, this rank's share of the index, and the layout of the result."""
-    has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
-    aligned = x.redistributed(without_cyclic(x.layout)) if has_cyclic else x
+    aligned = blocked(x)
     spec, grid = aligned.layout.axes[axis], x.layout.grid
     first = Whole() if isinstance(spec, Whole) else Block(spec.grid_axis)
     axes = [first, *[Whole()] * (index.ndim - 1)]
@@ -117,17 +114,6 @@ def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistAr
         index_part,
         Layout(shape, grid, [*aligned.layout.axes[:axis], *axes, *aligned.layout.axes[axis + 1 :]]),
     )
-
-
-def _checked_index(elements: Array, x: DistArray, axis: int, index: DistArray) -> Array:
-    """Return the indices without negative ones; an error on all ranks where one is out of bounds."""
-    n, elements = x.shape[axis], as_int64(elements)
-    wrong = elements[(elements < -n) | (elements >= n)].reshape(-1)
-    first = allgather(x.comm, np.array([wrong.size > 0, wrong[0] if wrong.size else 0], np.int64))
-    if first[:, 0].any():
-        bad = first[np.argmax(first[:, 0]), 1]
-        raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {n}")
-    return np.where(elements < 0, elements + n, elements).astype(np.intp, copy=False)
 
 
 def _owners(indices: Array, x: DistArray, axis: int) -> tuple[Array, Array]:

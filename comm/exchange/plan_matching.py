@@ -19,8 +19,8 @@ __all__ = ["CollectiveStep", "Receive", "Send", "Step", "Wait", "steps", "verify
 
 
 @dataclass(frozen=True)
-class Send:
-    """A message to another rank; `what` describes its content where that is known."""
+class _Message:
+    """One end of a message; `what` describes its content where that is known."""
 
     peer: int
     tag: int
@@ -29,15 +29,12 @@ class Send:
     blocking: bool = False
 
 
-@dataclass(frozen=True)
-class Receive:
+class Send(_Message):
+    """A message to another rank."""
+
+
+class Receive(_Message):
     """A message from another rank."""
-
-    peer: int
-    tag: int
-    nbytes: int
-    what: str = ""
-    blocking: bool = False
 
 
 @dataclass(frozen=True)

@@ -108,8 +108,8 @@ class Side:
         return tuple(product(*local))
 
     def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
-        """Return the parts of the array's axes that a rank owns, and where point 0 of each axis lies in
-        memory.
+        """Return the parts of the array's axes that a rank owns, and the place in memory of each axis's point
+        0.
 
         That is mostly before the beginning of its memory.
 

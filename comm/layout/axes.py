@@ -30,8 +30,7 @@ class Run(NamedTuple):
 
 
 def clip(start: int, length: int, step: int, low: int, high: int) -> tuple[Run, ...]:
-    """Return the intersection of equal intervals, which begin at `start` and every `step`, with ``[low,
-    high)``.
+    """Return the runs of ``[low, high)`` that lie in intervals of `length` from `start` on at every `step`.
 
     At most three runs, in ascending order: a first interval that is cut, whole ones, a last one that is cut.
     """

@@ -143,8 +143,7 @@ class Layout:
 
     @classmethod
     def on_one(cls, shape: Sequence[int], ranks: int, rank: int) -> Layout:
-        """Return the whole array on one rank: the first axis in blocks, of which the other ranks' are
-        empty."""
+        """Return the whole array on one rank: the first axis in blocks, empty ones on the other ranks."""
         if not shape:
             raise LayoutError("an array without axes has no blocks")
         first = Block(0, tuple(shape[0] * (part == rank) for part in range(ranks)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,12 +14,11 @@ from dcarray.comm.exchange.redistribute import Side, move
 from dcarray.comm.layout.axes import BlockAxis, CyclicAxis
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, read
-from dcarray.comm.planning.analysis.halo_state import ValidHalos, boxes_around
+from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos, Widths, boxes_around
 from dcarray.comm.planning.analysis.iteration_domain import domain_of
 from dcarray.comm.planning.analysis.normalise import kept_axes, remap_points, start_values
 from dcarray.comm.planning.passes.redundancy import ExchangeGroup
 from dcarray.comm.planning.placement.draft import PlacedRegion
-from dcarray.comm.planning.placement.ghost_zone_cost import Widths
 from dcarray.comm.planning.rank_program.steps import (
     ArrayExchange,
     Exchanges,
@@ -160,13 +158,10 @@ class _Localiser:
 
     # ---- communication ---------------------------------------------------------------------------
     def halo(self, call: Call) -> ArrayExchange:
-        name, attrs = call.reads[0].array, dict(call.attrs)
+        name, halo = call.reads[0].array, Halo.of_call(call)
         layout = self.layouts[name]
         assert layout is not None
-        rim = attrs.get("rim", math.inf)
-        listing = partial(
-            halo_exchange, layout, self.rank, attrs["widths"], corners=attrs["corners"], rim=rim
-        )
+        listing = partial(halo_exchange, layout, self.rank, halo.widths, corners=halo.corners, rim=halo.rim)
         return ArrayExchange(listing, name, name, self.arrays[name].dtype.itemsize)
 
     def frame(self, call: Call) -> Frame:
@@ -236,8 +231,7 @@ class _Localiser:
 
     # ---- statements ------------------------------------------------------------------------------
     def compute(self, stmt: Compute) -> Compute | None:
-        """Return a statement restricted to this rank's points, over its own memory; None if there are
-        none."""
+        """Return a statement restricted to this rank's points, over its own memory; None without points."""
         layout = self.layouts[stmt.target.array]
         domain = domain_of(stmt.target, layout, self.partial[stmt.target.array])
         if domain is None:

@@ -29,8 +29,7 @@ class _Types:
         self._by_place: Counter[str] = Counter()
 
     def of(self, key: Any) -> MPI.Datatype:
-        """Return the type of a message, by each window's offset from the first, shape, strides and item
-        size."""
+        """Return a message's type, from each window's offset from the first, shape, strides and item size."""
         found = self.cached.get(key)
         if found is not None:
             self.cached.move_to_end(key)
@@ -59,8 +58,7 @@ class _Types:
 
     @staticmethod
     def _window(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MPI.Datatype:
-        """Return the type of a window's bytes in C order: contiguous blocks, in vectors for the other
-        axes."""
+        """Return the type of a window's bytes in C order: contiguous blocks, in vectors for other axes."""
         block, axes = itemsize, list(zip(shape, strides, strict=True))
         while axes and axes[-1][1] == block:
             block *= axes.pop()[0]

@@ -39,8 +39,7 @@ def is_distributed(x: Any) -> bool:
 
 
 def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return a NumPy function's result for distributed arrays, or `NOT_DISTRIBUTED` without
-    implementation."""
+    """Return a NumPy function's result for distributed arrays; `NOT_DISTRIBUTED` without implementation."""
     if communicator() is None:
         return NOT_DISTRIBUTED
     load_implementations()

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dcarray.ir.nodes import Window
+from dcarray.ir.nodes import Call, Window
 
-__all__ = ["Box", "Halo", "ValidHalos", "bounds", "boxes_around", "is_dense_box", "margins"]
+__all__ = [
+    "Box", "Halo", "ValidHalos", "Widths", "bounds", "boxes_around", "is_dense_box", "margins", "max_widths",
+]  # fmt: skip
 
 Box = tuple[tuple[int, int], ...]
+Widths = tuple[tuple[int, int], ...]
 
 _MAX_HALOS = 8  # halos of one array that are recorded
 
@@ -30,14 +33,19 @@ class Halo:
         Only elements within this distance of one of the array's ends belong to it.
     """
 
-    widths: tuple[tuple[int, int], ...]
+    widths: Widths
     corners: bool
     rim: float = math.inf
 
     def __or__(self, other: Halo) -> Halo:
-        pairs = zip(self.widths, other.widths, strict=True)
-        widths = tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in pairs)
+        widths = max_widths(self.widths, other.widths)
         return Halo(widths, self.corners or other.corners, max(self.rim, other.rim))
+
+    @classmethod
+    def of_call(cls, call: Call) -> Halo:
+        """Return the halo of a ``comm.halo`` call."""
+        attrs: dict[str, Any] = dict(call.attrs)
+        return cls(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
 
     @property
     def attrs(self) -> tuple[tuple[str, Any], ...]:
@@ -90,6 +98,11 @@ def _without_covered(halos: Sequence[Halo]) -> ValidHalos:
         if not any(halo.within(one) for one in found):
             found = [*(one for one in found if not one.within(halo)), halo]
     return ValidHalos(tuple(found[-_MAX_HALOS:]))
+
+
+def max_widths(*halos: Widths) -> Widths:
+    """Return the widths of the halo that includes several, which have the same axes."""
+    return tuple((max(a for a, _ in pairs), max(b for _, b in pairs)) for pairs in zip(*halos, strict=True))
 
 
 def margins(target: Window, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:

@@ -17,7 +17,7 @@ from dcarray.ir.windows import loads
 
 __all__ = [
     "canonical_without_halo", "covers", "domain_of", "follows_cyclic_axis", "halo_widths", "is_movable",
-    "layout_from_domain", "layout_of_points", "max_widths", "preferred_domain",
+    "layout_from_domain", "layout_of_points", "preferred_domain",
 ]  # fmt: skip
 
 # A halo wider than WIDE is exchanged if it has at most TIMES as many elements as a rank reads: it may
@@ -246,8 +246,3 @@ def follows_cyclic_axis(window: Window, domain: Layout | None) -> bool:
     return any(
         isinstance(part, CyclicAxis) and part.parts > 1 and a in axes for a, part in enumerate(domain.parts)
     )
-
-
-def max_widths(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    given = list(pairs)
-    return max(a for a, _ in given), max(b for _, b in given)

@@ -5,7 +5,6 @@ They change neither the meaning of a region nor the layouts of its arrays.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,8 +27,7 @@ def _halo(stmt: Stmt) -> tuple[str, Halo] | None:
     """Return the array and the halo that a statement exchanges."""
     if not (isinstance(stmt, Call) and stmt.op == "comm.halo"):
         return None
-    attrs: dict[str, Any] = dict(stmt.attrs)
-    return stmt.reads[0].array, Halo(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
+    return stmt.reads[0].array, Halo.of_call(stmt)
 
 
 def _exchange(array: Array, halo: Halo, loc: Any) -> Call:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, canonical, write
+from dcarray.comm.planning.analysis.halo_state import Widths, max_widths
 from dcarray.comm.planning.rank_program.steps import Note
 from dcarray.ir.analysis.effects import families, touched, writes
 from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
@@ -68,7 +69,7 @@ class RegionBuilder:
         self.partial: dict[str, Partial] = {}
         self.written = set(self.given)
         #: The widest halo that is read of each array.
-        self.halo_rooms: dict[str, tuple[tuple[int, int], ...]] = {}
+        self.halo_rooms: dict[str, Widths] = {}
         self.forms: dict[str, DistributedForm] = {}
         self.body: list[Stmt] = []
         self.notes: list[Note] = []
@@ -104,13 +105,11 @@ class RegionBuilder:
             self.emit_redistribution(identity(array), identity(copy), loc)
         return copy
 
-    def make_halo_room(self, name: str, room: tuple[tuple[int, int], ...], after: dict[str, str]) -> None:
+    def make_halo_room(self, name: str, room: Widths, after: dict[str, str]) -> None:
         """Give an array room for its halo, if need be in new memory."""
         layout = self.layouts[name]
         assert layout is not None
-        wide = tuple(
-            (max(a), max(b)) for a, b in (zip(*p, strict=True) for p in zip(room, layout.halo, strict=True))
-        )
+        wide = max_widths(room, layout.halo)
         if wide == layout.halo:
             return
         if name in self.given:  # the next recording may need slightly more

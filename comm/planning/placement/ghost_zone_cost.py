@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dcarray.comm.layout.layouts import Layout
+from dcarray.comm.planning.analysis.halo_state import Widths
 from dcarray.comm.planning.performance_model import Line, Link
 from dcarray.ir.nodes import Compute
 
 __all__ = [
-    "COSTS", "Costs", "ExpandableStatement", "GroupCosts", "HaloRead", "StatementGroup", "Widths",
-    "any_width",
+    "COSTS", "Costs", "ExpandableStatement", "GroupCosts", "HaloRead", "StatementGroup", "any_width",
 ]  # fmt: skip
-
-Widths = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,14 @@ from typing import Any
 
 from dcarray.comm.layout.axes import BlockAxis
 from dcarray.comm.layout.layouts import Layout
-from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos, is_dense_box, margins
+from dcarray.comm.planning.analysis.halo_state import (
+    Halo,
+    ValidHalos,
+    Widths,
+    is_dense_box,
+    margins,
+    max_widths,
+)
 from dcarray.comm.planning.analysis.iteration_domain import halo_widths, layout_of_points
 from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import Call, Compute, Gather, Index, Load, Stmt, Window
@@ -28,7 +35,6 @@ from .ghost_zone_cost import (
     GroupCosts,
     HaloRead,
     StatementGroup,
-    Widths,
     any_width,
 )
 
@@ -108,8 +114,7 @@ class _Expansion:
 
     def emit(self, stmt: Stmt) -> None:
         if isinstance(stmt, Call) and _is_halo(stmt):
-            (window,), attrs = stmt.reads, dict(stmt.attrs)
-            halo = Halo(attrs["widths"], attrs["corners"], attrs.get("rim", math.inf))
+            (window,), halo = stmt.reads, Halo.of_call(stmt)
             self.need_halo(window.array, halo.widths)
             self.valid[window.array] = self.valid.get(window.array, ValidHalos()).exchanged(halo)
         elif isinstance(stmt, Compute) and (item := self.expandable(stmt)) is not None:
@@ -122,7 +127,7 @@ class _Expansion:
         self.body.append(stmt)
 
     def need_halo(self, name: str, widths: Widths) -> None:
-        self.halo_rooms[name] = _max_widths(self.halo_rooms.get(name, widths), widths)
+        self.halo_rooms[name] = max_widths(self.halo_rooms.get(name, widths), widths)
 
     # ---- statements ------------------------------------------------------------------------------
     def expandable(self, stmt: Compute) -> ExpandableStatement | None:
@@ -257,17 +262,17 @@ class _Expansion:
             assert layout is not None
             here = need.pop(name, ((0, 0),) * layout.ndim)
             if name in edges and min(map(min, item.margins)) < edges[name][1]:
-                here = _max_widths(here, edges.pop(name)[0])  # it writes elements that the others do not
+                here = max_widths(here, edges.pop(name)[0])  # it writes elements that the others do not
             beyond.append(here)
             if any_width(here) and not self.writes_halo(item, here, layout):
                 widths, margin = edges.get(name, (here, 0))
-                edges[name] = _max_widths(widths, here), max(margin, max(map(max, item.margins)))
+                edges[name] = max_widths(widths, here), max(margin, max(map(max, item.margins)))
             for read in item.reads:
                 wide = tuple(
                     (0, 0) if t is None else (w[0] + here[t][0], w[1] + here[t][1])
                     for w, t in zip(read.widths, read.follows, strict=True)
                 )
-                need[read.name] = _max_widths(need.get(read.name, wide), wide)
+                need[read.name] = max_widths(need.get(read.name, wide), wide)
         every = [*need.items(), *((name, widths) for name, (widths, _) in edges.items())]
         every += [(item.stmt.target.array, w) for item, w in zip(reversed(items), beyond, strict=True)]
         if not all(self.fits(name, widths) for name, widths in every):
@@ -310,7 +315,3 @@ def _group_sizes(count: int) -> list[int]:
 
 def _is_halo(stmt: Stmt) -> bool:
     return isinstance(stmt, Call) and stmt.op == "comm.halo"
-
-
-def _max_widths(one: Widths, other: Widths) -> Widths:
-    return tuple((max(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one, other, strict=True))

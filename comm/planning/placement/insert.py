@@ -15,6 +15,7 @@ from dcarray.comm.layout.axes import CyclicAxis
 from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.layout.notation import Partial, canonical
+from dcarray.comm.planning.analysis.halo_state import Widths, max_widths
 from dcarray.comm.planning.analysis.iteration_domain import (
     canonical_without_halo,
     covers,
@@ -23,7 +24,6 @@ from dcarray.comm.planning.analysis.iteration_domain import (
     is_movable,
     layout_from_domain,
     layout_of_points,
-    max_widths,
     preferred_domain,
 )
 from dcarray.comm.planning.analysis.normalise import (
@@ -81,12 +81,8 @@ class _Inserter(RegionBuilder):
         serial_limit: int,
     ) -> None:
         super().__init__(region, layouts)
-        self.ranks, self.replicate_limit, self.library, self.serial_limit = (
-            ranks,
-            replicate_limit,
-            library,
-            serial_limit,
-        )
+        self.ranks, self.library = ranks, library
+        self.replicate_limit, self.serial_limit = replicate_limit, serial_limit
         self.destined = final_arrays(region)
 
     # ---- statements ------------------------------------------------------------------------------
@@ -350,7 +346,7 @@ class _Inserter(RegionBuilder):
     # ---- operands --------------------------------------------------------------------------------
     def with_operands(self, stmt: Compute, domain: Layout | None) -> Compute:
         """Return a statement that reads each rank's memory, after emitting the communication for it."""
-        halos: dict[str, list[tuple[tuple[int, int], ...]]] = {}
+        halos: dict[str, list[Widths]] = {}
         fetched: dict[Any, Window] = {}
 
         def serve(load: Load | Gather) -> Expr:
@@ -381,12 +377,12 @@ class _Inserter(RegionBuilder):
             self.emit_halo(name, found, stmt.loc)
         return replace(stmt, body=body, init=init)
 
-    def emit_halo(self, name: str, found: Sequence[tuple[tuple[int, int], ...]], loc: Any) -> None:
+    def emit_halo(self, name: str, found: Sequence[Widths], loc: Any) -> None:
         """Emit the exchange of the part of an array's halo that some reads need."""
-        widths = tuple(max_widths(pairs) for pairs in zip(*found, strict=True))
+        widths = max_widths(*found)
         corners = any(sum(map(any, one)) > 1 for one in found)
         room = self.halo_rooms.get(name, widths)
-        self.halo_rooms[name] = tuple(max_widths(pairs) for pairs in zip(room, widths, strict=True))
+        self.halo_rooms[name] = max_widths(room, widths)
         attrs = (("widths", widths), ("corners", corners))
         self.emit(Call("comm.halo", (identity(self.arrays[name]),), (), attrs, loc))
 

@@ -116,7 +116,7 @@ def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) ->
 def _element_wise_chains(
     region: Region, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return for temporaries the array they are computed from element by element, and that computed from
+    """Return the arrays from which temporaries are computed element by element, and those computed from
     them."""
     of_which: dict[str, str] = {}
     into_which: dict[str, str] = {}
