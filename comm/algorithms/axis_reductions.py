@@ -20,50 +20,46 @@ def grid_line(comm: Communicator, grid: ProcessGrid, axis: int) -> Communicator:
 
 def combine_along_line(
     ranks: Communicator,
-    arrays: Sequence[Array],
+    array: Array,
     takes_part: Sequence[bool],
     distributed_axis: int | None,
-    combine: Callable[[list[Array]], list[Array]],
-) -> list[Array]:
+    combine: Callable[[Array], Array],
+) -> Array:
     """Combine the arrays of all ranks along a grid line position by position, in the order of ranks.
 
     Parameters
     ----------
     ranks : Communicator
         The ranks of the line.
-    arrays : sequence of ndarray
-        The arrays of this rank, of one shape; the same on all ranks but for the values.
+    array : ndarray
+        The array of this rank; the same on all ranks but for the values.
     takes_part : sequence of bool
         For each rank of the line whether it has values: at least one has.
     distributed_axis : int or None
         The axis along which the result is distributed in even blocks over the line, each rank combining its
         own block; with None every rank combines, and gets, all of it.
     combine : callable
-        A function of the arrays' parts, stacked along a first axis, that returns the results.
+        A function of the arrays' parts, stacked along a first axis, that returns the result.
 
     Returns
     -------
-    list of ndarray
-        This rank's share of the results.
+    ndarray
+        This rank's share of the result.
     """
-    has_values = takes_part[ranks.rank]
     if distributed_axis is None:
-        stacks = []
-        for array in arrays:
-            stack = np.empty((ranks.size, *array.shape), array.dtype)
-            ranks.allgather(array, stack)
-            stacks.append(stack[np.asarray(takes_part)])
-        return combine(stacks)
-    share = BlockAxis(arrays[0].shape[distributed_axis], ranks.size)
+        every: Array = np.empty((ranks.size, *array.shape), array.dtype)
+        ranks.allgather(array, every)
+        return combine(every[np.asarray(takes_part)])
+    share = BlockAxis(array.shape[distributed_axis], ranks.size)
     leading = (slice(None),) * distributed_axis
     cuts = [(*leading, slice(share.start(k), share.start(k + 1))) for k in range(ranks.size)]
-    count = sum(takes_part)
-    stacks = [np.empty((count, *array[cuts[ranks.rank]].shape), array.dtype) for array in arrays]
-    places = np.cumsum(takes_part) - 1
-    sends = [[array[cut] for array in arrays] if has_values else [] for cut in cuts]
-    receives = [[stack[places[k]] for stack in stacks] if takes_part[k] else [] for k in range(ranks.size)]
-    ranks.alltoallw(sends, receives)
-    return combine(stacks)
+    stack: Array = np.empty((sum(takes_part), *array[cuts[ranks.rank]].shape), array.dtype)
+    rows = iter(stack)
+    ranks.alltoallw(
+        [[array[cut]] if takes_part[ranks.rank] else [] for cut in cuts],
+        [[next(rows)] if takes else [] for takes in takes_part],
+    )
+    return combine(stack)
 
 
 def exclusive_scan(

@@ -1,4 +1,4 @@
-"""Concatenation, rolling, flipping, padding, repetition and tiling of distributed arrays."""
+"""Concatenation, rolling, padding, repetition and tiling of distributed arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dcarray.comm.layout.layouts import Block, Layout, Whole
 
 from .reductions import normalised_axes
 
-__all__ = ["concatenate", "flip", "pad_with_zeros", "repeat", "roll", "stack", "tile"]
+__all__ = ["concatenate", "pad_with_zeros", "repeat", "roll", "tile"]
 
 
 def concatenate(
@@ -61,16 +61,6 @@ def concatenate(
     return result
 
 
-def stack(
-    parts: Sequence[DistArray], axis: int = 0, dtype: Any = None, casting: Any = "same_kind"
-) -> DistArray:
-    """Return arrays of one shape along a new axis, like ``numpy.stack``; parameters as for `concatenate`."""
-    if any(x.shape != parts[0].shape for x in parts):
-        raise ValueError("all input arrays must have the same shape")
-    (a,) = normalised_axes(axis, parts[0].ndim + 1)
-    return concatenate([_expand_dims(x, a) for x in parts], a, dtype, casting)
-
-
 def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> DistArray:
     """Return the elements shifted cyclically along some axes, like ``numpy.roll``.
 
@@ -109,16 +99,6 @@ def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | N
         )
         for parts_of_shift in product(*shifts_by_axis)
     )
-    return result
-
-
-def flip(x: DistArray, axis: int | Sequence[int] | None = None) -> DistArray:
-    """Return the elements in reverse order along some axes or all, as ``numpy.flip``, distributed as `x`."""
-    axes = normalised_axes(axis, x.ndim)
-    aligned = x.redistributed(without_cyclic(x.layout))
-    result = empty_like(x, aligned.layout)
-    places = tuple(range(n)[::-1] if a in axes else range(n) for a, n in enumerate(x.shape))
-    copy_windows([(ArrayWindow(aligned, places), whole_window(result))])
     return result
 
 

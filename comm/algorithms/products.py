@@ -1,21 +1,17 @@
-"""Products and transposes of distributed arrays: ``einsum`` of two operands, ``matmul`` and ``transpose``."""
+"""Products of distributed arrays: ``einsum`` of two operands and ``matmul``."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.comm.exchange.redistribute import redistribute
-from dcarray.comm.layout.derived_layouts import permuted
 from dcarray.comm.layout.layouts import Layout
 
 from .contraction_plan import Contraction
 from .product_axes import Product, parse, sum_dtype
 from .product_layouts import Scheme, choose
 
-__all__ = ["einsum", "matmul", "transpose"]
+__all__ = ["einsum", "matmul"]
 
 
 def einsum(subscripts: str, a: DistArray, b: DistArray, layout: Layout | None = None) -> DistArray:
@@ -83,30 +79,3 @@ def _product(of: Product, a: DistArray, b: DistArray, layout: Layout | None) -> 
     found = DistArray(a.comm, target, np.zeros(target.local_shape(a.comm.rank), dtype))
     Contraction(scheme, a.comm.rank).run(a.comm, a.local, b.local, found.local)
     return found
-
-
-def transpose(x: DistArray, axes: Sequence[int] | None = None, layout: Layout | None = None) -> DistArray:
-    """Return an array with its axes in another order.
-
-    Parameters
-    ----------
-    x : DistArray
-    axes : sequence of int, optional
-        As for `numpy.transpose`; by default the reverse order.
-    layout : Layout, optional
-        The layout of the result: with the layout of `x` on a square grid, ranks exchange blocks in pairs.
-        By default nothing is sent, and the result is distributed over the grid as `x` is.
-
-    Returns
-    -------
-    DistArray
-        A view where nothing is sent.
-    """
-    order = tuple(reversed(range(x.ndim))) if axes is None else tuple(int(a) % max(x.ndim, 1) for a in axes)
-    source = permuted(x.layout, order)
-    here = x.block.transpose(order)
-    if layout is None or layout == source:
-        return DistArray(x.comm, source, here)
-    block = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
-    redistribute(source, layout, x.comm.rank).run(x.comm, here, block)
-    return DistArray(x.comm, layout, block)

@@ -1,4 +1,4 @@
-"""Reductions of distributed arrays: sums, products, extrema and their indices, along some axes or all.
+"""Reductions of distributed arrays: sums, products, extrema, along some axes or all.
 
 Each rank reduces its own part, then the ranks along a grid axis combine theirs in the order of ranks,
 pairwise, so that the result is the same every time and on every rank, and its error grows with the logarithm
@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.comm.layout.derived_layouts import without_cyclic
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array, Communicator
-from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .axis_reductions import combine_along_line, grid_line
 
-__all__ = ["arg_extreme", "mean", "normalised_axes", "reduction", "sum_over_ranks", "without_axes"]
+__all__ = ["normalised_axes", "reduction", "sum_over_ranks", "without_axes"]
 
 REPLICATE_BELOW = 1 << 14  # bytes up to which every rank gets the whole result instead of a block of it
 
@@ -77,13 +75,13 @@ def reduction(
     # NumPy adds half precision up as single precision, and rounds once.
     sum_dtype = np.dtype(np.float32) if kind == np.float16 and ufunc in (np.add, np.multiply) else dtype
 
-    def partial(elements: Array) -> list[Array]:
-        if any(elements.shape[a] == 0 != x.shape[a] for a in axes):
-            zeros = np.zeros([1 if a in axes else n for a, n in enumerate(elements.shape)], sum_dtype or kind)
-            return [zeros.astype(kind if sum_dtype is dtype else sum_dtype)]
-        return [np.asarray(ufunc.reduce(elements, axis=axes, dtype=sum_dtype, keepdims=True))]
-
-    layout, (values,) = _reduce_along(x, axes, partial, lambda stacks: [_pairwise(ufunc, stacks[0])])
+    own = x.local
+    if any(own.shape[a] == 0 != x.shape[a] for a in axes):
+        shape = [1 if a in axes else n for a, n in enumerate(own.shape)]
+        values: Array = np.zeros(shape, kind if sum_dtype is dtype else sum_dtype)
+    else:
+        values = np.asarray(ufunc.reduce(own, axis=axes, dtype=sum_dtype, keepdims=True))
+    layout, values = _combined_over_ranks(x, axes, values, lambda stack: _pairwise(ufunc, stack))
     return without_axes(DistArray(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
 
 
@@ -95,121 +93,27 @@ def sum_over_ranks(comm: Communicator, values: Array) -> DistArray:
     return reduction(DistArray(comm, layout, values[None]), np.add, 0, values.dtype)
 
 
-def mean(
-    x: DistArray, axis: int | Sequence[int] | None = None, dtype: Any = None, keepdims: bool = False
-) -> DistArray:
-    """Return the mean, like ``numpy.mean``; parameters and result are those of `reduction`."""
-    axes = normalised_axes(axis, x.ndim)
-    count = math.prod(x.shape[a] for a in axes)
-    kind = np.dtype(dtype) if dtype is not None else np.mean(np.ones(1, x.dtype)).dtype
-    sum_dtype = np.dtype(np.float32) if kind == np.float16 else kind
-    total = reduction(x, np.add, axes, sum_dtype, keepdims)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.true_divide(total.block, count)
-    return DistArray(x.comm, total.layout, np.asarray(values).astype(kind, copy=False))
-
-
-def arg_extreme(x: DistArray, largest: bool, axis: int | None = None, keepdims: bool = False) -> DistArray:
-    """Return the index of the largest or smallest element, like ``numpy.argmax`` and ``argmin``.
-
-    Of equal ones the first, and the first NaN or NaT before all else.
-
-    Parameters
-    ----------
-    x : DistArray
-        The array.
-    largest : bool
-        Whether to find the largest rather than the smallest.
-    axis : int or None
-        The axis; None for the position in C order among all elements.
-    keepdims : bool
-        Whether the axis stays, of length one.
-
-    Returns
-    -------
-    DistArray
-        Of dtype intp, distributed as by `reduction`.
-
-    Raises
-    ------
-    ValueError
-        When there is no element, as NumPy's.
-    """
-    find: Callable[..., Any] = np.argmax if largest else np.argmin
-    if axis is None:
-        return without_axes(_flat_arg_extreme(x, find), tuple(range(x.ndim)), keepdims)
-    (a,) = normalised_axes(axis, x.ndim)
-    if not x.shape[a]:
-        find(np.empty(x.shape, x.dtype), axis=a)  # NumPy's error
-    aligned = x.redistributed(
-        without_cyclic(x.layout)
-    )  # ascending along the line, so that the first rank's is the first
-    part = aligned.layout.parts[a]
-    start = part.to_global(aligned.layout.part_indices(x.comm.rank)[a], 0)
-
-    def partial(elements: Array) -> list[Array]:
-        if not elements.shape[a]:
-            shape = [1 if b == a else n for b, n in enumerate(elements.shape)]
-            return [np.zeros(shape, x.dtype), np.zeros(shape, np.intp)]
-        indices = find(elements, axis=a, keepdims=True)
-        return [np.take_along_axis(elements, indices, a), indices + start]
-
-    def combine(stacks: list[Array]) -> list[Array]:
-        values, indices = stacks
-        best = find(values, axis=0)[None]
-        return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(indices, best, 0)[0]]
-
-    layout, (_, indices) = _reduce_along(aligned, (a,), partial, combine)
-    return without_axes(DistArray(x.comm, layout, indices), (a,), keepdims)
-
-
-def _flat_arg_extreme(x: DistArray, find: Callable[..., Any]) -> DistArray:
-    size = math.prod(x.shape)
-    if not size:
-        find(np.empty(0, x.dtype))  # NumPy's error
-    elements, index, value = x.local, -1, np.zeros((), x.dtype)
-    if elements.size:
-        where = np.unravel_index(int(find(elements)), elements.shape)
-        value = np.asarray(elements[where])
-        inside = [int(i) + before for i, (before, _) in zip(where, x.layout.halo, strict=True)]
-        index = int(np.ravel_multi_index(x.layout.to_global(x.comm.rank, inside), x.shape)) if x.ndim else 0
-    values, indices = allgather(x.comm, value), allgather(x.comm, np.int64(index))
-    order = np.argsort(indices, kind="stable")
-    order = order[indices[order] >= 0]
-    best = np.intp(indices[order[find(values[order])]])
-    layout = Layout.copies((1,) * x.ndim, x.layout.grid)
-    return DistArray(x.comm, layout, np.full((1,) * x.ndim, best))
-
-
 # ---- along the axes of the grid ----------------------------------------------------------------------
-def _reduce_along(
-    x: DistArray,
-    axes: tuple[int, ...],
-    partial: Callable[[Array], list[Array]],
-    combine: Callable[[list[Array]], list[Array]],
-) -> tuple[Layout, list[Array]]:
-    """Reduce this rank's part, and combine the results along each grid axis that cuts a reduced axis."""
-    partials = partial(x.local)
+def _combined_over_ranks(
+    x: DistArray, axes: tuple[int, ...], values: Array, combine: Callable[[Array], Array]
+) -> tuple[Layout, Array]:
+    """Return the layout and this rank's share of the ranks' reductions, combined along each grid axis that
+    cuts a reduced axis."""
     specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
+    # whether the result is worth distributing: the same answer on all ranks
+    is_large = math.prod(shape) // x.layout.grid.size * values.itemsize > REPLICATE_BELOW
     for a in axes:
         spec, part = x.layout.axes[a], x.layout.parts[a]
         if isinstance(spec, Whole) or part.parts == 1:
             continue
         takes_part = [part.size(k) > 0 or not x.shape[a] for k in range(part.parts)]
-        distributed = (
-            _distributed_axis(shape, specs, axes, part.parts) if _is_large(partials, shape, x) else None
-        )
+        distributed = _distributed_axis(shape, specs, axes, part.parts) if is_large else None
         ranks = grid_line(x.comm, x.layout.grid, spec.grid_axis)
-        partials = combine_along_line(ranks, partials, takes_part, distributed, combine)
+        values = combine_along_line(ranks, values, takes_part, distributed, combine)
         if distributed is not None:
             specs[distributed] = Block(spec.grid_axis)
-    return Layout(shape, x.layout.grid, specs), partials
-
-
-def _is_large(partials: Sequence[Array], shape: Sequence[int], x: DistArray) -> bool:
-    """Whether a result is worth distributing; the same answer on all ranks."""
-    return math.prod(shape) // x.layout.grid.size * partials[0].itemsize > REPLICATE_BELOW
+    return Layout(shape, x.layout.grid, specs), values
 
 
 def _distributed_axis(

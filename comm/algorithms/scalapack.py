@@ -22,7 +22,7 @@ from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.comm.transport.simulated_ranks import ThreadCommunicator
 from dcarray.comm.transport.world import world
 
-__all__ = ["cholesky", "is_available", "multiply", "solve"]
+__all__ = ["cholesky", "is_available", "solve"]
 
 # In the order of their dependencies; with Intel MPI's interface, which MPICH has as well.
 _NAMES = (
@@ -163,25 +163,6 @@ def cholesky(a: DistArray, dtype: np.dtype[Any]) -> DistArray:
     rows, columns = matrix.indices()
     matrix.memory[rows[:, None] < columns] = 0
     return matrix.to_array()
-
-
-def multiply(a: DistArray, b: DistArray) -> DistArray:
-    """Return ``a @ b`` of two matrices, by ``gemm``, in cyclic blocks over the squarest grid."""
-    dtype = np.result_type(a.dtype, b.dtype)
-    (m, k), n = a.shape, b.shape[1]
-    grid = choose_grid((m, n), a.comm.size)
-    block = _block(min(m, n, k), grid.shape)
-    zeros = Layout((m, n), grid, [Cyclic(0, block), Cyclic(1, block)])
-    empty = DistArray(a.comm, zeros, np.zeros(zeros.local_shape(a.comm.rank), dtype))
-    left, right, result = (_Matrix(x, grid, dtype, block) for x in (a, b, empty))
-    one, zero = np.ones((), dtype), np.zeros((), dtype)
-    factors = [ctypes.c_void_p(x.ctypes.data) for x in (one, zero)]
-    sizes = _int(m), _int(n), _int(k)
-    _call(
-        "gemm", dtype, b"N", b"N", *sizes, factors[0], *left.arguments, *right.arguments, factors[1],
-        *result.arguments,
-    )  # fmt: skip
-    return result.to_array()
 
 
 def _raise_on_all(comm: Communicator, wrong: bool, what: str) -> None:

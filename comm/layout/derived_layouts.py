@@ -1,4 +1,4 @@
-"""Layouts derived from others: transposed, sliced, without halo, re-blocked; and their comparison."""
+"""Layouts derived from others: sliced, without halo, re-blocked; and their comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .grid import ProcessGrid, choose_grid
 from .layouts import Block, Cut, Cyclic, Layout, Spec, Whole
 
 __all__ = [
-    "axis_interval", "even_blocks", "nothing_moves", "permuted", "received_elements", "row_layout",
+    "axis_interval", "even_blocks", "nothing_moves", "received_elements", "row_layout",
     "sample_ranks", "simplified", "with_summand_axes", "with_whole_axes", "without_cyclic",
 ]  # fmt: skip
 
@@ -25,18 +25,6 @@ def simplified(layout: Layout) -> Layout:
         for spec in layout.axes
     ]
     return Layout(layout.shape, layout.grid, axes)
-
-
-def permuted(layout: Layout, axes: Sequence[int]) -> Layout:
-    """Return the layout of ``array.transpose(axes)`` when each rank transposes its memory."""
-    if sorted(axes) != list(range(layout.ndim)):
-        raise LayoutError(f"{tuple(axes)} is no order of the axes of an array of shape {layout.shape}")
-    return Layout(
-        [layout.shape[a] for a in axes],
-        layout.grid,
-        [layout.axes[a] for a in axes],
-        [layout.halo[a] for a in axes],
-    )
 
 
 def axis_interval(layout: Layout, axis: int, low: int, high: int, rank: int) -> tuple[Layout, slice]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.comm.algorithms.diagonals import diagonal, trace
-from dcarray.comm.algorithms.products import einsum, matmul, transpose
+from dcarray.comm.algorithms.products import einsum, matmul
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
@@ -173,34 +173,13 @@ def test_pieces_multiply_as_arrays_do(data: st.DataObject) -> None:
     simulated_ranks.run(ranks, live)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.data())
-def test_transposed(data: st.DataObject) -> None:
-    ranks = data.draw(st.integers(1, 7))
-    source = data.draw(layouts(ranks=ranks))
-    x = np.arange(np.prod(source.shape, dtype=int)).reshape(source.shape)
-    axes = data.draw(st.none() | st.permutations(range(x.ndim)))
-    want = x.transpose(axes)
-    target = data.draw(st.none() | layouts(want.shape, ranks))
-
-    def live() -> None:
-        comm = simulated_ranks.rank_of_thread()
-        got = transpose(DistArray(comm, source, scatter(x, source, comm.rank)), axes, target)
-        np.testing.assert_array_equal(
-            got.local, scatter(want, got.layout, comm.rank)[got.layout.owned(comm.rank)]
-        )
-        if target is None:
-            assert comm.counts.messages_sent == 0
-
-    simulated_ranks.run(ranks, live)
-
-
 def test_transposes_are_exchanged_in_pairs() -> None:
     layout = Layout.blocks((40, 40), ProcessGrid((4, 4)))
+    transposed = Layout((40, 40), layout.grid, layout.axes[::-1])
 
     def live() -> tuple[int, int]:
         comm = simulated_ranks.rank_of_thread()
-        transpose(DistArray(comm, layout, np.zeros((10, 10))), layout=layout)
+        DistArray(comm, transposed, np.zeros((10, 10))).redistributed(layout)
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
     found = simulated_ranks.run(16, live)
@@ -225,8 +204,6 @@ def test_bad_products_of_pieces() -> None:
             einsum("mk,kn", zeros(4, 5), zeros(5, 6))
         with pytest.raises(LayoutError, match="where the product has one"):
             einsum("mk,kn->mn", zeros(4, 5), zeros(5, 6), Layout.chosen((4, 5), comm.size))
-        with pytest.raises(LayoutError, match="no order of the axes"):
-            transpose(zeros(4, 5), (0, 0))
         with pytest.raises(TypeError):
             matmul(zeros(4, 5, dtype="M8[s]"), zeros(5, 6))
 
