@@ -38,7 +38,7 @@ static PyObject *Locate;    /* a function: find the window of such a view; see h
     X(Call, "__call__") X(Out, "out") X(Below, "eager_below") X(IndexName, "_index") X(StrictName, "strict") X(DeviceName, "device") \
     X(ItemSize, "itemsize") X(CharName, "char") X(DtypeName, "dtype") X(Reduce, "reduce")             \
     X(Accumulate, "accumulate") X(Outer, "outer") X(Reduceat, "reduceat") X(Process, "_process")      \
-    X(Simulation, "dcarray.comm.transport.threads") X(PlainName, "_plain") X(CurrentName, "current")
+    X(Simulation, "dcarray.comm.transport.simulated_ranks") X(PlainName, "_plain") X(CurrentName, "current")
 #define DECLARE_NAME(variable, text) static PyObject *variable;
 NAMES(DECLARE_NAME)
 
@@ -478,26 +478,8 @@ PyMODINIT_FUNC
 PyInit_extension(void)
 {
     PyObject *module;
-    Call = PyUnicode_InternFromString("__call__");
-    Out = PyUnicode_InternFromString("out");
-    Below = PyUnicode_InternFromString("eager_below");
-    IndexName = PyUnicode_InternFromString("_index");
-    StrictName = PyUnicode_InternFromString("strict");
-    ItemSize = PyUnicode_InternFromString("itemsize");
-    CharName = PyUnicode_InternFromString("char");
-    DtypeName = PyUnicode_InternFromString("dtype");
-    Reduce = PyUnicode_InternFromString("reduce");
-    Accumulate = PyUnicode_InternFromString("accumulate");
-    Outer = PyUnicode_InternFromString("outer");
-    Reduceat = PyUnicode_InternFromString("reduceat");
-    Process = PyUnicode_InternFromString("_process");
-    Simulation = PyUnicode_InternFromString("dcarray.comm.transport.simulated_ranks");
-    PlainName = PyUnicode_InternFromString("_plain");
-    CurrentName = PyUnicode_InternFromString("current");
-    if (Call == NULL || Out == NULL || Below == NULL || ItemSize == NULL ||
-        CharName == NULL || DtypeName == NULL || Reduce == NULL || Accumulate == NULL || Outer == NULL || Reduceat == NULL || Process == NULL ||
-        Simulation == NULL || CurrentName == NULL || IndexName == NULL || StrictName == NULL ||
-        PlainName == NULL)
+#define MAKE_NAME(variable, text) || (variable = PyUnicode_InternFromString(text)) == NULL
+    if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 42) < 0 || add_constants(module) < 0))

@@ -15,7 +15,7 @@ from dcarray.comm.planning.analysis.halo_state import ValidHalos
 from dcarray.comm.planning.rank_program.steps import Note, Program
 from dcarray.core.config import Options
 from dcarray.core.shard import NDArray, Shard
-from dcarray.execution.executor import EXECUTOR, complain
+from dcarray.execution.executor import EXECUTOR, report_failure
 from dcarray.ir.analysis.value_ranges import Limits
 from dcarray.ir.nodes import Region
 from dcarray.plans import provider, requests
@@ -163,9 +163,11 @@ def slot_of(name: str) -> int:
     return int(name[1:]) if name[0] == "a" else -1
 
 
-def region_request(region: Region, options: Options) -> requests.Located:
+def region_request(region: Region, options: Options) -> requests.RegionRequest:
     """Return the request for the plan of local statements."""
-    return requests.Located(region, options.fastmath, options.threads, options.cache_dir, options.target)
+    return requests.RegionRequest(
+        region, options.fastmath, options.threads, options.cache_dir, options.target
+    )
 
 
 def compile_region(slot: PlanSlot[ExecutablePlan], region: Region, options: Options) -> None:

@@ -34,7 +34,7 @@ from dcarray.core.processes import communicating
 from dcarray.core.shard import NDArray, Shard, discard_shard, gather_store, local_block, set_shard
 from dcarray.core.store import Store, memory
 from dcarray.execution import run_plan
-from dcarray.execution.executor import Executor, complain, told_of
+from dcarray.execution.executor import Executor, exception_reporter, report_failure
 from dcarray.ir import interp
 from dcarray.ir.analysis.effects import overwritten_inputs
 from dcarray.ir.nodes import Region
@@ -306,7 +306,7 @@ def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping
 
 def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
     """Run local statements by the interpreter; as `_compute`."""
-    with fp_state.collected() as seen:
+    with fp_state.collect_flags() as seen:
         interp.run(region, arrays)
     counters.interpreted += len(region.body)
     return seen.flags

@@ -24,7 +24,7 @@ from dcarray.distributed.function_dispatch import (
     require,
 )
 from dcarray.distributed.spmd_executor import default_layout
-from dcarray.recording.operands import evaluated
+from dcarray.recording.operands import plain_of
 
 __all__ = ["load", "tofile"]
 

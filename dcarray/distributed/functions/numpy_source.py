@@ -19,7 +19,7 @@ from dcarray.core.backend import NOT_DISTRIBUTED
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
 from dcarray.distributed.function_dispatch import is_distributed, load_implementations
-from dcarray.recording.operands import evaluated
+from dcarray.recording.operands import plain_of
 
 __all__ = ["DECOMPOSITIONS", "call_numpy_source", "decomposition_of", "definition", "index_trick"]
 
