@@ -62,7 +62,7 @@ def Matmul(
         When ranks disagree on layouts or dtypes.
     """
     first, second = _operands("@", a, of_a, b, of_b, layout, comm)
-    return _stored(matmul(first, second, layout), a, layout, out)
+    return _store_result(matmul(first, second, layout), a, layout, out)
 
 
 def Einsum(
@@ -82,7 +82,7 @@ def Einsum(
     parameters are those of `Matmul`.
     """
     first, second = _operands(subscripts, a, of_a, b, of_b, layout, comm)
-    return _stored(einsum(subscripts, first, second, layout), a, layout, out)
+    return _store_result(einsum(subscripts, first, second, layout), a, layout, out)
 
 
 def _operands(
@@ -101,7 +101,7 @@ def _operands(
     return found[0], found[1]
 
 
-def _stored(found: DistArray, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
+def _store_result(found: DistArray, kind: Any, layout: Layout | None, out: Any) -> tuple[Any, Layout]:
     if out is None:
         out = new_like(kind, found.block.shape, found.dtype)
         writable_memory(out)[...] = found.block

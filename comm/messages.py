@@ -152,7 +152,7 @@ def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> A
     """
     here = as_memory(x)
     result = new_like(x, here.shape) if out is None else out
-    ranks_of(comm).allreduce(here, _checked_output(result, here), op)
+    ranks_of(comm).allreduce(here, _check_output(result, here), op)
     return result
 
 
@@ -166,11 +166,11 @@ def Reduce(x: Any, op: str = "sum", root: int = 0, out: Any = None, comm: Ranks 
         group.reduce(here, None, op, root)
         return None
     result = new_like(x, here.shape) if out is None else out
-    group.reduce(here, _checked_output(result, here), op, root)
+    group.reduce(here, _check_output(result, here), op, root)
     return result
 
 
-def _checked_output(out: Any, here: Any) -> Any:
+def _check_output(out: Any, here: Any) -> Any:
     into = writable_memory(out)
     if into.shape != here.shape or into.dtype != here.dtype:
         raise ValueError(f"out is {into.dtype}{into.shape}, the result {here.dtype}{here.shape}")
@@ -206,7 +206,7 @@ def Alltoall(x: Any, out: Any = None, comm: Ranks = None) -> Any:
     if not here.ndim or here.shape[0] % group.size:
         raise LayoutError(f"an array of shape {here.shape} cannot be cut into {group.size} equal parts")
     result = new_like(x, here.shape) if out is None else out
-    into, n = _checked_output(result, here), here.shape[0] // group.size
+    into, n = _check_output(result, here), here.shape[0] // group.size
     parts = [slice(k * n, (k + 1) * n) for k in range(group.size)]
     group.alltoallw([[here[part]] for part in parts], [[into[part]] for part in parts])
     return result

@@ -113,7 +113,7 @@ def pmap(
         alive = _Dispatcher(work).serve()
     else:
         alive = _request_tiles(work)
-    return _combined_results(work, alive, root)
+    return _combine_results(work, alive, root)
 
 
 def _cut(tiles: Iterable[Any], size: int | None) -> Sequence[Any]:
@@ -185,7 +185,7 @@ class _Work:
         self.failures.append(_Failure(tile, self.comm.rank, text))
         self._error = error
 
-    def packed(self) -> tuple[bytes, list[Array]]:
+    def pack_results(self) -> tuple[bytes, list[Array]]:
         """Return the results, packed to be sent; one that cannot be pickled is a failure of its tile."""
         try:
             return pack(self.results)
@@ -320,12 +320,12 @@ class _Dispatcher:
 
 
 # ---- results -----------------------------------------------------------------------------------------
-def _combined_results(work: _Work, alive: list[int], root: int | None) -> list[Any] | None:
+def _combine_results(work: _Work, alive: list[int], root: int | None) -> list[Any] | None:
     """Return the results of all ranks in the order of tiles; a failure is raised on all of them."""
     group = work.comm if len(alive) == work.comm.size else work.comm.sub(alive)
     if root is not None and root not in alive:
         raise LostRankError(f"rank {root}, which was to get the results of pmap, is lost")
-    packed = work.packed() if group.size > 1 else (b"", [])
+    packed = work.pack_results() if group.size > 1 else (b"", [])
     failures = np.array(len(work.failures))
     group.allreduce(failures, failures, "sum")
     if failures:

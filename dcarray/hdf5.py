@@ -12,7 +12,7 @@ import numpy as np
 from dcarray.api.array import ndarray, wrap
 from dcarray.core.processes import communicating, communicator
 from dcarray.core.store import compiles
-from dcarray.distributed.function_dispatch import detached, dist_array_of, ndarray_of
+from dcarray.distributed.function_dispatch import detach, dist_array_of, ndarray_of
 
 from .core import config
 
@@ -62,7 +62,7 @@ def save(file: File, name: str, x: Any, mode: str = "a", **options: Any) -> None
     if mode not in ("a", "w", "r+"):
         raise ValueError(f"mode={mode!r}: must be 'a', 'w' or 'r+'")
     given = x if isinstance(x, (ndarray, np.ndarray)) else np.asarray(x)
-    piece = None if communicator() is None else dist_array_of(detached(given))
+    piece = None if communicator() is None else dist_array_of(detach(given))
     with communicating():
         hdf5_files.save(file, name, piece or DistArray.replicated(np.asarray(given), world()), mode, options)
 

@@ -37,7 +37,7 @@ def apply_along_axis(x: DistArray, axis: int, function: Callable[[Array], Any]) 
         When an array of one axis is cut.
     """
     layout = with_whole_axes(x.layout, [axis]) if x.layout.is_cut(axis) else without_cyclic(x.layout)
-    aligned = x.redistributed(layout)
+    aligned = x.redistribute(layout)
     values = function(aligned.local)
     shape, axes = list(x.shape), list(aligned.layout.axes)
     shape[axis] = values.shape[axis]

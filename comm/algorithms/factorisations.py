@@ -58,7 +58,7 @@ def solve(a: DistArray, b: DistArray) -> DistArray:
         found = scalapack.solve(a, sides, dtype)
     else:
         found = _solve(a, sides, dtype)
-    found = found.redistributed(Layout(sides.shape, end.grid, [end.axes[0], *(end.axes[1:] or [Whole()])]))
+    found = found.redistribute(Layout(sides.shape, end.grid, [end.axes[0], *(end.axes[1:] or [Whole()])]))
     return DistArray(a.comm, end, found.block.reshape(end.local_shape(a.comm.rank)))
 
 
@@ -84,7 +84,7 @@ def cholesky(a: DistArray) -> DistArray:
     """
     _check_square(a)
     found = (scalapack.cholesky if scalapack.is_available(a.comm) else _cholesky)(a, _factor_dtype(a))
-    return found.redistributed(Layout(a.shape, a.layout.grid, a.layout.axes))
+    return found.redistribute(Layout(a.shape, a.layout.grid, a.layout.axes))
 
 
 def slogdet(a: DistArray) -> tuple[Array, Array]:
@@ -139,7 +139,7 @@ class _ColumnBlocks:
         self.width = max(1, min(BLOCK_WIDTH, -(-self.extent // x.comm.size)))
         axes = Whole(), Cyclic(0, self.width)
         self.layout = Layout(x.shape, ProcessGrid((x.comm.size,)), axes)
-        self.block = np.array(x.redistributed(self.layout).local, dtype, order="F")
+        self.block = np.array(x.redistribute(self.layout).local, dtype, order="F")
 
     def blocks(self) -> range:
         return range(-(-self.extent // self.width))

@@ -30,8 +30,15 @@ from dcarray.comm.transport.sparse_alltoall import (
 )
 
 __all__ = [
-    "IndexResult", "blocked", "broadcast_local", "check_values", "checked_indices", "mask_positions",
-    "read_elements", "resolve_key", "write_elements",
+    "IndexResult",
+    "as_blocks",
+    "broadcast_local",
+    "check_indices",
+    "check_values",
+    "mask_positions",
+    "read_elements",
+    "resolve_key",
+    "write_elements",
 ]  # fmt: skip
 
 Store = Callable[[Array, Any, Array], None]  # stores values in an array at an index
@@ -66,7 +73,7 @@ def broadcast_local(x: DistArray, layout: Layout) -> Array:
     skipped = layout.ndim - x.ndim
     pairs = zip(x.shape, layout.shape[skipped:], layout.axes[skipped:], strict=True)
     specs: list[Spec] = [spec if n == m else Whole() for n, m, spec in pairs]
-    elements = x.redistributed(Layout(x.shape, layout.grid, specs)).local
+    elements = x.redistribute(Layout(x.shape, layout.grid, specs)).local
     return np.broadcast_to(elements, layout.owned_shape(x.comm.rank))
 
 
@@ -147,7 +154,7 @@ def resolve_key(
     for which, at_axis in lines:
         place = which if which < first else which + ndim
         total = total + at_axis.reshape([-1 if k == place else 1 for k in range(result.ndim)])
-    for (axis, _), here in zip(indices, checked_indices(indices, shape, comm), strict=True):
+    for (axis, _), here in zip(indices, check_indices(indices, shape, comm), strict=True):
         strided = here * math.prod(shape[axis + 1 :])
         total = total + strided.reshape(here.shape + (1,) * (len(lengths) - first) * (here.ndim > 0))
     return IndexResult(result, np.broadcast_to(total, result.owned_shape(comm.rank)))
@@ -160,7 +167,7 @@ def _as_int64(values: Array) -> Array:
     return values.astype(np.int64, copy=False)
 
 
-def checked_indices(
+def check_indices(
     indices: Sequence[tuple[int, Array]], shape: Sequence[int], comm: Communicator
 ) -> list[Array]:
     """Return the indices of axes without negative ones; an error on all ranks where one is out of bounds."""
@@ -190,7 +197,7 @@ def mask_positions(mask: DistArray, inner: int = 1) -> Array:
     inner : int
         The number of consecutive elements that each element of the mask stands for.
     """
-    aligned = mask.redistributed(row_layout(mask.shape, mask.comm.size))
+    aligned = mask.redistribute(row_layout(mask.shape, mask.comm.size))
     begin = aligned.layout.parts[0].to_global(mask.comm.rank, 0) * math.prod(mask.shape[1:])
     at = np.flatnonzero(aligned.local) + begin
     return at if inner == 1 else (at[:, None] * inner + np.arange(inner)).reshape(-1)
@@ -199,7 +206,7 @@ def mask_positions(mask: DistArray, inner: int = 1) -> Array:
 # ---- reading and writing -----------------------------------------------------------------------------
 def read_elements(x: DistArray, positions: Array) -> Array:
     """Return the elements at this rank's positions, in their shape."""
-    aligned = blocked(x)
+    aligned = as_blocks(x)
     owners, local = _owners(aligned, positions.reshape(-1), nearest=True)
     found = ask_owners(x.comm, owners, local, lambda at: _elements_at(aligned.local, at))
     return found.reshape(positions.shape)
@@ -224,7 +231,7 @@ def write_elements(x: DistArray, positions: Array, values: Array, store: Store |
     DistArray
         `x`, or the array that replaces it.
     """
-    aligned = blocked(x)
+    aligned = as_blocks(x)
     owners, local = _owners(aligned, positions.reshape(-1), nearest=False)
     order, wanted, _ = group_by_owner(owners, local, x.comm.size)
     sorted_values = values.reshape(-1)[order]
@@ -244,10 +251,10 @@ def write_elements(x: DistArray, positions: Array, values: Array, store: Store |
     return aligned
 
 
-def blocked(x: DistArray) -> DistArray:
+def as_blocks(x: DistArray) -> DistArray:
     """Return the array without cyclic axes: itself, or redistributed in blocks."""
     has_cyclic = any(isinstance(spec, Cyclic) for spec in x.layout.axes)
-    return x.redistributed(without_cyclic(x.layout)) if has_cyclic else x
+    return x.redistribute(without_cyclic(x.layout)) if has_cyclic else x
 
 
 def _flat_view(elements: Array, at: Array) -> tuple[Array, Any]:

@@ -48,7 +48,7 @@ def transform_line(
     ):
         return None
     made = np.fft.fft(np.zeros(1, x.dtype)).dtype
-    x = _resized(
+    x = _resize(
         DistArray(x.comm, x.layout.without_halo(), x.local.astype(made)),
         length // 2 + 1 if kind == "irfft" else length,
     )
@@ -70,7 +70,7 @@ def transform_line(
     return DistArray(found.comm, found.layout, found.block.real.copy()) if kind == "irfft" else found
 
 
-def _resized(x: DistArray, n: int) -> DistArray:
+def _resize(x: DistArray, n: int) -> DistArray:
     """Return the line cut or padded with zeros to `n` elements."""
     return pad_with_zeros(x, [(0, n - x.shape[0])]) if n > x.shape[0] else sliced(x, [slice(0, n)])
 
@@ -80,7 +80,7 @@ def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
     n = x.shape[0]
     function, sign = (np.fft.ifft, 2j) if inverse else (np.fft.fft, -2j)
     table = apply_along_axis(
-        x.reshaped((rows, n // rows)), 0, lambda v: function(v, axis=0, norm=_UNSCALED[inverse])
+        x.reshape((rows, n // rows)), 0, lambda v: function(v, axis=0, norm=_UNSCALED[inverse])
     )
     first, second = (
         np.arange(part.extent)[_interval(part, place)]
@@ -90,7 +90,7 @@ def _transform_as_matrix(x: DistArray, rows: int, inverse: bool) -> DistArray:
     table = DistArray(x.comm, table.layout.without_halo(), table.local * twiddles)
     table = apply_along_axis(table, 1, lambda v: function(v, axis=1, norm=_UNSCALED[inverse]))
     flipped = Layout(table.shape[::-1], table.layout.grid, table.layout.without_halo().axes[::-1])
-    return DistArray(x.comm, flipped, np.ascontiguousarray(table.local.T)).ravelled()
+    return DistArray(x.comm, flipped, np.ascontiguousarray(table.local.T)).ravel()
 
 
 _UNSCALED: dict[bool, Any] = {False: "backward", True: "forward"}  # the norms that do not scale

@@ -70,12 +70,12 @@ def stored_shape(file: File, name: str, comm: Communicator) -> tuple[tuple[int, 
     """
     import h5py
 
-    def look() -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def read_header() -> tuple[tuple[int, ...], np.dtype[Any]]:
         with h5py.File(file, "r") as opened:
             dataset = opened[name]
             return dataset.shape, dataset.dtype
 
-    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, look)
+    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, read_header)
     return found
 
 

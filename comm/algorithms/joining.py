@@ -79,13 +79,13 @@ def roll(x: DistArray, shift: int | Sequence[int], axis: int | Sequence[int] | N
         Distributed as `x`, with even blocks for cyclic axes.
     """
     if axis is None:
-        flat = roll(x.ravelled(), shift, 0)
-        return flat.reshaped(x.shape).redistributed(without_cyclic(x.layout))
+        flat = roll(x.ravel(), shift, 0)
+        return flat.reshape(x.shape).redistribute(without_cyclic(x.layout))
     axes = np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
     shifts = [0] * x.ndim
     for by, a in np.broadcast(shift, axes):
         shifts[a] += int(by)
-    aligned = x.redistributed(without_cyclic(x.layout))
+    aligned = x.redistribute(without_cyclic(x.layout))
     result = empty_like(x, aligned.layout)
     shifts_by_axis = []
     for by, n in zip(shifts, x.shape, strict=True):
@@ -120,7 +120,7 @@ def pad_with_zeros(x: DistArray, widths: Sequence[tuple[int, int]]) -> DistArray
     shape = [n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)]
     result = empty_like(x, even_blocks(x.layout, shape))
     result.block[...] = np.zeros((), x.dtype)
-    aligned = x.redistributed(without_cyclic(x.layout))
+    aligned = x.redistribute(without_cyclic(x.layout))
     places = [range(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True)]
     copy_windows([(whole_window(aligned), ArrayWindow(result, tuple(places)))])
     return result
@@ -131,7 +131,7 @@ def repeat(x: DistArray, times: int, axis: int) -> DistArray:
     if times < 0:
         raise ValueError("repeats may not contain negative values.")
     (a,) = normalised_axes(axis, x.ndim)
-    aligned = x.redistributed(without_cyclic(x.layout))
+    aligned = x.redistribute(without_cyclic(x.layout))
     shape, specs = list(x.shape), list(aligned.layout.axes)
     shape[a] *= times
     spec, part = specs[a], aligned.layout.parts[a]
@@ -161,7 +161,7 @@ def tile(x: DistArray, times: Sequence[int]) -> DistArray:
         x = _expand_dims(x, 0)
     shape = [n * m for n, m in zip(x.shape, reps, strict=True)]
     np.empty(0).reshape([0, *(n for n in shape if n < 0)])  # NumPy's error for a negative number
-    result, aligned = empty_like(x, even_blocks(x.layout, shape)), x.redistributed(without_cyclic(x.layout))
+    result, aligned = empty_like(x, even_blocks(x.layout, shape)), x.redistribute(without_cyclic(x.layout))
     pairs = []
     for parts_of_shift in product(*map(range, reps)):
         places = [range(k * n, (k + 1) * n) for k, n in zip(parts_of_shift, x.shape, strict=True)]
@@ -178,7 +178,7 @@ def _cut_axes(layout: Layout) -> int:
 
 def _cast(x: DistArray, dtype: np.dtype[Any]) -> DistArray:
     """Return the array in a dtype, without cyclic axes."""
-    aligned = x.redistributed(without_cyclic(x.layout))
+    aligned = x.redistribute(without_cyclic(x.layout))
     if aligned.dtype == dtype:
         return aligned
     bare = without_cyclic(aligned.layout)

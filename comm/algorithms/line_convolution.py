@@ -41,7 +41,7 @@ def convolve(x: DistArray, v: Array, mode: str, function: Callable[[Array, Array
         In blocks, nearly even ones.
     """
     comm, n, m = x.comm, x.shape[0], v.size
-    aligned = x.redistributed(row_layout(x.shape, comm.size))
+    aligned = x.redistribute(row_layout(x.shape, comm.size))
     part = aligned.layout.parts[0]
     first = {"full": 0, "same": (m - 1) // 2, "valid": m - 1}[mode]
     length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]

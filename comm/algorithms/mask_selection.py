@@ -15,7 +15,7 @@ from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .fancy_indexing import broadcast_local, check_values, mask_positions, write_elements
 
-__all__ = ["assign", "nonzero", "rebalanced", "select"]
+__all__ = ["assign", "nonzero", "rebalance", "select"]
 
 
 def select(x: DistArray, mask: DistArray) -> DistArray:
@@ -34,15 +34,15 @@ def select(x: DistArray, mask: DistArray) -> DistArray:
         In even blocks over all ranks along its first axis.
     """
     aligned, aligned_mask = _both_by_rows(x, mask)
-    return rebalanced(x.comm, aligned.local[aligned_mask.local])
+    return rebalance(x.comm, aligned.local[aligned_mask.local])
 
 
 def nonzero(x: DistArray) -> tuple[DistArray, ...]:
     """Return the indices of the elements that are not zero, as ``numpy.nonzero``, for one axis at least."""
-    aligned = x.redistributed(row_layout(x.shape, x.comm.size))
+    aligned = x.redistribute(row_layout(x.shape, x.comm.size))
     begin = aligned.layout.parts[0].to_global(x.comm.rank, 0)
     positions = np.nonzero(aligned.local)
-    return tuple(rebalanced(x.comm, at + begin if not axis else at) for axis, at in enumerate(positions))
+    return tuple(rebalance(x.comm, at + begin if not axis else at) for axis, at in enumerate(positions))
 
 
 def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
@@ -84,16 +84,16 @@ def assign(x: DistArray, mask: DistArray, values: DistArray) -> DistArray:
 
 def _both_by_rows(x: DistArray, mask: DistArray) -> tuple[DistArray, DistArray]:
     """Return both cut along the first axis only, so that selected elements are in order."""
-    return x.redistributed(row_layout(x.shape, x.comm.size)), mask.redistributed(
+    return x.redistribute(row_layout(x.shape, x.comm.size)), mask.redistribute(
         row_layout(mask.shape, x.comm.size)
     )
 
 
-def rebalanced(comm: Communicator, rows: Array) -> DistArray:
+def rebalance(comm: Communicator, rows: Array) -> DistArray:
     """Return an array in even blocks, of which each rank has some rows in the order of ranks."""
     sizes = tuple(int(n) for n in allgather(comm, np.int64(len(rows))))
     goal = row_layout((sum(sizes), *rows.shape[1:]), comm.size)
     found = Layout(goal.shape, goal.grid, [Block(0, sizes), *goal.axes[1:]])
     if not math.prod(goal.shape):
         return DistArray(comm, goal, rows[:0].reshape(goal.local_shape(comm.rank)))
-    return DistArray(comm, found, rows).redistributed(goal)
+    return DistArray(comm, found, rows).redistribute(goal)

@@ -78,11 +78,11 @@ def stored_shape(file: File, comm: Communicator) -> tuple[tuple[int, ...], np.dt
         As those of ``numpy.load``, on all ranks.
     """
 
-    def look() -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def read_header() -> tuple[tuple[int, ...], np.dtype[Any]]:
         a = np.load(file, mmap_mode="r")
         return a.shape, a.dtype
 
-    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, look)
+    found: tuple[tuple[int, ...], np.dtype[Any]] = run_on_first_rank(comm, read_header)
     return found
 
 

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import product
 
-from dcarray.comm.layout.derived_layouts import nothing_moves, simplified, with_summand_axes
+from dcarray.comm.layout.derived_layouts import nothing_moves, simplify, with_summand_axes
 from dcarray.comm.layout.grid import ProcessGrid, choose_grid
 from dcarray.comm.layout.layouts import Block, Layout, Spec, Whole
 from dcarray.comm.transport.errors import LayoutError
@@ -157,8 +157,8 @@ def _best(
             raise LayoutError(f"an array of shape {layout.shape} where the product has one of {shape}")
         if layout.grid.size != a.grid.size:
             raise LayoutError(f"arrays over {a.grid.size} and {layout.grid.size} ranks are multiplied")
-    a, b = simplified(a), simplified(b)
-    wanted = None if out is None else simplified(out)
+    a, b = simplify(a), simplify(b)
+    wanted = None if out is None else simplify(out)
     costs = ProductCosts(product, a, b, wanted, itemsizes)
     # Best-first search by lower bounds.
     least, best, first = math.inf, None, (-1, 0)

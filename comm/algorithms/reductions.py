@@ -81,7 +81,7 @@ def reduction(
         values: Array = np.zeros(shape, kind if sum_dtype is dtype else sum_dtype)
     else:
         values = np.asarray(ufunc.reduce(own, axis=axes, dtype=sum_dtype, keepdims=True))
-    layout, values = _combined_over_ranks(x, axes, values, lambda stack: _pairwise(ufunc, stack))
+    layout, values = _combine_over_ranks(x, axes, values, lambda stack: _pairwise(ufunc, stack))
     return without_axes(DistArray(x.comm, layout, values.astype(kind, copy=False)), axes, keepdims)
 
 
@@ -94,7 +94,7 @@ def sum_over_ranks(comm: Communicator, values: Array) -> DistArray:
 
 
 # ---- along the axes of the grid ----------------------------------------------------------------------
-def _combined_over_ranks(
+def _combine_over_ranks(
     x: DistArray, axes: tuple[int, ...], values: Array, combine: Callable[[Array], Array]
 ) -> tuple[Layout, Array]:
     """Return the layout and this rank's share of the ranks' reductions, combined along each grid axis that

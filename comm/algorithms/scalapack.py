@@ -87,7 +87,7 @@ class _Matrix:
     def __init__(self, x: DistArray, grid: Any, dtype: np.dtype[Any], block: int) -> None:
         self.comm = x.comm
         self.layout = Layout(x.shape, grid, [Cyclic(0, block), Cyclic(1, block)])
-        self.memory = np.array(x.redistributed(self.layout).local, dtype, order="F")
+        self.memory = np.array(x.redistribute(self.layout).local, dtype, order="F")
         rows = max(1, self.memory.shape[0])
         given = [1, _context(grid.shape), *x.shape, block, block, 0, 0, rows]
         self._described = (ctypes.c_int * 9)(*given)

@@ -47,7 +47,7 @@ def scan(x: DistArray, ufunc: np.ufunc, axis: int, dtype: Any = None) -> DistArr
         As NumPy's, on all ranks.
     """
     (a,) = normalised_axes(axis, x.ndim)
-    aligned = x.redistributed(without_cyclic(x.layout))
+    aligned = x.redistribute(without_cyclic(x.layout))
     spec, part = aligned.layout.axes[a], aligned.layout.parts[a]
     found: Array = np.asarray(ufunc.accumulate(aligned.local, axis=a, dtype=dtype), order="C")
     if not isinstance(spec, Whole) and part.parts > 1 and x.shape[a]:
@@ -91,7 +91,7 @@ def reduceat(x: DistArray, ufunc: np.ufunc, starts: Array, dtype: Any = None) ->
     cuts = [0, *first_segments.tolist(), starts.size]
     bounds = [0, *(int(starts[k]) if k < starts.size else n for k in cuts[1:-1]), n]
     grid = ProcessGrid((comm.size,))
-    aligned = x.redistributed(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
+    aligned = x.redistribute(Layout(x.shape, grid, [Block(0, tuple(b - a for a, b in pairwise(bounds)))]))
     here = starts[cuts[comm.rank] : cuts[comm.rank + 1]] - bounds[comm.rank]
     values = ufunc.reduceat(
         aligned.local if here.size else np.zeros(1, x.dtype), here if here.size else [0], 0, dtype

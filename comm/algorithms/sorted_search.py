@@ -31,7 +31,7 @@ def searchsorted(a: DistArray, v: DistArray, side: Any) -> DistArray:
         return v.map(lambda some: np.searchsorted(a.local, some, side))
     if not a.shape[0]:
         return v.map(lambda some: np.zeros(some.shape, np.intp))
-    aligned = a.redistributed(row_layout(a.shape, comm.size))
+    aligned = a.redistribute(row_layout(a.shape, comm.size))
     elements, part = aligned.local, aligned.layout.parts[0]
     begin = part.to_global(comm.rank, 0)
     heads = allgather(comm, elements[0] if elements.size else np.zeros((), a.dtype))

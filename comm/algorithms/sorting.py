@@ -46,7 +46,7 @@ def sorted_values(x: DistArray) -> DistArray:
 
 def _sample_sort(x: DistArray, with_positions: bool) -> list[DistArray]:
     comm, even = x.comm, row_layout(x.shape, x.comm.size)
-    own = x.redistributed(even).local
+    own = x.redistribute(even).local
     # without positions equal elements are ordered by those that they have after the local sort
     order = np.argsort(own, kind="stable") if with_positions else np.arange(own.size)
     values = own[order] if with_positions else np.sort(own)
@@ -63,7 +63,7 @@ def _sample_sort(x: DistArray, with_positions: bool) -> list[DistArray]:
         arrays[0].sort()
     sizes = tuple(int(n) for n in allgather(comm, np.int64(arrays[0].size)))
     merged = Layout(x.shape, even.grid, [Block(0, sizes)])
-    return [DistArray(comm, merged, array).redistributed(even) for array in arrays]
+    return [DistArray(comm, merged, array).redistribute(even) for array in arrays]
 
 
 def _cut_points(values: Array, positions: Array, x: DistArray) -> list[int]:

@@ -21,7 +21,7 @@ from dcarray.comm.transport.sparse_alltoall import (
 )
 
 from .axis_reductions import grid_line
-from .fancy_indexing import blocked, broadcast_local, checked_indices
+from .fancy_indexing import as_blocks, broadcast_local, check_indices
 
 __all__ = ["put", "take"]
 
@@ -49,7 +49,7 @@ def take(x: DistArray, index: DistArray, axis: int) -> DistArray:
         As NumPy's, on all ranks.
     """
     aligned, index_part, layout = _align(x, index, axis)
-    (indices,) = checked_indices([(axis, index_part.local)], x.shape, x.comm)
+    (indices,) = check_indices([(axis, index_part.local)], x.shape, x.comm)
     elements = np.moveaxis(aligned.local, axis, 0)
     spec = aligned.layout.axes[axis]
     if isinstance(spec, Whole):
@@ -81,7 +81,7 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
         `x`, or the array that replaces it.
     """
     aligned, index_part, layout = _align(x, index, axis)
-    (indices,) = checked_indices([(axis, index_part.local)], x.shape, x.comm)
+    (indices,) = check_indices([(axis, index_part.local)], x.shape, x.comm)
     elements = np.moveaxis(aligned.local, axis, 0)
     given: Array = broadcast_local(values, layout)
     index_axes = range(indices.ndim)
@@ -103,11 +103,11 @@ def put(x: DistArray, index: DistArray, axis: int, values: DistArray) -> DistArr
 
 def _align(x: DistArray, index: DistArray, axis: int) -> tuple[DistArray, DistArray, Layout]:
     """Return the array without cyclic axes, this rank's share of the index, and the layout of the result."""
-    aligned = blocked(x)
+    aligned = as_blocks(x)
     spec, grid = aligned.layout.axes[axis], x.layout.grid
     first = Whole() if isinstance(spec, Whole) else Block(spec.grid_axis)
     axes = [first, *[Whole()] * (index.ndim - 1)]
-    index_part = index.redistributed(Layout(index.shape, grid, axes))
+    index_part = index.redistribute(Layout(index.shape, grid, axes))
     shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
     return (
         aligned,

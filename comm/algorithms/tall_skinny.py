@@ -45,7 +45,7 @@ class _LocalFactors:
 
 
 def _factor(x: DistArray, dtype: np.dtype[Any]) -> _LocalFactors:
-    held = x.redistributed(row_layout(x.shape, x.comm.size))
+    held = x.redistribute(row_layout(x.shape, x.comm.size))
     own, upper = np.linalg.qr(held.local.astype(dtype))
     return _LocalFactors(held, own, _gather_rows(x, upper))
 
@@ -128,7 +128,7 @@ def least_squares(a: DistArray, b: DistArray, rcond: float | None) -> tuple[Dist
     """
     dtype, (m, n) = _dtype(a, b), a.shape
     found = _factor(a, dtype)
-    sides = b.redistributed(row_layout(b.shape, a.comm.size)).local.astype(dtype)
+    sides = b.redistribute(row_layout(b.shape, a.comm.size)).local.astype(dtype)
     given = np.finfo(dtype).eps * max(m, n) if rcond is None else rcond
     x, _, rank, values = np.linalg.lstsq(
         found.stacked_factors, _gather_rows(a, found.orthogonal.conj().T @ sides), given

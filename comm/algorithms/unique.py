@@ -15,7 +15,7 @@ from dcarray.comm.transport.protocol import Array
 from dcarray.comm.transport.sparse_alltoall import allgather
 
 from .fancy_indexing import read_elements, write_elements
-from .mask_selection import rebalanced
+from .mask_selection import rebalance
 from .sorting import sort_1d, sorted_values
 
 __all__ = ["all_differ", "unique", "unique_rows", "unique_values"]
@@ -38,7 +38,7 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
         `x`, and the counts.
     """
     comm, n = x.comm, math.prod(x.shape)
-    flat = x.ravelled()
+    flat = x.ravel()
     values, positions = sort_1d(flat)
     first = _is_first(values, equal_nan)
     begin = values.layout.parts[0].to_global(comm.rank, 0)
@@ -46,15 +46,15 @@ def unique(x: DistArray, equal_nan: bool = True) -> tuple[DistArray, DistArray, 
     number = before + np.cumsum(first) - 1  # equal elements that begin on another rank have its number
     inverse = DistArray(comm, flat.layout, np.zeros(flat.local.shape, np.intp))
     write_elements(inverse, positions.local, number.astype(np.intp))
-    starts = rebalanced(comm, np.flatnonzero(first) + begin)
+    starts = rebalance(comm, np.flatnonzero(first) + begin)
     here, at = starts.local, starts.layout.parts[0].to_global(comm.rank, 0)
     after = np.arange(at, at + here.size) + 1
     last = after == starts.shape[0]
     ends = np.where(last, n, read_elements(starts, np.where(last, 0, after)))
     return (
-        rebalanced(comm, values.local[first]),
-        rebalanced(comm, positions.local[first].astype(np.intp)),
-        inverse.reshaped(x.shape),
+        rebalance(comm, values.local[first]),
+        rebalance(comm, positions.local[first].astype(np.intp)),
+        inverse.reshape(x.shape),
         DistArray(comm, starts.layout, (ends - here).astype(np.intp)),
     )
 
@@ -65,9 +65,9 @@ def unique_values(x: DistArray, equal_nan: bool = True) -> DistArray:
     sizes = tuple(int(n) for n in allgather(x.comm, np.int64(some.size)))
     layout = Layout((sum(sizes),), ProcessGrid((x.comm.size,)), [Block(0, sizes)])
     if not sum(sizes):
-        return rebalanced(x.comm, some)
+        return rebalance(x.comm, some)
     values = sorted_values(DistArray(x.comm, layout, some))
-    return rebalanced(x.comm, values.local[_is_first(values, equal_nan)])
+    return rebalance(x.comm, values.local[_is_first(values, equal_nan)])
 
 
 def all_differ(values: DistArray) -> bool:
@@ -79,7 +79,7 @@ def all_differ(values: DistArray) -> bool:
 def unique_rows(x: DistArray) -> tuple[DistArray, DistArray, DistArray, DistArray]:
     """Return the distinct rows of a table, as `unique`, in lexicographic order."""
     comm, columns = x.comm, x.shape[1]
-    aligned = x.redistributed(row_layout(x.shape, comm.size))
+    aligned = x.redistribute(row_layout(x.shape, comm.size))
     flat = Layout(x.shape[:1], aligned.layout.grid, aligned.layout.axes[:1])
     kind = np.dtype([(f"f{k}", x.dtype) for k in range(columns)])
     elements = np.ascontiguousarray(aligned.local)

@@ -51,11 +51,11 @@ def read_view(
         The elements; they may share the memory of `x`.
     """
     if index is not None:
-        aligned = x.redistributed(without_cyclic(x.layout))
+        aligned = x.redistribute(without_cyclic(x.layout))
         found = empty_like(x, row_layout(_points(shape, index), x.comm.size))
         _copy(x.comm, (aligned, _side(aligned, shape, index)), (found, _whole_side(found)))
         x = found
-    return _in_shape(_viewed_as(x, dtype), wanted)
+    return _in_shape(_view_as(x, dtype), wanted)
 
 
 def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, values: DistArray) -> DistArray:
@@ -80,24 +80,24 @@ def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, value
     given = _in_shape(values, points if ratio == 1 else (*points, ratio))
     if ratio > 1:  # the parts of an element must lie together
         axes = [*without_cyclic(given.layout).axes[:-1], Whole()]
-        given = given.redistributed(Layout(given.shape, given.layout.grid, axes))
+        given = given.redistribute(Layout(given.shape, given.layout.grid, axes))
         layout = Layout(points, given.layout.grid, axes[:-1])
         block = given.block.reshape(-1).view(x.dtype).reshape(layout.local_shape(x.comm.rank))
         given = DistArray(x.comm, layout, block)
     else:
         given = DistArray(x.comm, given.layout, given.block.view(x.dtype))
     if index is None:
-        return given.redistributed(x.layout)
-    aligned = x.redistributed(without_cyclic(x.layout))
+        return given.redistribute(x.layout)
+    aligned = x.redistribute(without_cyclic(x.layout))
     _copy(x.comm, (given, _whole_side(given)), (aligned, _side(aligned, shape, index)))
-    return aligned.redistributed(x.layout)
+    return aligned.redistribute(x.layout)
 
 
 def _in_shape(x: DistArray, shape: Sequence[int]) -> DistArray:
-    return x if x.shape == tuple(shape) else x.reshaped(shape)
+    return x if x.shape == tuple(shape) else x.reshape(shape)
 
 
-def _viewed_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
+def _view_as(x: DistArray, dtype: np.dtype[np.generic]) -> DistArray:
     """Return the same bytes as elements of another dtype; smaller ones get an axis of their own."""
     ratio = x.dtype.itemsize // dtype.itemsize
     block = np.ascontiguousarray(x.block)

@@ -80,7 +80,7 @@ class DistArray:
         """Return the results of an element-wise function, in the same layout without halo."""
         return DistArray(self.comm, self.layout.without_halo(), np.asarray(function(self.local)))
 
-    def redistributed(self, layout: Layout) -> DistArray:
+    def redistribute(self, layout: Layout) -> DistArray:
         """Return the array in another layout, without halos; itself if the layout is the same."""
         if layout == self.layout:
             return self
@@ -88,31 +88,31 @@ class DistArray:
         redistribute(self.layout, layout, self.comm.rank).run(self.comm, self.block, block)
         return DistArray(self.comm, layout, block)
 
-    def gathered(self) -> Array:
+    def gather(self) -> Array:
         """Return all elements, on every rank."""
-        return self.redistributed(Layout.copies(self.shape, self.layout.grid)).block
+        return self.redistribute(Layout.copies(self.shape, self.layout.grid)).block
 
     def flat_rows(self) -> tuple[DistArray, Layout]:
         """Return the array cut along its first axis only, and the layout of its elements in C order."""
-        laid = self.redistributed(row_layout(self.shape, self.comm.size))
+        laid = self.redistribute(row_layout(self.shape, self.comm.size))
         each = math.prod(self.shape[1:])
         first = laid.layout.parts[0] if self.ndim else None
         ranks = self.comm.size
         sizes = tuple((first.size(part) if first else int(part == 0)) * each for part in range(ranks))
         return laid, Layout((sum(sizes),), ProcessGrid((ranks,)), [Block(0, sizes)])
 
-    def ravelled(self) -> DistArray:
+    def ravel(self) -> DistArray:
         """Return the elements in C order, on one axis; few ranks own some if the first axis is short."""
         laid, flat = self.flat_rows()
         here = laid.local.reshape(-1)
         return DistArray(self.comm, flat, here if self.ndim or not self.comm.rank else here[:0])
 
-    def reshaped(self, shape: Sequence[int]) -> DistArray:
+    def reshape(self, shape: Sequence[int]) -> DistArray:
         """Return the same elements in C order in another shape, cut along its first axis."""
-        flat, goal = self.ravelled(), row_layout(shape, self.comm.size)
+        flat, goal = self.ravel(), row_layout(shape, self.comm.size)
         if not goal.ndim:
-            return DistArray(self.comm, goal, flat.gathered().reshape(()))
+            return DistArray(self.comm, goal, flat.gather().reshape(()))
         each = math.prod(goal.shape[1:])
         sizes = tuple(goal.parts[0].size(part) * each for part in range(self.comm.size))
-        there = flat.redistributed(Layout(flat.shape, flat.layout.grid, [Block(0, sizes)]))
+        there = flat.redistribute(Layout(flat.shape, flat.layout.grid, [Block(0, sizes)]))
         return DistArray(self.comm, goal, there.block.reshape(goal.local_shape(self.comm.rank)))

@@ -88,7 +88,7 @@ def verify(programs: Sequence[Sequence[Step]]) -> None:
         other; the text lists all problems.
     """
     check = _Check(programs)
-    check.go()
+    check.run()
     if check.problems:
         raise PlanError("\n".join(check.problems))
 
@@ -119,7 +119,7 @@ class _Check:
         self._met: Counter[tuple[Step, int]] = Counter()
         self._steps_ended = 0
 
-    def go(self) -> None:
+    def run(self) -> None:
         walks = [self._walk(rank) for rank in range(len(self.programs))]
         before = -1
         while before < self._steps_ended:

@@ -82,7 +82,7 @@ def sliced(x: DistArray, key: Sequence[slice], layout: Layout | None = None) -> 
     -------
     DistArray
     """
-    held = x.redistributed(without_cyclic(x.layout))
+    held = x.redistribute(without_cyclic(x.layout))
     window = ArrayWindow(held, tuple(range(*s.indices(n)) for s, n in zip(key, x.shape, strict=True)))
     found = empty_like(x, layout or even_blocks(held.layout, window.shape))
     copy_windows([(window, whole_window(found))])

@@ -14,11 +14,11 @@ from .layouts import Block, Cut, Cyclic, Layout, Spec, Whole
 
 __all__ = [
     "axis_interval", "even_blocks", "nothing_moves", "received_elements", "row_layout",
-    "sample_ranks", "simplified", "with_summand_axes", "with_whole_axes", "without_cyclic",
+    "sample_ranks", "simplify", "with_summand_axes", "with_whole_axes", "without_cyclic",
 ]  # fmt: skip
 
 
-def simplified(layout: Layout) -> Layout:
+def simplify(layout: Layout) -> Layout:
     """Return a layout without halo, in which axes over a grid axis of one rank are whole."""
     axes = [
         spec if isinstance(spec, Whole) or layout.grid.shape[spec.grid_axis] > 1 else Whole()

@@ -132,8 +132,8 @@ def _split(step: Exchanges, local: Local, program: Program) -> _Split | None:
         inner = _independent_box(stmt, step, program)
         if inner is None or not isinstance(stmt, Compute):
             return _Split(tuple(early), body[k:], 0)
-        rims = [_restricted(stmt, box) for box in boxes_around(stmt.target.shape, inner)]
-        return _Split((*early, _restricted(stmt, inner)), (*rims, *body[k + 1 :]), len(rims))
+        rims = [_restrict(stmt, box) for box in boxes_around(stmt.target.shape, inner)]
+        return _Split((*early, _restrict(stmt, inner)), (*rims, *body[k + 1 :]), len(rims))
     return _Split(tuple(early), (), 0)
 
 
@@ -179,7 +179,7 @@ def _points_in_interval(ix: Index, start: int, stop: int) -> tuple[int, int]:
     return -((stop - 1 - ix.offset) // step), (ix.offset - start) // step + 1
 
 
-def _restricted(stmt: Compute, box: Box) -> Compute:
+def _restrict(stmt: Compute, box: Box) -> Compute:
     """Return a statement restricted to a box of its points."""
     amap = tuple(Index(low, 1, axis) for axis, (low, _) in enumerate(box))
     return remap_points(stmt, amap, tuple(high - low for low, high in box))

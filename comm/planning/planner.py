@@ -76,7 +76,7 @@ def plan(
     replicate_limit : int
         New arrays of at most this many elements are whole on every rank.
     library : mapping, optional
-        The distributed forms of calls; by default `placement.library_calls.planners`.
+        The distributed forms of calls; by default `placement.distributed_forms.planners`.
     costs : Costs, optional
         Costs of messages, redundantly computed points and split statements, by which ghost zones are expanded
         and messages overlapped with work; None: neither is done.

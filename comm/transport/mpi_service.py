@@ -207,7 +207,7 @@ class Job:
         if known is not None and type(error) is known[0]:
             kind, text = known
         else:
-            kind, text = RankError, _shortened(text)
+            kind, text = RankError, _shorten(text)
         self.set_failure(kind, text)
         self._status, self._shown, self._failed = self._status or status, True, True
         self._send_control_to_others("failed", kind, text, status)
@@ -339,7 +339,7 @@ def _completes_soon(through: Callable[[], Any]) -> bool:
     return True
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return a traceback without its middle if it is long."""
     if len(text) <= _LONGEST_TEXT:
         return text

@@ -166,10 +166,10 @@ class StepCheck(Polled):
         by_call: dict[str, list[int]] = {}
         for rank in self._ranks:
             by_call.setdefault(self._calls[rank], []).append(rank)
-        return " where ".join(f"{_named(ranks)} {call}" for call, ranks in by_call.items())
+        return " where ".join(f"{_ranks_text(ranks)} {call}" for call, ranks in by_call.items())
 
 
-def _named(ranks: Sequence[int]) -> str:
+def _ranks_text(ranks: Sequence[int]) -> str:
     """Return ranks in words, intervals of them shortened."""
     runs: list[list[int]] = []
     for rank in ranks:

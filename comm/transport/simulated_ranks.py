@@ -74,11 +74,11 @@ def run(size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
     scheduler = Scheduler(size)
     post = _Mailbox(scheduler)
 
-    def live(rank: int) -> Any:
+    def run_rank(rank: int) -> Any:
         current.set(ThreadCommunicator(post, (), tuple(range(size)), rank))
         return function(*args)
 
-    results = scheduler.run([lambda rank=rank: live(rank) for rank in range(size)])  # type: ignore[misc]
+    results = scheduler.run([lambda rank=rank: run_rank(rank) for rank in range(size)])  # type: ignore[misc]
     post.check_empty()
     return results
 

@@ -22,7 +22,7 @@ from dcarray.core.store import Store, compiles
 from .array_distribution import blocks_of, distribute
 
 __all__ = [
-    "DISTRIBUTED", "DISTRIBUTED_WRITES", "detached", "dist_array_of", "dist_operand", "is_distributed",
+    "DISTRIBUTED", "DISTRIBUTED_WRITES", "detach", "dist_array_of", "dist_operand", "is_distributed",
     "load_implementations", "ndarray_of", "order_dependent", "require", "required_axis", "run_distributed",
     "try_call", "try_call_replicated",
 ]  # fmt: skip
@@ -45,7 +45,7 @@ def try_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     load_implementations()
     if function in DISTRIBUTED_WRITES:
         return _try_write(function, args, kwargs)
-    if function not in DISTRIBUTED or not any(map(_any_distributed, (*args, *kwargs.values()))):
+    if function not in DISTRIBUTED or not any(map(_contains_distributed, (*args, *kwargs.values()))):
         return NOT_DISTRIBUTED
     return try_call_replicated(function, args, kwargs)
 
@@ -60,7 +60,7 @@ def try_call_replicated(function: Callable[..., Any], args: tuple[Any, ...], kwa
         return NOT_DISTRIBUTED
 
 
-def _any_distributed(value: Any) -> bool:
+def _contains_distributed(value: Any) -> bool:
     """Whether a value is a distributed array, or an index with one."""
     return any(map(is_distributed, value)) if type(value) is tuple else is_distributed(value)
 
@@ -76,7 +76,7 @@ def run_distributed(
         If the implementation declines the call.
     """
     require(not any(map(_is_object_dtype, (*args, *kwargs.values()))))
-    args, kwargs = tuple(map(detached, args)), {name: detached(a) for name, a in kwargs.items()}
+    args, kwargs = tuple(map(detach, args)), {name: detach(a) for name, a in kwargs.items()}
     with communicating():
         _check_same_call(name, args, kwargs)
         result = implementation(*args, **kwargs)
@@ -117,19 +117,19 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     at = 1 if function is np.ufunc.at else 0
     x: Any = args[at] if len(args) > at else None
     whole = not is_distributed(x)
-    if whole and not (type(x) is ndarray and any(map(_any_distributed, (*args, *kwargs.values())))):
+    if whole and not (type(x) is ndarray and any(map(_contains_distributed, (*args, *kwargs.values())))):
         return NOT_DISTRIBUTED
     if x._readonly or not x.ndim or not compiles(x.dtype):
         return NOT_DISTRIBUTED
-    given = [a if k == at else detached(a) for k, a in enumerate(args)]
-    named = {name: detached(a) for name, a in kwargs.items()}
+    given = [a if k == at else detach(a) for k, a in enumerate(args)]
+    named = {name: detach(a) for name, a in kwargs.items()}
     with communicating():
         _check_same_call(args[0].__name__ if at else function.__name__, tuple(given[at:]), named)
         try:
             write = DISTRIBUTED_WRITES[function](*given, **named)
         except Unserved:
             return NOT_DISTRIBUTED
-    target = distribute(x) if whole else detached(x)
+    target = distribute(x) if whole else detach(x)
     head = x._store.family
     reshaped = target is x and x._store is not head  # the distributed store has another shape
     with communicating():
@@ -137,7 +137,7 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         assert piece is not None
         found = write(piece)
         if reshaped:
-            found = found.reshaped(head.shape)
+            found = found.reshape(head.shape)
     if found is piece and target is x:
         head.remote.filled = None
     else:
@@ -146,10 +146,10 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     return None
 
 
-def detached(x: Any) -> Any:
+def detach(x: Any) -> Any:
     """Return a view of a part of a distributed array as an array of its own; any other value itself."""
     if type(x) is tuple:
-        return tuple(map(detached, x))
+        return tuple(map(detach, x))
     if type(x) is not ndarray:
         return x
     head, window = blocks_of(x)
@@ -174,7 +174,7 @@ def dist_array_of(x: Any) -> DistArray | None:
             held = DistArray(comm, head.remote.layout, head.remote.block)
             if window is None:
                 return held
-            return held.reshaped(x.shape) if _reshapes(x, head) else None
+            return held.reshape(x.shape) if _reshapes(x, head) else None
     elif type(x) is not np.ndarray:
         return None
     return DistArray.replicated(np.asarray(x), comm)
@@ -186,7 +186,7 @@ def ndarray_of(piece: DistArray) -> Any:
         return piece.block[()]
     whole = all(isinstance(spec, Whole) for spec in piece.layout.axes)
     if whole or not compiles(piece.dtype):
-        return wrap(piece.gathered())
+        return wrap(piece.gather())
     store = Store(piece.shape, piece.dtype)
     set_shard(store, Shard(piece.layout, np.ascontiguousarray(piece.block), piece.comm))
     return large(ndarray, store, piece.shape, None)

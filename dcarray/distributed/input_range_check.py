@@ -59,13 +59,13 @@ def limit(region: Region, repeated: Collection[str], ranks: int, mask: int) -> L
     if any(type(extent) is not int for array in inputs for extent in array.shape):
         return None
     sizes = {array.name: math.prod(array.shape) * array.dtype.itemsize for array in inputs}
-    saved = sum(sizes[name] for name in repeated if _updated(region, name))
+    saved = sum(sizes[name] for name in repeated if _is_updated_in_place(region, name))
     if saved < FEWEST * ranks or 2 * sum(sizes.values()) > 3 * saved:
         return None
     return value_ranges.safe_limits(region)
 
 
-def _updated(region: Region, name: str) -> bool:
+def _is_updated_in_place(region: Region, name: str) -> bool:
     """Whether each new element of an array is computed from the one that it replaces."""
     written = (stmt for stmt in region.body if any(window.array == name for window in writes(stmt)))
     first = next(written, None)  # None: the array keeps its elements
@@ -81,23 +81,23 @@ def within(
     compute: Callable[[Region, Mapping[str, Any]], int],
 ) -> bool:
     """Whether no rank's inputs exceed the limits.  Collective."""
-    vectors = [_parts(a) for a in inputs.values() if a.dtype.kind in "fc" and a.size]
+    vectors = [_real_vector(a) for a in inputs.values() if a.dtype.kind in "fc" and a.size]
     found = np.zeros(len(vectors))
     arrays = {f"x{k}": a for k, a in enumerate(vectors)}
-    region = _largest(tuple([(a.dtype, a.shape) for a in arrays.values()]))
+    region = _magnitude_region(tuple([(a.dtype, a.shape) for a in arrays.values()]))
     compute(region, {**arrays, **{f"most{k}": found[k : k + 1].reshape(()) for k in range(len(vectors))}})
     fits = input_range_check.within(found.tolist(), [not a.ndim for a in vectors], *limits)
     with communicating():
         return not combine_flags(comm, 0 if fits else 1)
 
 
-def _parts(array: NDArray) -> NDArray:
+def _real_vector(array: NDArray) -> NDArray:
     """Return the elements of an array as a vector of real numbers."""
     flat = array.ravel() if array.ndim or array.dtype.kind == "c" else array
     return flat.view(flat.real.dtype)
 
 
 @cache
-def _largest(arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Region:
+def _magnitude_region(arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Region:
     """Return the region that finds the largest magnitudes of arrays of these dtypes and shapes."""
     return value_ranges.magnitude_region([Array("", *array) for array in arrays])

@@ -91,13 +91,13 @@ def _known(value: Any) -> bool:
     if isinstance(value, type) and issubclass(value, np.generic):
         return True
     try:
-        return value in _BUILTINS or value in _of_numpy()
+        return value in _BUILTINS or value in _pure_functions()
     except TypeError:  # it has no hash
         return False
 
 
 @functools.cache
-def _of_numpy() -> frozenset[Any]:
+def _pure_functions() -> frozenset[Any]:
     """Return the pure functions of NumPy, their counterparts in dcarray, and those of `math` and `cmath`."""
     import dcarray
 

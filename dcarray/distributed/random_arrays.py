@@ -53,7 +53,7 @@ def distributed_random(function: Callable[..., Any], args: tuple[Any, ...], kwar
         Its arguments.
     """
     comm = communicator()
-    asked = None if comm is None else _asked(function.__name__, args, kwargs)
+    asked = None if comm is None else _parse_request(function.__name__, args, kwargs)
     if comm is None or asked is None:
         return NOT_DISTRIBUTED
     shape, args, kwargs = asked
@@ -62,15 +62,15 @@ def distributed_random(function: Callable[..., Any], args: tuple[Any, ...], kwar
     name, generator = function.__name__, getattr(function, "__self__", None)
     if isinstance(generator, np.random.Generator):
         try:
-            return _own(generator, name, shape, args, kwargs, comm)
+            return _draw_own_block(generator, name, shape, args, kwargs, comm)
         except (TypeError, ValueError):  # the generator cannot be advanced, or NumPy raises the error below
             pass
     if name in ("integers", "randint") and np.dtype(kwargs.get("dtype", np.int64)).itemsize < _WHOLE_WORDS:
         return NOT_DISTRIBUTED
-    return _kept(function, shape, args, kwargs, comm)
+    return _draw_all_and_keep_block(function, shape, args, kwargs, comm)
 
 
-def _asked(
+def _parse_request(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]] | None:
     """Return the requested shape, and the other arguments; None for other arguments than scalars."""
@@ -98,7 +98,7 @@ def _asked(
     return shape, args, rest
 
 
-def _own(
+def _draw_own_block(
     generator: np.random.Generator,
     name: str,
     shape: tuple[int, ...],
@@ -119,7 +119,7 @@ def _intervals(layout: Layout, rank: int) -> Iterator[tuple[int, int]]:
         yield part.to_global(place, 0), n
 
 
-def _kept(
+def _draw_all_and_keep_block(
     function: Callable[..., Any],
     shape: tuple[int, ...],
     args: tuple[Any, ...],
@@ -143,5 +143,5 @@ def _kept(
             mine[first - low : last - low] = some[first - begin : last - begin]
     piece = DistArray(comm, cut, mine.reshape(cut.local_shape(comm.rank)))
     with communicating():
-        piece = piece.redistributed(default_layout(shape, current(), comm))
+        piece = piece.redistribute(default_layout(shape, current(), comm))
     return ndarray_of(piece)

@@ -25,7 +25,7 @@ def _arange(*given: Any) -> Any:
         return None
     length = (stop - start) / step
     kind = np.dtype(float if float in kinds else int)
-    places = _counted(math.ceil(length), kind) if 1 < length < 2**62 else None
+    places = _count_up(math.ceil(length), kind) if 1 < length < 2**62 else None
     if places is None:
         return None
     if kind.kind == "i":
@@ -38,7 +38,7 @@ def _arange(*given: Any) -> Any:
 
 def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, *more: Any) -> Any:
     plain = {type(start), type(stop)} <= {int, float} and type(num) is int and type(endpoint) is bool
-    places = _counted(num, np.dtype(float)) if plain and not more and num > 1 else None
+    places = _count_up(num, np.dtype(float)) if plain and not more and num > 1 else None
     if places is None:
         return None
     parts, length = num - endpoint, float(stop) - float(start)
@@ -49,7 +49,7 @@ def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, *more:
     return found
 
 
-def _counted(size: int, kind: np.dtype[Any]) -> Any:
+def _count_up(size: int, kind: np.dtype[Any]) -> Any:
     """Return the distributed array of 0, 1, 2, ...; None if it is too small to be distributed."""
     if size <= current().distribute_above:
         return None

@@ -137,7 +137,9 @@ def copy_views(
     heads = {declared[slot][-1] for slot in views}
     members = {first: [k for k, entry in enumerate(declared) if entry[-1] == first] for first in heads}
     if uses.clash is not None or any(
-        declared[k][0] != "old" or not _told(rec.slots[k]) for first in heads for k in members[first]
+        declared[k][0] != "old" or not _has_known_elements(rec.slots[k])
+        for first in heads
+        for k in members[first]
     ):
         return []
     pairs: Pairs = []
@@ -164,9 +166,9 @@ def copy_views(
                 continue
             if slot in uses.used:
                 with communicating():
-                    piece = _piece(view, comm)
+                    piece = _view_array(view, comm)
             else:  # declared for a call that was not recorded
-                piece = _blank(view, comm)
+                piece = _zeros_like(view, comm)
             block = piece.block if exclusive else piece.block.copy()
             set_shard(copy, Shard(piece.layout, block, comm))
             if slot == writer:
@@ -181,7 +183,7 @@ def write_back_views(pairs: Pairs, urgent: bool) -> None:
         held = head.remote
         assert held is not None and new is not None
         with communicating():
-            piece = _whole_of(view, DistArray(held.comm, new.layout, new.block))
+            piece = _replace_view(view, DistArray(held.comm, new.layout, new.block))
         if held.exposed:
             held.block[...] = piece.block
         else:
@@ -192,7 +194,7 @@ def write_back_views(pairs: Pairs, urgent: bool) -> None:
             gather_store(head)
 
 
-def _told(store: Any) -> bool:
+def _has_known_elements(store: Any) -> bool:
     """Whether it is known which elements of its family a store has."""
     while type(store) is Store and store is not store.family:
         if store.origin is None:
@@ -201,23 +203,23 @@ def _told(store: Any) -> bool:
     return type(store) is Store
 
 
-def _blank(store: Store, comm: Communicator) -> DistArray:
+def _zeros_like(store: Store, comm: Communicator) -> DistArray:
     layout = row_layout(store.shape, comm.size)
     return DistArray(comm, layout, np.zeros(layout.local_shape(comm.rank), store.dtype))
 
 
-def _piece(store: Store, comm: Communicator) -> DistArray:
+def _view_array(store: Store, comm: Communicator) -> DistArray:
     """Return a view of a distributed array as a distributed array of its own."""
     if store.origin is None:
         held = store.remote
         return DistArray(comm, held.layout, held.block)
     parent, shape, index = store.origin
-    return read_view(_piece(parent, comm), shape, index, store.dtype, store.shape)
+    return read_view(_view_array(parent, comm), shape, index, store.dtype, store.shape)
 
 
-def _whole_of(store: Store, piece: DistArray) -> DistArray:
+def _replace_view(store: Store, piece: DistArray) -> DistArray:
     """Return the distributed array of the family's head, with these elements in place of a view's."""
     if store.origin is None:
         return piece
     parent, shape, index = store.origin
-    return _whole_of(parent, write_view(_piece(parent, piece.comm), shape, index, piece))
+    return _replace_view(parent, write_view(_view_array(parent, piece.comm), shape, index, piece))

@@ -289,13 +289,13 @@ def _contiguous(a: NDArray) -> NDArray:
 def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping[str, Any]) -> int:
     """Run local statements, and return their floating-point exceptions as bits."""
     if options.jit == "off":
-        return _interpreted(region, arrays)
+        return _interpret(region, arrays)
     slot = plan.compiled.get(id(region)) or plan.compiled.setdefault(id(region), PlanSlot())
     if slot.ask():
         compile_region(slot, region, options)
     ready = slot.plan
     if ready is None:
-        return _interpreted(region, arrays)
+        return _interpret(region, arrays)
     given = [*arrays.values()]  # in the region's order
     counters.kernels += ready.kernels
     counters.interpreted += ready.interpreted
@@ -304,7 +304,7 @@ def _compute(plan: LayoutPlan, options: Options, region: Region, arrays: Mapping
     return flags
 
 
-def _interpreted(region: Region, arrays: Mapping[str, Any]) -> int:
+def _interpret(region: Region, arrays: Mapping[str, Any]) -> int:
     """Run local statements by the interpreter; as `_compute`."""
     with fp_state.collect_flags() as seen:
         interp.run(region, arrays)

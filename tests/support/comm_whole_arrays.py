@@ -107,7 +107,7 @@ def same(ours: Callable[[], Any], theirs: Callable[[], Any], close: float = 0) -
         raise AssertionError(f"no {error!r}") from error
     got = ours()
     got.layout.check(got.comm.rank, got.block.shape)
-    whole = got.gathered()
+    whole = got.gather()
     assert (whole.dtype, whole.shape) == (want.dtype, want.shape)
     if close:
         np.testing.assert_allclose(whole, want, rtol=1e-2 if want.dtype.char == "e" else close, atol=close)
@@ -141,11 +141,11 @@ def shapes(rng: random.Random) -> None:
     whole = values(rng, any_shape(rng))
     x = piece(rng, whole)
     same(lambda: x, lambda: whole)
-    same(lambda: x.redistributed(even_blocks(x.layout)), lambda: whole)
-    same(x.ravelled, whole.ravel)
-    same(lambda: x.reshaped(whole.shape[::-1]), lambda: whole.reshape(whole.shape[::-1]))
+    same(lambda: x.redistribute(even_blocks(x.layout)), lambda: whole)
+    same(x.ravel, whole.ravel)
+    same(lambda: x.reshape(whole.shape[::-1]), lambda: whole.reshape(whole.shape[::-1]))
     axes = rng.sample(range(whole.ndim), rng.randint(0, max(0, whole.ndim - 1)))
-    same(lambda: x.redistributed(with_whole_axes(x.layout, axes)), lambda: whole)
+    same(lambda: x.redistribute(with_whole_axes(x.layout, axes)), lambda: whole)
     assert all(isinstance(with_whole_axes(x.layout, axes).axes[a], Whole) for a in axes)
 
 
@@ -181,7 +181,7 @@ def windows_into_windows(rng: random.Random) -> None:
     shape = any_shape(rng)
     whole, other = values(rng, shape, ["f8"]), values(rng, tuple(rng.randint(1, 9) for _ in shape), ["f8"])
     x, y = piece(rng, whole), piece(rng, other)
-    x, y = x.redistributed(without_cyclic(x.layout)), y.redistributed(without_cyclic(y.layout))
+    x, y = x.redistribute(without_cyclic(x.layout)), y.redistribute(without_cyclic(y.layout))
     pairs, wanted, at = [], other.copy(), 0
     common = [rng.randint(0, min(n, m)) for n, m in zip(shape, other.shape, strict=True)]
     for _ in range(rng.randint(1, 2)):  # neither writes what the other does: they share out the first axis

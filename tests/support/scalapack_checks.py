@@ -42,7 +42,7 @@ def main() -> None:
                 (got, np.linalg.solve(a, b)),
                 (factorisations.cholesky(piece(well)), np.linalg.cholesky(well)),
             ):
-                np.testing.assert_allclose(found.gathered(), want, rtol=near, atol=near)
+                np.testing.assert_allclose(found.gather(), want, rtol=near, atol=near)
     for n in (4, 9, 70):
         refused("Singular", factorisations.solve, piece(np.ones((n, n))), piece(np.ones(n)))
         refused("Singular", factorisations.solve, piece(np.diag(np.arange(float(n)))), piece(np.ones(n)))

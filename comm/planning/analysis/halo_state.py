@@ -74,14 +74,14 @@ class ValidHalos:
         """Whether all of a halo is up to date."""
         return any(halo.within(one) for one in self.halos)
 
-    def exchanged(self, halo: Halo) -> ValidHalos:
+    def after_exchange(self, halo: Halo) -> ValidHalos:
         """Return the halos that are up to date after an exchange."""
         for one in self.halos:  # two halos without corners make one
             if not (one.corners or halo.corners) and one.rim == halo.rim:
                 halo = halo | one
         return self if self.has(halo) else _without_covered((*self.halos, halo))
 
-    def written(self, margin: float) -> ValidHalos:
+    def after_write(self, margin: float) -> ValidHalos:
         """Return the halos that stay valid after a write that leaves a margin at the array's ends."""
         if not margin:
             return ValidHalos()

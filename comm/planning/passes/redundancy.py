@@ -64,19 +64,19 @@ def _flow(
             if there.has(halo):
                 removed.append(stmt)
                 continue
-            valid_halos[name] = there.exchanged(halo)
+            valid_halos[name] = there.after_exchange(halo)
         elif isinstance(stmt, Call) and stmt.op == "comm.frame":
             # the hole is written before it is read
             valid_halos[stmt.writes[0].array] = valid_halos.get(stmt.reads[0].array, ValidHalos())
         else:
             for name in _written(stmt) & valid_halos.keys():
                 # no rank writes near the ends
-                valid_halos[name] = valid_halos[name].written(_untouched(stmt, shapes[name]))
+                valid_halos[name] = valid_halos[name].after_write(_untouched_margin(stmt, shapes[name]))
         body.append(stmt)
     return body, {name: there for name, there in valid_halos.items() if there}, removed
 
 
-def _untouched(stmt: Stmt, extents: Sequence[int]) -> int:
+def _untouched_margin(stmt: Stmt, extents: Sequence[int]) -> int:
     """Return the distance from the ends of its target array within which a statement writes nothing."""
     if not isinstance(stmt, Compute) or 0 in stmt.target.shape:
         return 0
@@ -173,8 +173,8 @@ def _move_communication(region: Region, log: Log) -> Region:
             units[-1] += (stmt,)  # it belongs to the next statement
         else:
             units.append((stmt,))
-    found = _moved_up(units, "comm.redistribute", names)
-    found = _moved_up(found[::-1], "comm.reduce", names)[::-1]
+    found = _move_up(units, "comm.redistribute", names)
+    found = _move_up(found[::-1], "comm.reduce", names)[::-1]
     body = tuple(stmt for unit in found for stmt in unit)
     if body == region.body:
         return region
@@ -185,7 +185,7 @@ def _move_communication(region: Region, log: Log) -> Region:
     return replace(region, body=body)
 
 
-def _moved_up(
+def _move_up(
     units: Sequence[tuple[Stmt, ...]], op: str, names: Callable[[Iterable[Window]], set[str]]
 ) -> list[tuple[Stmt, ...]]:
     """Return the calls moved up, past statements that neither touch their targets nor write their sources."""

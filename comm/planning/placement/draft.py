@@ -115,7 +115,7 @@ class RegionBuilder:
         if name in self.given:  # the next recording may need slightly more
             parts = zip(wide, layout.parts, strict=True)
             wide = tuple(
-                (_rounded_up(a, part.smallest()), _rounded_up(b, part.smallest())) for (a, b), part in parts
+                (_round_up(a, part.smallest()), _round_up(b, part.smallest())) for (a, b), part in parts
             )
         wider = Layout(layout.shape, layout.grid, layout.axes, wide)
         self.body = [one for stmt in self.body for one in self.without_halo_operands(stmt, name, layout)]
@@ -158,6 +158,6 @@ class RegionBuilder:
         self.notes.append(Note(text, loc, whole))
 
 
-def _rounded_up(width: int, most: int) -> int:
+def _round_up(width: int, most: int) -> int:
     """Return the width of a halo rounded up, so that statements of other recordings can share it."""
     return max(width, min(-(-width // 8) * 8, most)) if width > 2 else width

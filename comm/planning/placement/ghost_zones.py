@@ -116,11 +116,11 @@ class _Expansion:
         if isinstance(stmt, Call) and _is_halo(stmt):
             (window,), halo = stmt.reads, Halo.of_call(stmt)
             self.need_halo(window.array, halo.widths)
-            self.valid[window.array] = self.valid.get(window.array, ValidHalos()).exchanged(halo)
+            self.valid[window.array] = self.valid.get(window.array, ValidHalos()).after_exchange(halo)
         elif isinstance(stmt, Compute) and (item := self.expandable(stmt)) is not None:
             name = stmt.target.array
             if name in self.valid:  # elements that are not written stay valid
-                self.valid[name] = self.valid[name].written(min(map(min, item.margins)))
+                self.valid[name] = self.valid[name].after_write(min(map(min, item.margins)))
         else:
             for window in writes(stmt):
                 self.valid.pop(window.array, None)

@@ -45,7 +45,7 @@ def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: An
 
 def _apply(x: DistArray, axis: int, function: Callable[[Any], Any]) -> DistArray:
     cut = x.layout.is_cut(axis)
-    held = x.redistributed(with_whole_axes(x.layout, [axis]) if cut else without_cyclic(x.layout))
+    held = x.redistribute(with_whole_axes(x.layout, [axis]) if cut else without_cyclic(x.layout))
     lines = np.moveaxis(held.local, axis, -1).view()
     lines.flags.writeable = False  # a function that writes to them raises, and is left to NumPy
     first = held.layout.owner((0,) * x.ndim)

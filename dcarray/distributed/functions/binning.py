@@ -16,20 +16,20 @@ from dcarray.distributed.function_dispatch import DISTRIBUTED, dist_operand, req
 from .numpy_source import decomposition_of
 
 
-def _counted(x: DistArray) -> Any:
+def _own_elements(x: DistArray) -> Any:
     """Return the elements that this rank counts: of ranks with copies of a block, one does."""
     coords = x.layout.grid.coords(x.comm.rank)
     elements = x.local.reshape(-1)
     return elements[:0] if any(coords[axis] for axis in x.layout.copy_axes) else elements
 
 
-def _counted_weights(weights: Any, x: DistArray, kinds: str) -> Any:
+def _own_weights(weights: Any, x: DistArray, kinds: str) -> Any:
     """Return the weights of the elements that this rank counts; None if all count alike."""
     if weights is None:
         return None
     given = dist_operand(weights)
     require(given.shape == x.shape and given.dtype.kind in kinds)
-    return _counted(given.redistributed(x.layout.without_halo()))
+    return _own_elements(given.redistribute(x.layout.without_halo()))
 
 
 def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
@@ -38,8 +38,8 @@ def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     require(given.size and type(minlength) is int and minlength >= 0)
     require(reduction(given, np.minimum).block >= 0)
     length = max(int(reduction(given, np.maximum).block) + 1, minlength)
-    own_weights = _counted_weights(weights, given, "biuf")
-    counts = np.bincount(_counted(given), own_weights, length)
+    own_weights = _own_weights(weights, given, "biuf")
+    counts = np.bincount(_own_elements(given), own_weights, length)
     if weights is not None:  # NumPy forgets the weights of nothing
         counts = counts.astype(np.float64, copy=False)
     return sum_over_ranks(given.comm, counts)
@@ -49,13 +49,13 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     x = dist_operand(a)
     require(x.size and x.dtype.kind in "iuf" and not isinstance(bins, (str, ndarray)))
     require(np.ndim(bins) or type(bins) is int)
-    own_weights = _counted_weights(weights, x, "iufc")
+    own_weights = _own_weights(weights, x, "iufc")
     if range is None and np.ndim(bins) == 0:
         range = reduction(x, np.minimum).block[()], reduction(x, np.maximum).block[()]
-    counts, edges = np.histogram(_counted(x), bins, range, weights=own_weights)
+    counts, edges = np.histogram(_own_elements(x), bins, range, weights=own_weights)
     total = sum_over_ranks(x.comm, counts)
     if density:
-        whole = total.gathered()
+        whole = total.gather()
         total = DistArray.replicated(whole / np.array(np.diff(edges), float) / whole.sum(), x.comm)
     return total, DistArray.replicated(edges, x.comm)
 

@@ -30,7 +30,7 @@ def _convolution(function: Callable[..., Any], default_mode: str) -> Callable[..
         if function is np.convolve and other.size > x.size:
             x, other = other, x
         require(other.size <= x.size)
-        return convolve(x, other.gathered(), mode, function)
+        return convolve(x, other.gather(), mode, function)
 
     return implementation
 

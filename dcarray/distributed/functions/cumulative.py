@@ -35,7 +35,7 @@ def _in_blocks(x: DistArray) -> DistArray:
     """Return the array distributed: in the default layout if every rank has it whole."""
     if any(map(x.layout.is_cut, range(x.ndim))):
         return x
-    return x.redistributed(default_layout(x.shape, current(), x.comm))
+    return x.redistribute(default_layout(x.shape, current(), x.comm))
 
 
 def _cumulative(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -47,7 +47,7 @@ def _cumulative(ufunc: np.ufunc) -> Callable[..., Any]:
         if x.layout.is_cut(at):
             if x.size > FEW or not order_dependent(ufunc, dtype or x.dtype):
                 return scan(x, ufunc, at, dtype)
-            whole = ufunc.accumulate(x.gathered(), at, dtype)
+            whole = ufunc.accumulate(x.gather(), at, dtype)
             return DistArray.from_whole(whole, without_cyclic(x.layout), x.comm)
         require(x.dtype.char not in _RECORDED)  # the recorder scans uncut axes
         return apply_along_axis(x, at, lambda lines: ufunc.accumulate(lines, at, dtype))
@@ -77,7 +77,7 @@ def _reduceat(
     require(index.ndim == 1 and index.dtype.kind in "iu" and index.size)
     require(out is None and ufunc.nin == 2 and ufunc.nout == 1 and x.dtype.char in _NUMBERS)
     at = required_axis(axis, x.ndim)
-    starts = index.gathered().astype(np.intp)
+    starts = index.gather().astype(np.intp)
     require(starts.min() >= 0 and starts.max() < x.shape[at])
     if x.ndim > 1 or not x.layout.is_cut(0):
         return apply_along_axis(x, at, lambda lines: ufunc.reduceat(lines, starts, at, dtype))

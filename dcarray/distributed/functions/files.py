@@ -61,7 +61,7 @@ def _gathered_on_first(value: Any) -> Any:
         return plain_of(value)  # on all ranks, since what is pending runs on all
     if not x.ndim:
         return x.block
-    return x.redistributed(Layout.on_one(x.shape, x.comm.size, 0)).block
+    return x.redistribute(Layout.on_one(x.shape, x.comm.size, 0)).block
 
 
 _to_file = _on_first_rank(lambda name, x, *args, **kwargs: np.asarray(x).tofile(name, *args, **kwargs))

@@ -61,7 +61,7 @@ def _where(condition: Any, *values: Any) -> Any:
 
 
 def _flatnonzero(a: Any) -> Any:
-    return nonzero(_with_axes(a).ravelled())[0]
+    return nonzero(_with_axes(a).ravel())[0]
 
 
 def _argwhere(a: Any) -> Any:
@@ -75,14 +75,14 @@ def _compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     mask, x = dist_operand(condition, list), _with_axes(a)
     require(mask.ndim == 1 and out is None)
     at = 0 if axis is None else required_axis(axis, x.ndim)
-    return take(x if axis is not None else x.ravelled(), nonzero(mask)[0], at)
+    return take(x if axis is not None else x.ravel(), nonzero(mask)[0], at)
 
 
 def _extract(condition: Any, arr: Any) -> Any:
     mask, x = _with_axes(condition), _with_axes(arr)
     if mask.shape == x.shape and mask.dtype == np.bool_:
         return select(x, mask)
-    return take(x.ravelled(), nonzero(mask.ravelled())[0], 0)
+    return take(x.ravel(), nonzero(mask.ravel())[0], 0)
 
 
 DISTRIBUTED.update(

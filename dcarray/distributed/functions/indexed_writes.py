@@ -50,25 +50,25 @@ def _setitem(x: Any, key: Any, value: Any) -> Write:
 def _assignment(key: Key, values: DistArray) -> Write:
     def write(x: DistArray) -> DistArray:
         if key.mask is not None:
-            return mask_selection.assign(x, key.mask, _fitting(values, x.ndim - key.mask.ndim + 1))
+            return mask_selection.assign(x, key.mask, _drop_leading_axes(values, x.ndim - key.mask.ndim + 1))
         if key.rows is not None:
             index, axis = key.rows
             shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
             check_values(values.shape, shape)
-            return take.put(x, index, axis, _fitting(values, len(shape)))
+            return take.put(x, index, axis, _drop_leading_axes(values, len(shape)))
         assert key.items is not None
         where = resolve_key(x.shape, key.items, x.comm)
         check_values(values.shape, where.layout.shape)
-        own = broadcast_local(_fitting(values, where.layout.ndim), where.layout)
+        own = broadcast_local(_drop_leading_axes(values, where.layout.ndim), where.layout)
         return write_elements(x, where.positions, own.astype(x.dtype, copy=False))
 
     return write
 
 
-def _fitting(values: DistArray, ndim: int) -> DistArray:
+def _drop_leading_axes(values: DistArray, ndim: int) -> DistArray:
     """Return values without the leading axes of length 1 that the target does not have."""
     more = max(0, values.ndim - ndim)
-    return values.reshaped(values.shape[more:]) if more else values
+    return values.reshape(values.shape[more:]) if more else values
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any = -1) -> Write:
@@ -92,42 +92,46 @@ def _ufunc_at(ufunc: np.ufunc, a: Any, key: Any, values: Any = None) -> Write:
             items = [*mask_selection.nonzero(parsed.mask), *every]
         where = resolve_key(x.shape, items, x.comm)
         check_values(given.shape, where.layout.shape)
-        own = broadcast_local(_fitting(given, where.layout.ndim), where.layout)
+        own = broadcast_local(_drop_leading_axes(given, where.layout.ndim), where.layout)
         return write_elements(x, where.positions, own.astype(dtypes[1], copy=False), ufunc.at)
 
     return write
 
 
 # ---- values that repeat ------------------------------------------------------------------------------
-def _repeating(value: Any, dtype: np.dtype[Any]) -> DistArray:
+def _repeated_values(value: Any, dtype: np.dtype[Any]) -> DistArray:
     """Return values that are written over and over again; not empty, of a dtype that fits."""
     values = _values(value, dtype)
     require(values.size and np.can_cast(values.dtype, dtype, "safe"))
     return values
 
 
-def _cycled(values: DistArray, numbers: Any, dtype: np.dtype[Any]) -> Any:
+def _cycle(values: DistArray, numbers: Any, dtype: np.dtype[Any]) -> Any:
     """Return the elements with some numbers of the endless repetition of values."""
     return read_elements(values, numbers % values.size).astype(dtype, copy=False)
 
 
 def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write:
-    place, values, size = dist_operand(ind, (int, list, tuple, np.integer)), _repeating(v, a.dtype), a.size
+    place, values, size = (
+        dist_operand(ind, (int, list, tuple, np.integer)),
+        _repeated_values(v, a.dtype),
+        a.size,
+    )
     require(place.dtype.kind in "iu" and mode in ("raise", "wrap", "clip") and size)
 
     def write(x: DistArray) -> DistArray:
-        flat = place.ravelled() if place.ndim else place.reshaped((1,))
+        flat = place.ravel() if place.ndim else place.reshape((1,))
         if mode != "raise":
-            flat = flat.map(lambda at: _limited(at.astype(np.int64, copy=False), size, mode))
+            flat = flat.map(lambda at: _limit_places(at.astype(np.int64, copy=False), size, mode))
         where = resolve_key((size,), [flat], x.comm)
         begin = where.layout.parts[0].to_global(x.comm.rank, 0)
         numbers = np.arange(begin, begin + where.positions.size)
-        return write_elements(x, where.positions, _cycled(values, numbers, x.dtype))
+        return write_elements(x, where.positions, _cycle(values, numbers, x.dtype))
 
     return write
 
 
-def _limited(places: Any, size: int, mode: str) -> Any:
+def _limit_places(places: Any, size: int, mode: str) -> Any:
     return places % size if mode == "wrap" else np.clip(places, 0, size - 1)
 
 
@@ -138,7 +142,7 @@ def _by_mask(cycle_by_place: bool) -> Callable[..., Write]:
     """
 
     def implementation(a: Any, mask: Any, vals: Any) -> Write:
-        where, values = dist_operand(mask), _repeating(vals, a.dtype)
+        where, values = dist_operand(mask), _repeated_values(vals, a.dtype)
         require(where.ndim and where.dtype == np.bool_ and where.size == a.size)
 
         def write(x: DistArray) -> DistArray:
@@ -146,7 +150,7 @@ def _by_mask(cycle_by_place: bool) -> Callable[..., Write]:
             if not cycle_by_place:
                 counts = allgather(x.comm, np.int64(places.size))
                 numbers = np.arange(places.size) + counts[: x.comm.rank].sum()
-            return write_elements(x, places, _cycled(values, numbers, x.dtype))
+            return write_elements(x, places, _cycle(values, numbers, x.dtype))
 
         return write
 
@@ -162,7 +166,7 @@ def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Write:
 
     def write(x: DistArray) -> DistArray:
         begin, stop = (places.size * (x.comm.rank + k) // x.comm.size for k in (0, 1))
-        return write_elements(x, places[begin:stop], _cycled(values, np.arange(begin, stop), x.dtype))
+        return write_elements(x, places[begin:stop], _cycle(values, np.arange(begin, stop), x.dtype))
 
     return write
 

@@ -33,16 +33,16 @@ def call_numpy_source(function: Callable[..., Any], args: tuple[Any, ...], kwarg
     if communicator() is None:
         return NOT_DISTRIBUTED
     load_implementations()
-    if function not in DECOMPOSITIONS or not any(map(_anywhere, (*args, *kwargs.values()))):
+    if function not in DECOMPOSITIONS or not any(map(_contains_distributed, (*args, *kwargs.values()))):
         return NOT_DISTRIBUTED
     return _try(lambda: (DECOMPOSITIONS[function] or definition(function))(*args, **kwargs))
 
 
 def index_trick(original: Any, key: Any) -> Any:
     """Return ``numpy.r_[key]`` or ``numpy.c_[key]`` of distributed arrays, or `NOT_DISTRIBUTED`."""
-    if communicator() is None or original not in (np.r_, np.c_) or not _anywhere(key):
+    if communicator() is None or original not in (np.r_, np.c_) or not _contains_distributed(key):
         return NOT_DISTRIBUTED
-    return _try(lambda: _of(original).__getitem__(key))
+    return _try(lambda: _index_trick_stand_in(original).__getitem__(key))
 
 
 def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -66,33 +66,35 @@ def _try(call: Callable[[], Any]) -> Any:
         return NOT_DISTRIBUTED
 
 
-def _anywhere(value: Any) -> bool:
-    return any(map(_anywhere, value)) if isinstance(value, (list, tuple)) else is_distributed(value)
+def _contains_distributed(value: Any) -> bool:
+    return (
+        any(map(_contains_distributed, value)) if isinstance(value, (list, tuple)) else is_distributed(value)
+    )
 
 
 @cache
 def definition(function: Any) -> Callable[..., Any]:
     """Return NumPy's Python function, with global names that stand for NumPy's."""
     body = function._implementation
-    found: Callable[..., Any] = _with(body, _names(body.__module__))
+    found: Callable[..., Any] = _with_globals(body, _stand_ins(body.__module__))
     return found
 
 
-def _with(body: Any, names: dict[str, Any]) -> Any:
+def _with_globals(body: Any, names: dict[str, Any]) -> Any:
     found = FunctionType(body.__code__, names, body.__name__, body.__defaults__, body.__closure__)
     found.__kwdefaults__ = body.__kwdefaults__
     return found
 
 
 @cache
-def _of(original: Any) -> Any:
+def _index_trick_stand_in(original: Any) -> Any:
     """Return `numpy.r_` or `numpy.c_`, with global names that stand for NumPy's."""
     from dcarray.jit.numpy_proxy import counterpart
 
     kind: Any = type(original)
     base = kind.__mro__[1]
     members = {
-        "__getitem__": _with(base.__getitem__, _names(base.__module__)),
+        "__getitem__": _with_globals(base.__getitem__, _stand_ins(base.__module__)),
         "concatenate": staticmethod(counterpart(np.concatenate)),
     }
     return type(kind.__name__, (kind,), members)()
@@ -117,7 +119,7 @@ class _Converter:
 
 
 @cache
-def _names(module: str) -> dict[str, Any]:
+def _stand_ins(module: str) -> dict[str, Any]:
     """Return stand-ins for the global names of one of NumPy's modules; its own functions see them too."""
     from dcarray.jit.numpy_proxy import counterpart
 
@@ -125,7 +127,7 @@ def _names(module: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
     for name, value in numpy_names.items():
         own = type(value) is FunctionType and value.__globals__ is numpy_names and name not in _PLAIN_TUPLES
-        names[name] = _with(value, names) if own else counterpart(value)
+        names[name] = _with_globals(value, names) if own else counterpart(value)
     names["_array_converter"] = _Converter
     if "_unsigned_subtract" in numpy_names:
         names["_unsigned_subtract"] = _unsigned_difference(
@@ -137,12 +139,12 @@ def _names(module: str) -> dict[str, Any]:
 def _unsigned_difference(original: Callable[..., Any], stand_in: Callable[..., Any]) -> Callable[..., Any]:
     """Return NumPy's private unsigned difference: its own for scalars, the stand-in for arrays."""
 
-    def apart(high: Any, low: Any) -> Any:
+    def difference(high: Any, low: Any) -> Any:
         if np.ndim(high) or np.ndim(low):
             return stand_in(high, low)
         return original(plain_of(high), plain_of(low))[()]
 
-    return apart
+    return difference
 
 
 _PLAIN_TUPLES = frozenset(["_as_pairs"])  # private functions of plain tuples, which stay NumPy's

@@ -79,7 +79,7 @@ def _quantile(function: Any, scale: int, skips_nan: bool) -> Callable[..., Any]:
 # ---- all elements ------------------------------------------------------------------------------------
 def _sorted_numbers(x: DistArray, skips_nan: bool) -> tuple[DistArray, int]:
     """Return the sorted elements, and how many are not NaN; 0 if there is a NaN that may not be skipped."""
-    values, nans = sorted_values(x.ravelled()), 0
+    values, nans = sorted_values(x.ravel()), 0
     if x.dtype.kind == "f":
         nans = int(allgather(x.comm, np.count_nonzero(np.isnan(values.local))).sum())
     return values, 0 if nans and not skips_nan else x.size - nans

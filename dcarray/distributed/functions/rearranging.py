@@ -20,7 +20,7 @@ def _operand(value: Any, axis: Any) -> tuple[DistArray, int]:
     """Return an array and an axis of it; with None the elements in C order."""
     x = dist_operand(value)
     require(x.ndim)
-    return (x.ravelled(), 0) if axis is None else (x, required_axis(axis, x.ndim))
+    return (x.ravel(), 0) if axis is None else (x, required_axis(axis, x.ndim))
 
 
 def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
@@ -59,7 +59,7 @@ def _delete(arr: Any, obj: Any, axis: Any = None) -> Any:
         raise IndexError(f"index {obj} is out of bounds for axis {along} with size {n}")
     layout = row_layout((n,), x.comm.size)
     kept = DistArray(x.comm, layout, np.ones(layout.local_shape(x.comm.rank), np.bool_))
-    places = resolve_key((n,), [at if at.ndim else at.reshaped((1,))], x.comm).positions
+    places = resolve_key((n,), [at if at.ndim else at.reshape((1,))], x.comm).positions
     write_elements(kept, places, np.zeros(places.shape, np.bool_))
     return take(x, nonzero(kept)[0], along)
 

@@ -21,7 +21,7 @@ def _operand(a: Any, axis: Any, order: Any) -> tuple[DistArray, int, bool]:
     x = dist_operand(a)
     require(order is None and x.dtype.char in _SORTED)
     if axis is None and x.ndim:
-        x, axis = x.ravelled(), 0
+        x, axis = x.ravel(), 0
     return x, required_axis(axis, x.ndim), x.ndim == 1 and x.layout.is_cut(0)
 
 
@@ -62,7 +62,7 @@ def _argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", o
 
 def _places(kth: Any, length: int) -> Any:
     """Return the places of a partition of a line; NumPy raises the error for invalid ones."""
-    places = dist_operand(kth, (int, list, tuple)).gathered()
+    places = dist_operand(kth, (int, list, tuple)).gather()
     require(places.dtype.kind in "iu" and places.ndim < 2)
     require(((places >= -length) & (places < length)).all())
     return places

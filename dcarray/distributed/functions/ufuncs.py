@@ -109,7 +109,7 @@ def _reduce(
     require(ufunc in _REDUCTIONS and out is None and initial is np._NoValue and where is True)
     require(x.dtype.kind in _NUMBERS and x.ndim and x.size and axis != ())
     if order_dependent(ufunc, dtype or x.dtype) and x.size <= FEW:  # in the order of one process
-        found = ufunc.reduce(x.gathered(), axis, dtype, keepdims=bool(keepdims))
+        found = ufunc.reduce(x.gather(), axis, dtype, keepdims=bool(keepdims))
         return DistArray.replicated(found, x.comm)
     try:
         axes = axes_of(axis, x.ndim)

@@ -17,7 +17,7 @@ from dcarray.comm.algorithms.contraction_plan import Contraction, _plan_panel, _
 from dcarray.comm.algorithms.product_axes import parse, sum_dtype
 from dcarray.comm.algorithms.product_layouts import choose
 from dcarray.comm.layout.axes import BlockAxis
-from dcarray.comm.layout.derived_layouts import simplified
+from dcarray.comm.layout.derived_layouts import simplify
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Block, Cyclic, Layout, Whole
 from dcarray.comm.transport import simulated_ranks
@@ -76,8 +76,8 @@ def test_messages_of_all_panels_are_those_of_each(data: st.DataObject) -> None:
         data.draw(st.integers(1, 12)),
         data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=3)),
     )
-    source = simplified(data.draw(layouts(tuple(shape), ranks)))
-    target = simplified(data.draw(layouts(tuple(shape), ranks)))
+    source = simplify(data.draw(layouts(tuple(shape), ranks)))
+    target = simplify(data.draw(layouts(tuple(shape), ranks)))
     axis = data.draw(st.integers(0, len(shape) - 1))
     assume(isinstance(source.parts[axis], BlockAxis) and shape[axis])
     axes = [*target.axes[:axis], Whole(), *target.axes[axis + 1 :]]

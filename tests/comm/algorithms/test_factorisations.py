@@ -40,13 +40,13 @@ def test_against_numpy(data: st.DataObject) -> None:
         got = factorisations.solve(piece, DistArray(comm, of_b, scatter(b, of_b, comm.rank)))
         assert got.dtype == x.dtype and (got.layout.grid, got.layout.axes) == (of_b.grid, of_b.axes)
         tolerance = 2e-3 if x.dtype.char in "fF" else 1e-9
-        np.testing.assert_allclose(got.gathered(), x, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(got.gather(), x, rtol=tolerance, atol=tolerance)
         upper = np.triu(np.full((n, n), 7), 1).astype(dtype)  # is not read
         found = factorisations.cholesky(
             DistArray(comm, of_a, scatter(np.tril(well) + upper, of_a, comm.rank))
         )
         assert found.dtype == low.dtype and found.layout.axes == of_a.axes
-        np.testing.assert_allclose(found.gathered(), low, rtol=tolerance, atol=tolerance * max(n, 1))
+        np.testing.assert_allclose(found.gather(), low, rtol=tolerance, atol=tolerance * max(n, 1))
 
     simulated_ranks.run(ranks, live)
 
@@ -63,9 +63,9 @@ def test_several_blocks_of_columns(ranks: int) -> None:
         of_a, of_b = Layout.chosen((n, n), ranks), Layout.chosen((n, 70), ranks)
         x = factorisations.solve(
             DistArray.from_whole(a, of_a, comm), DistArray.from_whole(b, of_b, comm)
-        ).gathered()
+        ).gather()
         np.testing.assert_allclose(a @ x, b, atol=1e-9)
-        low = factorisations.cholesky(DistArray.from_whole(well, of_a, comm)).gathered()
+        low = factorisations.cholesky(DistArray.from_whole(well, of_a, comm)).gather()
         np.testing.assert_allclose(low, np.linalg.cholesky(well), atol=1e-9)
 
     simulated_ranks.run(ranks, live)

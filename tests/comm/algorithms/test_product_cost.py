@@ -16,7 +16,7 @@ from dcarray.comm.algorithms.product_cost import FLOPS_PER_BYTE, LowerBounds, Pr
 from dcarray.comm.algorithms.product_layouts import Scheme, choose, summand_layouts
 from dcarray.comm.layout.axes import Axis, BlockAxis, WindowAxis
 from dcarray.comm.layout.axis_overlap import overlap, overlap_size, overlapping_range
-from dcarray.comm.layout.derived_layouts import received_elements, sample_ranks, simplified
+from dcarray.comm.layout.derived_layouts import received_elements, sample_ranks, simplify
 from dcarray.comm.planning.analysis.iteration_domain import _axis_halo, _base_axis
 
 
@@ -46,7 +46,7 @@ def by_layouts(scheme: Scheme, sizes: tuple[int, int, int]) -> float:
 def test_ways_cost_what_their_layouts_say(case: tuple[Any, ...], sizes: tuple[int, int, int]) -> None:
     subscripts, first, second, wanted, *_ = case
     of = parse(subscripts, first.shape, second.shape)
-    a, b, out = simplified(first), simplified(second), None if wanted is None else simplified(wanted)
+    a, b, out = simplify(first), simplify(second), None if wanted is None else simplify(wanted)
     judges, costs = ProductCosts(of, a, b, out, sizes), []
     ways = [
         (grid, cut, LowerBounds(judges, grid, ways.choices))

@@ -179,7 +179,7 @@ def test_transposes_are_exchanged_in_pairs() -> None:
 
     def live() -> tuple[int, int]:
         comm = simulated_ranks.rank_of_thread()
-        DistArray(comm, transposed, np.zeros((10, 10))).redistributed(layout)
+        DistArray(comm, transposed, np.zeros((10, 10))).redistribute(layout)
         return comm.counts.messages_sent, comm.counts.bytes_sent
 
     found = simulated_ranks.run(16, live)
@@ -227,7 +227,7 @@ def test_diagonals_and_traces(data: st.DataObject) -> None:
         piece = DistArray(comm, source, scatter(x, source, comm.rank, 0))
         for got, wanted in ((diagonal(piece, offset, *axes), want), (trace(piece, offset, *axes), total)):
             assert got.dtype == wanted.dtype and got.shape == wanted.shape
-            assert got.gathered().tobytes() == wanted.tobytes()
+            assert got.gather().tobytes() == wanted.tobytes()
 
     simulated_ranks.run(ranks, live)
 

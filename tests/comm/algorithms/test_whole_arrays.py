@@ -34,7 +34,7 @@ def test_a_large_fold_is_shared_out_and_sends_each_part_once() -> None:
         x = DistArray.from_whole(whole, layout, comm)
         total = reduction(x, np.add, 0)
         assert total.block.shape == (10_000,)
-        assert np.allclose(total.gathered(), whole.sum(0), rtol=1e-15)
+        assert np.allclose(total.gather(), whole.sum(0), rtol=1e-15)
         return comm.counts.bytes_sent
 
     sent = dc.comm.run(4, program)

@@ -7,7 +7,7 @@ import pytest
 from dcarray.comm.algorithms.contraction_plan import Contraction
 from dcarray.comm.algorithms.product_axes import parse
 from dcarray.comm.algorithms.product_layouts import choose
-from dcarray.comm.layout.derived_layouts import simplified
+from dcarray.comm.layout.derived_layouts import simplify
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.placement.layout_preferences import final_arrays, preferred_layouts
@@ -40,7 +40,7 @@ def test_of_a_stack_of_vectors_nothing_travels(ranks: int) -> None:
     of = parse("rqp,pn->rqn", (60, 60, 128), (128, 128))
     c4 = found["C4"] or Layout.copies((128, 128), a.grid)
     scheme = choose(of, a, c4, a)
-    assert scheme.need_a == scheme.out_parts == simplified(a)
+    assert scheme.need_a == scheme.out_parts == simplify(a)
     assert "t" not in found
     if 128 * 128 * ranks <= 60 * 60 * 128:
         assert found["C4"] is None

@@ -139,16 +139,16 @@ def test_of_a_wide_halo_the_rim_stays_valid_beside_a_narrow_one() -> None:
     wide, narrow = Halo(((2, 2),), False), Halo(((1, 1),), False)
     assert there.has(narrow) and there.has(replace(wide, rim=1))
     assert not there.has(wide) and not there.has(replace(wide, rim=2))
-    after = there.written(3)
+    after = there.after_write(3)
     assert after.has(replace(narrow, rim=3)) and after.has(replace(wide, rim=1)) and not after.has(narrow)
-    assert not after.written(0)
-    assert after.exchanged(wide) == ValidHalos((wide,))
+    assert not after.after_write(0)
+    assert after.after_exchange(wide) == ValidHalos((wide,))
 
 
 def test_no_more_than_a_few_halos_are_remembered() -> None:
     there = ValidHalos()
     for k in range(1, 40):
-        there = there.exchanged(Halo(((k, 40 - k),), True))
+        there = there.after_exchange(Halo(((k, 40 - k),), True))
     assert 0 < len(there.halos) < 20 and there.has(Halo(((39, 1),), True))
 
 

@@ -66,7 +66,7 @@ def _unlike(x: Any, y: Any) -> Any:
     return exponents, x, (-y).view("u8") >> 63, y.view(np.uint8)[:, ::8]
 
 
-def _resized(x: Any, y: Any) -> Any:
+def _resize(x: Any, y: Any) -> Any:
     z = x * 1
     z.resize((20,))
     w = y[:4] * 1
@@ -79,7 +79,7 @@ def _resized(x: Any, y: Any) -> Any:
     return np.resize(x, (7, 3)), np.resize(y[1:3], 40), z, w, v, column, row
 
 
-@pytest.mark.parametrize("program", [_together, _kept, _complex, _unlike, _resized])
+@pytest.mark.parametrize("program", [_together, _kept, _complex, _unlike, _resize])
 @pytest.mark.parametrize("jit", ["off", "eager"])
 def test_programs(program: Callable[[Any, Any], Any], jit: str) -> None:
     def check() -> None:
