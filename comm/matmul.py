@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dcarray.comm.algorithms.products import einsum, matmul
 from dcarray.comm.exchange.dist_array import DistArray
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.transport.agreement import check_equal
-from dcarray.comm.transport.user_arrays import as_memory, new_like, writable_memory
+from dcarray.comm.transport.user_arrays import new_like, writable_memory
 
 from .cart import Ranks, ranks_of
 
@@ -89,7 +91,7 @@ def _operands(
     what: str, a: Any, of_a: Layout, b: Any, of_b: Layout, layout: Layout | None, comm: Ranks
 ) -> tuple[DistArray, DistArray]:
     group, found = ranks_of(comm), []
-    here = [as_memory(a), as_memory(b)]
+    here = [np.asarray(a), np.asarray(b)]
     compared = (what, of_a, of_b, layout, here[0].dtype.str, here[1].dtype.str)
     check_equal(group, compared, "layouts or dtypes of a product")
     for block, its in zip(here, (of_a, of_b), strict=True):

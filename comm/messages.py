@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from dcarray.comm.transport.agreement import check_equal
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import INTERNAL_TAG, Communicator, check_tag
 from dcarray.comm.transport.protocol import Request as _Request
-from dcarray.comm.transport.user_arrays import as_memory, new_like, writable_memory
+from dcarray.comm.transport.user_arrays import new_like, writable_memory
 
 from .cart import Ranks, ranks_of
 
@@ -63,7 +65,7 @@ def Isend(x: Any, dest: int | None, tag: int = 0, comm: Ranks = None) -> Request
     Request
     """
     group, tag = ranks_of(comm), _user_tag(tag)
-    return Request(group, None if dest is None else group.isend([as_memory(x)], dest, tag))
+    return Request(group, None if dest is None else group.isend([np.asarray(x)], dest, tag))
 
 
 def Irecv(x: Any, source: int | None, tag: int = 0, comm: Ranks = None) -> Request:
@@ -127,7 +129,7 @@ def Bcast(x: Any, root: int = 0, comm: Ranks = None) -> Any:
         `x`.
     """
     group = ranks_of(comm)
-    group.bcast(as_memory(x) if group.rank == root else writable_memory(x), root)
+    group.bcast(np.asarray(x) if group.rank == root else writable_memory(x), root)
     return x
 
 
@@ -150,7 +152,7 @@ def Allreduce(x: Any, op: str = "sum", out: Any = None, comm: Ranks = None) -> A
     ndarray
         `out`, or a new array like `x`.
     """
-    here = as_memory(x)
+    here = np.asarray(x)
     result = new_like(x, here.shape) if out is None else out
     ranks_of(comm).allreduce(here, _check_output(result, here), op)
     return result
@@ -161,7 +163,7 @@ def Reduce(x: Any, op: str = "sum", root: int = 0, out: Any = None, comm: Ranks 
 
     Parameters are those of `Allreduce`, and `root`, which gets the result; other ranks get None.
     """
-    group, here = ranks_of(comm), as_memory(x)
+    group, here = ranks_of(comm), np.asarray(x)
     if group.rank != root:
         group.reduce(here, None, op, root)
         return None
@@ -201,7 +203,7 @@ def Alltoall(x: Any, out: Any = None, comm: Ranks = None) -> Any:
     MismatchError
         When ranks disagree on shape or dtype.
     """
-    group, here = ranks_of(comm), as_memory(x)
+    group, here = ranks_of(comm), np.asarray(x)
     check_equal(group, (here.shape, here.dtype.str), "what is sent to all")
     if not here.ndim or here.shape[0] % group.size:
         raise LayoutError(f"an array of shape {here.shape} cannot be cut into {group.size} equal parts")

@@ -15,7 +15,7 @@ from dcarray.comm.layout.layouts import Block, Layout
 from dcarray.comm.transport.agreement import broadcast_object, check_equal
 from dcarray.comm.transport.errors import LayoutError
 from dcarray.comm.transport.protocol import Array, Communicator, sendable
-from dcarray.comm.transport.user_arrays import as_memory, new_like, writable_memory
+from dcarray.comm.transport.user_arrays import new_like, writable_memory
 
 from .cart import Cart, Ranks, as_grid, ranks_of
 
@@ -60,7 +60,7 @@ def BlockScatter(x: Any, over: Over = None, root: int = 0, comm: Ranks = None) -
         On every rank, when grid or layout do not fit the array or the ranks.
     """
     group = _group(over, comm)
-    here = as_memory(x) if group.rank == root else np.empty(0)
+    here = np.asarray(x) if group.rank == root else np.empty(0)
     shape, dtype = broadcast_object(group, (here.shape, here.dtype), root)
     sendable([np.empty(0, dtype)])
     if isinstance(over, Layout):
@@ -103,7 +103,7 @@ def BlockGather(x: Any, over: Over = None, root: int | None = None, comm: Ranks 
     MismatchError
         When ranks disagree on dtype or number of axes.
     """
-    group, here = _group(over, comm), as_memory(x)
+    group, here = _group(over, comm), np.asarray(x)
     check_equal(group, (here.dtype.str, here.ndim), "dtype and number of axes")
     if isinstance(over, Layout):
         layout = over
@@ -171,7 +171,7 @@ def Redistribute(x: Any, source: Layout, target: Layout, out: Any = None, comm: 
     MismatchError
         When ranks disagree on layouts or dtype.
     """
-    group, here = ranks_of(comm), as_memory(x)
+    group, here = ranks_of(comm), np.asarray(x)
     check_equal(group, (source, target, here.dtype.str), "layouts or dtype")
     source.grid.check(group.size)
     source.check(group.rank, here.shape)

@@ -11,7 +11,7 @@ from dcarray.comm.layout.axes import Axis
 from dcarray.comm.layout.layouts import Layout, Spec, Whole
 from dcarray.comm.transport.protocol import Array
 
-__all__ = ["diagonal", "trace"]
+__all__ = ["diagonal", "owned_indices", "trace"]
 
 
 def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> DistArray:
@@ -49,7 +49,7 @@ def diagonal(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> D
     here = x.local.transpose([*others, one, two])
     found = np.zeros(layout.local_shape(x.comm.rank), x.dtype)
     part_numbers = x.layout.part_indices(x.comm.rank)
-    rows, columns = (_owned_indices(x.layout.parts[a], part_numbers[a]) for a in (one, two))
+    rows, columns = (owned_indices(x.layout.parts[a], part_numbers[a]) for a in (one, two))
     _, r, c = np.intersect1d(rows + offset, columns, assume_unique=True, return_indices=True)
     found[..., rows[r] - first] = here[..., r, c]
     specs = (x.layout.axes[one], x.layout.axes[two])
@@ -77,7 +77,7 @@ def trace(x: DistArray, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     return DistArray(x.comm, layout, np.asarray(found.block.sum(axis=-1, dtype=dtype)))
 
 
-def _owned_indices(axis: Axis, part: int) -> Array:
+def owned_indices(axis: Axis, part: int) -> Array:
     """Return the indices of a part, in the order of its memory."""
     runs = axis.runs(part)
     parts = [

@@ -49,8 +49,7 @@ def save(file: File, name: str, x: DistArray, mode: str, options: Mapping[str, A
             opened.create_dataset(name, x.shape, x.dtype, **options)
 
     run_on_first_rank(x.comm, create)
-    coords = x.layout.grid.coords(x.comm.rank)
-    writes = not any(coords[axis] for axis in x.layout.copy_axes) and x.layout.elements(x.comm.rank)
+    writes = x.layout.is_first_copy(x.comm.rank) and x.layout.elements(x.comm.rank)
     for rank in range(x.comm.size):
         if rank == x.comm.rank and writes:
             with h5py.File(file, "r+") as opened:

@@ -38,8 +38,7 @@ def save(file: File, x: DistArray) -> None:
         As when one process writes, on all ranks.
     """
     run_on_first_rank(x.comm, lambda: _create(file, x.shape, x.dtype))
-    coords = x.layout.grid.coords(x.comm.rank)
-    if not any(coords[axis] for axis in x.layout.copy_axes) and x.layout.elements(x.comm.rank):
+    if x.layout.is_first_copy(x.comm.rank) and x.layout.elements(x.comm.rank):
         out: Any = np.lib.format.open_memmap(file, mode="r+")
         for there, here in local_boxes(x.layout, x.comm.rank):
             out[there] = x.local[here]

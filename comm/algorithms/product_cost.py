@@ -200,7 +200,7 @@ class LowerBounds:
 
     Parameters
     ----------
-    judges : ProductCosts
+    costs : ProductCosts
     grid : ProcessGrid
     choices : sequence
         For each axis of the grid, the axes of the product that it may distribute, and how.

@@ -22,6 +22,8 @@ from dcarray.comm.transport.protocol import Array, Communicator
 from dcarray.comm.transport.simulated_ranks import ThreadCommunicator
 from dcarray.comm.transport.world import world
 
+from .diagonals import owned_indices
+
 __all__ = ["cholesky", "is_available", "solve"]
 
 # In the order of their dependencies; with Intel MPI's interface, which MPICH has as well.
@@ -99,11 +101,7 @@ class _Matrix:
 
     def indices(self) -> tuple[Array, Array]:
         """Return the rows and the columns that this rank owns."""
-        parts = zip(self.layout.parts, self.layout.part_indices(self.comm.rank), strict=True)
-        rows, columns = (
-            np.array([part.to_global(c, place) for place in range(part.size(c))], np.int64)
-            for part, c in parts
-        )
+        rows, columns = map(owned_indices, self.layout.parts, self.layout.part_indices(self.comm.rank))
         return rows, columns
 
     def diagonal(self) -> Array:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from dcarray.comm.exchange.dist_array import DistArray
-from dcarray.comm.exchange.exchange_plan import start_exchanges
-from dcarray.comm.exchange.redistribute import Side, move
+from dcarray.comm.exchange.redistribute import Side, move, with_window_axes
 from dcarray.comm.exchange.window_copies import empty_like
 from dcarray.comm.layout.derived_layouts import row_layout, without_cyclic
 from dcarray.comm.layout.layouts import Layout, Whole
-from dcarray.comm.transport.protocol import Array, Communicator
+from dcarray.comm.transport.protocol import Communicator
 from dcarray.ir.nodes import Index
 
 __all__ = ["read_view", "write_view"]
@@ -53,7 +52,7 @@ def read_view(
     if index is not None:
         aligned = x.redistribute(without_cyclic(x.layout))
         found = empty_like(x, row_layout(_points(shape, index), x.comm.size))
-        _copy(x.comm, (aligned, _side(aligned, shape, index)), (found, _whole_side(found)))
+        _copy(x.comm, (aligned, _side(aligned, shape, index)), (found, Side.whole(found.layout)))
         x = found
     return _in_shape(_view_as(x, dtype), wanted)
 
@@ -89,7 +88,7 @@ def write_view(x: DistArray, shape: Sequence[int], index: Windowed | None, value
     if index is None:
         return given.redistribute(x.layout)
     aligned = x.redistribute(without_cyclic(x.layout))
-    _copy(x.comm, (given, _whole_side(given)), (aligned, _side(aligned, shape, index)))
+    _copy(x.comm, (given, Side.whole(given.layout)), (aligned, _side(aligned, shape, index)))
     return aligned.redistribute(x.layout)
 
 
@@ -125,19 +124,7 @@ def _side(x: DistArray, shape: Sequence[int], index: Windowed) -> Side:
     return Side(x.layout, places, points)
 
 
-def _whole_side(x: DistArray) -> Side:
-    return Side(x.layout, [Index(0, 1, k) for k in range(x.ndim)], x.shape)
-
-
 def _copy(comm: Communicator, source: tuple[DistArray, Side], target: tuple[DistArray, Side]) -> None:
     """Copy one window to another."""
-    (a, one), (b, other) = source, target
-    start_exchanges(
-        comm, [(move(one, other, comm.rank), _transposed_memory(a, one), _transposed_memory(b, other))]
-    ).finish()
-
-
-def _transposed_memory(x: DistArray, side: Side) -> Array:
-    """Return this rank's memory with the axes of the moved window."""
-    transposed = x.block.transpose([k for k in side.view if k is not None])
-    return transposed[tuple(None if k is None else slice(None) for k in side.view)]
+    plan = move(source[1], target[1], comm.rank)
+    plan.run(comm, *(with_window_axes(x.block, side.view) for x, side in (source, target)))

@@ -81,7 +81,7 @@ def halo_exchange(
     local_copies: list[tuple[Box, Box]] = []
     for direction in _directions(wanted, corners):
         back: Direction = tuple(-d for d in direction)
-        sent, filled = _sent_box(owned, wanted, direction), _halo_box(owned, wanted, back)
+        sent, filled = _box(owned, wanted, direction, True), _box(owned, wanted, back, False)
         receiver, sender = (_neighbour(layout, rank, d, periodic_axes) for d in (direction, back))
         if not all(run.size for run in sent):
             continue  # without elements here, and so at the neighbours along this direction
@@ -116,26 +116,16 @@ def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequen
     return layout.grid.neighbour(rank, steps, periodic_axes)
 
 
-def _sent_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
-    """Return the own elements of which the neighbour in a direction has a copy."""
+def _box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction, inside: bool) -> Box:
+    """Return the part of the halo in a direction; or, inside, the own elements of which the neighbour there
+    has a copy."""
     box = []
     for run, (before, after), step in zip(owned, widths, direction, strict=True):
+        stop = run.start + run.length
         if step < 0:
-            run = Run(run.start, after)
+            run = Run(run.start, after) if inside else Run(run.start - before, before)
         elif step > 0:
-            run = Run(run.start + run.length - before, before)
-        box.append(run)
-    return tuple(box)
-
-
-def _halo_box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction) -> Box:
-    """Return the part of the halo that holds a copy of the elements of the neighbour in a direction."""
-    box = []
-    for run, (before, after), step in zip(owned, widths, direction, strict=True):
-        if step < 0:
-            run = Run(run.start - before, before)
-        elif step > 0:
-            run = Run(run.start + run.length, after)
+            run = Run(stop - before, before) if inside else Run(stop, after)
         box.append(run)
     return tuple(box)
 

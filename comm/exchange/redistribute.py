@@ -16,11 +16,12 @@ from dcarray.comm.layout.axes import Axis, BlockAxis, CyclicAxis, Run, WindowAxi
 from dcarray.comm.layout.axis_overlap import overlap, overlapping_range, peers
 from dcarray.comm.layout.layouts import Layout, Whole
 from dcarray.comm.transport.errors import LayoutError
+from dcarray.comm.transport.protocol import Array
 from dcarray.ir.nodes import Index
 
 from .exchange_plan import Box, Exchange, Transfer
 
-__all__ = ["Side", "move", "redistribute"]
+__all__ = ["Side", "move", "redistribute", "with_window_axes"]
 
 # The parts of one axis at the other side that overlap this rank's part, with the shared points.
 _Overlaps = list[tuple[int, tuple[Run, ...]]]
@@ -82,6 +83,11 @@ class Side:
         self.view = tuple(a.of for a in along)
         self._known: tuple[int, tuple[int, ...], list[int]] | None = None
 
+    @classmethod
+    def whole(cls, layout: Layout) -> Side:
+        """Return the side that is all of an array."""
+        return cls(layout, [Index(0, 1, k) for k in range(layout.ndim)], layout.shape)
+
     def part(self, along: AxisWindow, rank: int) -> int:
         """Return the part of an axis that a rank owns."""
         return 0 if along.of is None else self._of(rank)[0][along.of]
@@ -131,6 +137,12 @@ class Side:
         return self._known[1:]
 
 
+def with_window_axes(array: Array, view: Sequence[int | None]) -> Array:
+    """Return memory with the axes of a moved window: `view` is that of `Side`."""
+    transposed = array.transpose([axis for axis in view if axis is not None])
+    return transposed[(*(None if axis is None else slice(None) for axis in view), ...)]
+
+
 def _run_in_memory(run: Run, begin: int, stride: int) -> Run:
     """Return the positions in memory of a run of points, the first at `begin`, each `stride` further."""
     start = begin + stride * run.start
@@ -167,8 +179,7 @@ def redistribute(source: Layout, target: Layout, rank: int) -> Exchange:
     """
     if source.shape != target.shape:
         raise LayoutError(f"an array of shape {source.shape} cannot become one of shape {target.shape}")
-    index = [Index(0, 1, k) for k in range(source.ndim)]
-    return move(Side(source, index, source.shape), Side(target, index, target.shape), rank)
+    return move(Side.whole(source), Side.whole(target), rank)
 
 
 def move(source: Side, target: Side, rank: int) -> Exchange:

@@ -169,6 +169,11 @@ class Layout:
         used = {spec.grid_axis for spec in self.axes if not isinstance(spec, Whole)}
         return tuple(a for a in range(self.grid.ndim) if a not in used)
 
+    def is_first_copy(self, rank: int) -> bool:
+        """Whether a rank is the first of those that have copies of its elements."""
+        coords = self.grid.coords(rank)
+        return not any(coords[axis] for axis in self.copy_axes)
+
     def without_halo(self) -> Layout:
         """Return the same layout without halo."""
         return Layout(self.shape, self.grid, self.axes) if any(map(any, self.halo)) else self

@@ -9,12 +9,7 @@ import numpy as np
 
 from .protocol import Array
 
-__all__ = ["as_memory", "new_like", "writable_memory"]
-
-
-def as_memory(x: Any) -> Array:
-    """Return the elements of an array-like, to be read."""
-    return np.asarray(x)
+__all__ = ["new_like", "writable_memory"]
 
 
 def writable_memory(x: Any) -> Array:

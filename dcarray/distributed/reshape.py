@@ -136,10 +136,9 @@ def copy_views(
     views = [slot for slot, entry in enumerate(declared) if entry[-1] != slot]
     heads = {declared[slot][-1] for slot in views}
     members = {first: [k for k, entry in enumerate(declared) if entry[-1] == first] for first in heads}
-    if uses.clash is not None or any(
-        declared[k][0] != "old" or not _has_known_elements(rec.slots[k])
-        for first in heads
-        for k in members[first]
+    slots = [slot for first in heads for slot in members[first]]
+    if uses.clash is not None or not all(
+        declared[slot][0] == "old" and _has_known_elements(rec.slots[slot]) for slot in slots
     ):
         return []
     pairs: Pairs = []

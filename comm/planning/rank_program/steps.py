@@ -17,6 +17,7 @@ import numpy as np
 
 from dcarray.comm.exchange.exchange_plan import Exchange, PendingExchange
 from dcarray.comm.exchange.persistent import PersistentExchanges
+from dcarray.comm.exchange.redistribute import with_window_axes
 from dcarray.comm.layout.grid import ProcessGrid
 from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.planning.analysis.halo_state import Box, ValidHalos
@@ -178,15 +179,13 @@ class Exchanges:
 
     def start(self, at: Execution) -> PendingExchange:
         """Begin the exchanges."""
-        memory = at.memory
-        arrays = [
-            (
-                item.plan,
-                _transposed(memory[item.source], item.source_view),
-                _transposed(memory[item.target], item.target_view),
-            )
-            for item in self.items
-        ]
+        arrays = []
+        for item in self.items:
+            source, target = at.memory[item.source], at.memory[item.target]
+            if item.source_view is not None and item.target_view is not None:
+                source = with_window_axes(source, item.source_view)
+                target = with_window_axes(target, item.target_view)
+            arrays.append((item.plan, source, target))
         return self.persistent.start(at.comm, arrays)
 
 
@@ -223,13 +222,6 @@ class Finish(_Boundary):
 
     def run(self, at: Execution) -> None:
         at.pending.pop(id(self.what)).finish()
-
-
-def _transposed(array: Array, axes: tuple[int | None, ...] | None) -> Array:
-    if axes is None:
-        return array
-    transposed = array.transpose([a for a in axes if a is not None])
-    return transposed[(*(None if a is None else slice(None) for a in axes), ...)]
 
 
 @dataclass(frozen=True)

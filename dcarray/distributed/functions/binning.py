@@ -18,9 +18,8 @@ from .numpy_source import decomposition_of
 
 def _own_elements(x: DistArray) -> Any:
     """Return the elements that this rank counts: of ranks with copies of a block, one does."""
-    coords = x.layout.grid.coords(x.comm.rank)
     elements = x.local.reshape(-1)
-    return elements[:0] if any(coords[axis] for axis in x.layout.copy_axes) else elements
+    return elements if x.layout.is_first_copy(x.comm.rank) else elements[:0]
 
 
 def _own_weights(weights: Any, x: DistArray, kinds: str) -> Any:

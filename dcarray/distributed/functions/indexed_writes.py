@@ -112,11 +112,8 @@ def _cycle(values: DistArray, numbers: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> Write:
-    place, values, size = (
-        dist_operand(ind, (int, list, tuple, np.integer)),
-        _repeated_values(v, a.dtype),
-        a.size,
-    )
+    place, size = dist_operand(ind, (int, list, tuple, np.integer)), a.size
+    values = _repeated_values(v, a.dtype)
     require(place.dtype.kind in "iu" and mode in ("raise", "wrap", "clip") and size)
 
     def write(x: DistArray) -> DistArray:
