@@ -118,7 +118,7 @@ def _job_options(options: Options) -> Options:
 
 def _shards(rec: Recording) -> dict[int, Shard]:
     """Return the shards of distributed arrays, by slot."""
-    return {k: s.shard for k, s in enumerate(rec.slots) if type(s) is Store and s.shard is not None}
+    return {k: s.remote for k, s in enumerate(rec.slots) if type(s) is Store and s.remote is not None}
 
 
 def _is_large(shape: tuple[int, ...], options: Options) -> bool:

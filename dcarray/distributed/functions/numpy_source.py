@@ -56,7 +56,7 @@ def decomposition_of(*functions: Any) -> Callable[[Callable[..., Any]], Callable
 
 
 def _try(call: Callable[[], Any]) -> Any:
-    from dcarray.api.functions.fallback import wrapped
+    from dcarray.api.functions.fallback import wrap_results
 
     try:
         return wrap_results(call())
