@@ -58,6 +58,17 @@ def _grows_large(a: Any, b: Any, product: bool) -> bool:
     return size > 2 * _LIMIT and a.size < size > b.size
 
 
+def _wrap_eager(result: Any) -> Any:
+    """Return NumPy's result on small arrays, wrapped, or a tuple of them."""
+    if type(result) is not _ndarray:
+        return protocols.rewrap(ndarray, result)
+    if result.size >= _LIMIT:
+        return wrap(result)
+    x = _new(ndarray)
+    x._small = result
+    return x
+
+
 def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     short = name != "power"  # whose operator tests for scalar exponents first
     product = name == "matmul"
@@ -75,14 +86,7 @@ def _binary(name: str, op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
             else:
                 b = other if t in _PLAIN else None
             if b is not None and not _grows_large(a, b, product):
-                r = op(a, b)
-                if type(r) is _ndarray:
-                    if r.size < _LIMIT:
-                        x = _new(ndarray)
-                        x._small = r
-                        return x
-                    return wrap(r)
-                return protocols.rewrap(ndarray, r)
+                return _wrap_eager(op(a, b))
         elif short:
             result = fast_path.binary(name, self, other)
             if result is not None:
@@ -127,14 +131,7 @@ def _unary(name: str, op: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if a is None:
                 r = fast_path.unary(name, self)
                 return recorder.elementwise(name, (self,)) if r is None else r
-        r = op(a)
-        if type(r) is _ndarray:
-            if r.size >= _LIMIT:
-                return wrap(r)
-            x = _new(ndarray)
-            x._small = r
-            return x
-        return r
+        return _wrap_eager(op(a))
 
     return method
 
@@ -190,12 +187,8 @@ class ndarray(Methods):
                     result = fast_path.binary(ufunc.__name__, p, q)
                     if result is not None:
                         return result
-            if type(r) is _ndarray and r.size < _LIMIT:
-                x = _new(ndarray)
-                x._small = r
-                return x
             if r is not None:
-                return protocols.rewrap(ndarray, r)
+                return _wrap_eager(r)
         elif method == "__call__" and len(kwargs) == 1 and type(out := kwargs.get("out")) is tuple:
             usual = type(out[0]) is ndarray and UFUNCS.get(ufunc.__name__) is ufunc
             if usual and fast_path.elementwise(ufunc.__name__, inputs, out[0]) is not None:
@@ -256,13 +249,7 @@ class ndarray(Methods):
                 r = a[key]
             except IndexError:
                 r = a[indexing.plain_key(key)]
-            if type(r) is _ndarray:
-                if r.size >= _LIMIT:
-                    return wrap(r)
-                x = _new(ndarray)
-                x._small = r
-                return x
-            return r
+            return _wrap_eager(r) if type(r) is _ndarray else r
         return indexing.get(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:

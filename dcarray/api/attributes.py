@@ -161,9 +161,9 @@ class Attributes(Handle):
 
     def _raise_buffer_error(self) -> None:
         """Raise the error that an earlier request for the buffer met, unless it was raised already."""
-        here = session()
-        if here.buffer_error is not None:
-            (known, error), here.buffer_error = here.buffer_error, None
+        this_session = session()
+        if this_session.buffer_error is not None:
+            (known, error), this_session.buffer_error = this_session.buffer_error, None
             if known() is self:
                 raise error
 
@@ -270,15 +270,15 @@ class Attributes(Handle):
 
     def _elements(self) -> Iterator[Any]:
         """Yield the elements, each with its value at that time, including writes that were pending."""
-        seen = last = None
+        elements = last = None
         for k in range(len(self)):
             if self._small is not None:
-                seen = self._small
+                elements = self._small
             else:
                 head = self._store.family
-                if seen is None or not _is_unchanged(head, last):
-                    seen, last = self._read_only_elements(), head.used
-            yield seen[k]
+                if elements is None or not _is_unchanged(head, last):
+                    elements, last = self._read_only_elements(), head.used
+            yield elements[k]
 
     def __contains__(self, value: Any) -> bool:
         return operands.plain_of(value) in self._read_only_elements()

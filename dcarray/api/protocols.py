@@ -207,8 +207,8 @@ def _wrapped_result(cls: type[Handle], result: Any, outs: tuple[Any, ...], plain
     A subclass of ndarray may have its own ufuncs, with any results.
     """
     results = result if isinstance(result, tuple) else (result,)
-    there = {id(p): o for o, p in zip(outs, plain, strict=True) if o is not None}
-    final = tuple(there[id(r)] if id(r) in there else wrap_result(cls, r) for r in results)
+    by_plain = {id(p): o for o, p in zip(outs, plain, strict=True) if o is not None}
+    final = tuple(by_plain[id(r)] if id(r) in by_plain else wrap_result(cls, r) for r in results)
     return final if isinstance(result, tuple) else final[0]
 
 

@@ -151,14 +151,14 @@ def _where(file: str, line: int) -> str:
 @contextmanager
 def _collecting(views: list[RegionView]) -> Iterator[None]:
     """Collect the view of every recording of this thread that runs inside the block."""
-    here = session()
+    this_session = session()
 
     def seen(rec: Recording) -> None:
-        if rec.session is here:
+        if rec.session is this_session:
             views.extend(_view(rec))
 
     def served(request: LoopRequest) -> None:
-        if session() is here:
+        if session() is this_session:
             views.append(_view_loop(request))
 
     _watch(seen)

@@ -111,19 +111,19 @@ def expression_lines(root: Expr, prefix: str, names: Names) -> list[str]:
     lines: list[str] = []
     for node in order:
         if isinstance(node, Apply):
-            said = _apply(node, [text[arg] for arg in node.args])
+            rendered = _apply(node, [text[arg] for arg in node.args])
             shared = uses.get(node, 0) > 1 and node.op != "cast"
-            if node is not root and (shared or len(said[0]) > _WIDTH):
+            if node is not root and (shared or len(rendered[0]) > _WIDTH):
                 name = f"t{len(lines) + 1}"
-                lines.append(f"{name} = {said[0]}")
-                said = (name, _ATOM)
+                lines.append(f"{name} = {rendered[0]}")
+                rendered = (name, _ATOM)
         elif isinstance(node, Gather):
             parts = ", ".join(text[part][0] for part in node.index)
-            said = (f"{names.get(node.window.array, node.window.array)}[{parts}]", _ATOM)
+            rendered = (f"{names.get(node.window.array, node.window.array)}[{parts}]", _ATOM)
         else:
             leaf = _leaf(node, names)
-            said = (leaf, 11 if leaf.startswith("-") else _ATOM)
-        text[node] = said
+            rendered = (leaf, 11 if leaf.startswith("-") else _ATOM)
+        text[node] = rendered
     return [*lines, prefix + text[root][0]]
 
 
@@ -147,11 +147,11 @@ def statement_lines(stmt: Stmt, names: Names | None = None) -> list[str]:
     if isinstance(stmt, Call):
         reads = ", ".join(w.array for w in stmt.reads)
         return [f"{', '.join(w.array for w in stmt.writes)} = {stmt.op}({reads})"]
-    if isinstance(stmt, Loop):
-        lines = [f"for {stmt.var} in range({', '.join(map(str, stmt.bounds))}):"]
-        return [*lines, *("  " + line for inner in stmt.body for line in statement_lines(inner, names))]
-    if isinstance(stmt, While):
-        lines = expression_lines(stmt.cond, "while ", names)
+    if isinstance(stmt, Loop | While):
+        if isinstance(stmt, Loop):
+            lines = [f"for {stmt.var} in range({', '.join(map(str, stmt.bounds))}):"]
+        else:
+            lines = expression_lines(stmt.cond, "while ", names)
         return [*lines, *("  " + line for inner in stmt.body for line in statement_lines(inner, names))]
     lines = expression_lines(stmt.cond, "if ", names)
     for title, body in (("", stmt.then), ("else:", stmt.orelse)):

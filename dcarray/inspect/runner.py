@@ -96,8 +96,8 @@ class _Imports:
         if is_inside(path):
             return False
         near = self.root is not None and path.startswith(self.root + os.sep)
-        rest = path[len(self.root or "") :] if near else path
-        if any(part in _OPAQUE for part in rest.split(os.sep)):
+        remaining = path[len(self.root or "") :] if near else path
+        if any(part in _OPAQUE for part in remaining.split(os.sep)):
             return False
         return near or not os.path.realpath(path).startswith(self.standard)
 
@@ -177,8 +177,8 @@ def _stripped(trace: TracebackType | None) -> TracebackType | None:
     kept = []
     while trace is not None:
         code = trace.tb_frame.f_code
-        own = is_inside(code.co_filename) and "numpy" not in Path(code.co_filename).parts
-        if not own and (code.co_filename, code.co_name) not in _HOOKS:
+        internal = is_inside(code.co_filename) and "numpy" not in Path(code.co_filename).parts
+        if not internal and (code.co_filename, code.co_name) not in _HOOKS:
             kept.append(trace)
         trace = trace.tb_next
     for one in reversed(kept):
@@ -201,7 +201,7 @@ def _fail(error: BaseException) -> NoReturn:
     sys.excepthook(type(error), error, error.__traceback__)
     if isinstance(error, KeyboardInterrupt):
         sys.exit(130)
-    sys.excepthook = lambda *rest: None
+    sys.excepthook = lambda *remaining: None
     raise error
 
 
@@ -237,26 +237,26 @@ def main(arguments: list[str]) -> int:
     int
         The exit status, unless the program ends by an exception.
     """
-    rest = list(arguments)
+    remaining = list(arguments)
     show_report, explain, is_module = False, None, False
-    while rest and rest[0].startswith("-") and not is_module:
-        option = rest.pop(0)
+    while remaining and remaining[0].startswith("-") and not is_module:
+        option = remaining.pop(0)
         name, given, value = option.partition("=")
         if option in ("-h", "--help"):
             print(_HELP, end="")
             return 0
         if option == "--report":
             show_report = True
-        elif name == "--explain" and (given or rest):
-            explain = Path(value if given else rest.pop(0))
-        elif option == "-m" and rest:
+        elif name == "--explain" and (given or remaining):
+            explain = Path(value if given else remaining.pop(0))
+        elif option == "-m" and remaining:
             is_module = True
         elif option == "--":
             break
         else:
             wants = option in ("-m", "--explain")
             return _usage(f"{option} wants a value" if wants else f"unknown option {option}")
-    if not rest:
+    if not remaining:
         return _usage("no script and no module given")
     if explain is not None:
         if explain.suffix not in (".html", ".svg", ".txt"):
@@ -264,10 +264,10 @@ def main(arguments: list[str]) -> int:
         if not explain.absolute().parent.is_dir():
             return _usage(f"--explain {explain}: there is no such folder")
         explain = explain.absolute()
-    sys.argv = rest
-    show_report = show_report or rest[-1] == "--report"
+    sys.argv = remaining
+    show_report = show_report or remaining[-1] == "--report"
     try:
-        _execute(rest[0], is_module, lambda: _at_end(show_report, explain))
+        _execute(remaining[0], is_module, lambda: _at_end(show_report, explain))
     except _Refused as refused:
         message, status = refused.args
         print(f"{_NAME}: {message}", file=sys.stderr)

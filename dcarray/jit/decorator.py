@@ -46,13 +46,13 @@ class Accelerated:
         self._held = [module_names(vars(module)) for module in modules]
         for scope in self._held:
             scope.enter()
-            own = [
+            functions = [
                 v for v in scope.names.values() if type(v) is FunctionType and v.__globals__ is scope.names
             ]
             if config.current().jit == "eager":
-                scope.put(*own)
+                scope.put(*functions)
             else:  # to read the sources of a large module takes a while
-                EXECUTOR.background.submit_later(partial(scope.put, *own))
+                EXECUTOR.background.submit_later(partial(scope.put, *functions))
 
     def undo(self) -> None:
         """Restore the modules' own NumPy; a second call does nothing."""
@@ -220,19 +220,19 @@ def _function(function: Any) -> Any:
     def accelerated(*args: Any, **kwargs: Any) -> Any:
         variant = None if scope.users or _inside.get() else variants.kind(args, kwargs)
         if variant is not None:
-            looked = variant.left <= 0
-            if looked:
-                plain, before, start = variant.tries(), work(), perf_counter()
+            is_timed = variant.remaining_calls <= 0
+            if is_timed:
+                plain, before, start = variant.is_trial(), work(), perf_counter()
             else:
-                plain, variant.left = variant.plain, variant.left - 1
+                plain, variant.remaining_calls = variant.plain, variant.remaining_calls - 1
             if plain:
                 counters.plain += 1
                 value = function(*args, **kwargs)
                 value = value if holds_no_wrapped(value) else _Conversion().to_plain(value)
-                if looked:
-                    variant.took(perf_counter() - start, before, plain=True)
+                if is_timed:
+                    variant.record_call(perf_counter() - start, before, plain=True)
                 return value
-            variant = variant if looked else None
+            variant = variant if is_timed else None
         converted = None if kwargs else wrap_arguments(args, WIDE)
         if converted is not None:
             conversion, (args, given) = None, converted
@@ -268,7 +268,7 @@ def _function(function: Any) -> Any:
         if not holds_no_wrapped(value):
             value = (conversion or _Conversion(given)).to_plain(value)
         if variant is not None and not scope.users:
-            variant.took(perf_counter() - start, before, may=variants.may())
+            variant.record_call(perf_counter() - start, before, may=variants.may_run_plain())
         return value
 
     return accelerated

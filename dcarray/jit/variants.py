@@ -59,24 +59,24 @@ class Variant:
     ----------
     plain : bool
         Whether it is the function as it is written.
-    left : int
+    remaining_calls : int
         Calls for which that stands, without a look at the clock.
     """
 
-    __slots__ = ("_accelerated", "_rest", "_span", "_state", "_won", "left", "plain")
+    __slots__ = ("_accelerated", "_rest", "_span", "_state", "_won", "plain", "remaining_calls")
 
     def __init__(self) -> None:
         self.plain = False
-        self.left = self._won = 0
+        self.remaining_calls = self._won = 0
         self._accelerated = -1.0  # seconds of the last accelerated call, while both are tried
         self._state = TierState(state.VARIANT)
         self._rest, self._span = Backoff(1, RESTS), Backoff(SPAN, SPANS)
 
-    def tries(self) -> bool:
+    def is_trial(self) -> bool:
         """Whether the next call is to be tried as the function is written."""
         return self._accelerated >= 0.0
 
-    def took(self, seconds: float, before: Any, plain: bool = False, may: bool = True) -> None:
+    def record_call(self, seconds: float, before: Any, plain: bool = False, may: bool = True) -> None:
         """Count a call that has ended.
 
         Parameters
@@ -92,7 +92,7 @@ class Variant:
         accelerated, self._accelerated = self._accelerated, -1.0
         done, numpy = work()
         if done != before[0] or not may or 1e-9 * (numpy - before[1]) > LIMIT * seconds:
-            self.left, self.plain, self._won = self._rest.next(), False, 0
+            self.remaining_calls, self.plain, self._won = self._rest.next(), False, 0
             self._state.reset()
             self._span.reset()
         elif not plain and self._state.tier is Tier.OBSERVED:
@@ -110,7 +110,7 @@ class Variant:
                 self.plain = True
             else:
                 return
-            self.left, self._won = self._span.next(), 0
+            self.remaining_calls, self._won = self._span.next(), 0
             self._state.retry()
 
 
@@ -135,16 +135,16 @@ class Variants:
             variant = self._known[signature] = Variant()
         return variant
 
-    def may(self) -> bool:
+    def may_run_plain(self) -> bool:
         """Whether the function, as far as names tell, asks for nothing that NumPy's arrays do not have."""
         code = original(self._function)
         if code is not self._code:
-            self._may = communicator() is None and not _asks(self._function, set())
+            self._may = communicator() is None and not _uses_dcarray(self._function, set())
             self._code = code
         return self._may
 
 
-def _asks(function: FunctionType, seen: set[FunctionType]) -> bool:
+def _uses_dcarray(function: FunctionType, seen: set[FunctionType]) -> bool:
     """Whether a function, or one of its module that it calls by name, asks for something of dcarray's."""
     seen.add(function)
     code, names = original(function), function.__globals__
@@ -160,7 +160,7 @@ def _asks(function: FunctionType, seen: set[FunctionType]) -> bool:
         if isinstance(where, str) and where.partition(".")[0] == "dcarray":
             return True
         same_module = type(value) is FunctionType and value.__globals__ is names
-        if same_module and value not in seen and _asks(value, seen):
+        if same_module and value not in seen and _uses_dcarray(value, seen):
             return True
     return False
 

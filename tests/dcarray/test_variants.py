@@ -56,10 +56,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of a kind after its first go the way of NumPy."""
 
-    def took(way: variants.Variant, *args: Any, **kwargs: Any) -> None:
-        way.plain, way.left = True, LONG
+    def record_call(way: variants.Variant, *args: Any, **kwargs: Any) -> None:
+        way.plain, way.remaining_calls = True, LONG
 
-    monkeypatch.setattr(variants.Variant, "took", took)
+    monkeypatch.setattr(variants.Variant, "record_call", record_call)
 
 
 def kinds(function: Callable[..., Any]) -> variants.Variants:
@@ -78,12 +78,12 @@ def through(took: Callable[[bool], float], calls: int, way: variants.Variant) ->
     """Calls that take so long each way; which of them went NumPy's."""
     went = []
     for _ in range(calls):
-        if way.left > 0:
-            way.left -= 1
+        if way.remaining_calls > 0:
+            way.remaining_calls -= 1
             went.append(way.plain)
             continue
-        plain = way.tries()
-        way.took(took(plain), variants.work(), plain=plain)
+        plain = way.is_trial()
+        way.record_call(took(plain), variants.work(), plain=plain)
         went.append(plain)
     return went
 
@@ -110,11 +110,11 @@ def test_a_way_that_has_become_the_longer_one_is_left() -> None:
 def test_what_records_is_ours_and_hardly_looked_at() -> None:
     way, looks = variants.Variant(), 0
     for _ in range(10_000):
-        if way.left > 0:
-            way.left -= 1
+        if way.remaining_calls > 0:
+            way.remaining_calls -= 1
         else:
-            assert not way.tries()
-            way.took(1.0, ((-1, 0, 0, 0), 0.0))
+            assert not way.is_trial()
+            way.record_call(1.0, ((-1, 0, 0, 0), 0.0))
             looks += 1
     assert not way.plain and 10 < looks < 200
 
@@ -129,22 +129,22 @@ def test_regions_that_save_much_are_ours() -> None:
     done, theirs = variants.work()
     for saved in (2e9, 0.5e9):
         for _ in range(100):
-            way.left = 0
-            way.took(1.0, (done, theirs - saved))
-            if way.tries():
+            way.remaining_calls = 0
+            way.record_call(1.0, (done, theirs - saved))
+            if way.is_trial():
                 break
-        assert way.tries() == (saved < 1e9)
+        assert way.is_trial() == (saved < 1e9)
 
 
 def test_a_call_of_another_thread_between_two_is_no_comparison() -> None:
     way = variants.Variant()
     through(lambda plain: 1.0, state.VARIANT.observations, way)
-    way.took(1.0, variants.work())
-    assert way.tries()
-    way.took(1.0, variants.work(), plain=True)
-    assert not way.tries()
-    way.took(1.0, variants.work(), plain=True)  # which began when it was to be tried
-    assert not way.plain and way.left == 0
+    way.record_call(1.0, variants.work())
+    assert way.is_trial()
+    way.record_call(1.0, variants.work(), plain=True)
+    assert not way.is_trial()
+    way.record_call(1.0, variants.work(), plain=True)  # which began when it was to be tried
+    assert not way.plain and way.remaining_calls == 0
 
 
 # ---- what kind of call -------------------------------------------------------------------------------
@@ -542,8 +542,8 @@ def test_each_way_gives_what_the_function_gives(steps: list[int], shape: tuple[i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             variants.Variant,
-            "took",
-            lambda way, *_, **__: (setattr(way, "plain", True), setattr(way, "left", LONG)),
+            "record_call",
+            lambda way, *_, **__: (setattr(way, "plain", True), setattr(way, "remaining_calls", LONG)),
         )
         wanted = _outcome(_program, [a.copy() for a in given_], tuple(steps))
         before = counters.plain

@@ -184,13 +184,13 @@ def diagonal_view(a: Any, offset: int, first: int, second: int, writeable: bool 
     down, right = max(-offset, 0), max(offset, 0)
     n = max(min(a.shape[first] - down, a.shape[second] - right), 0)
     a._store.permuted = True
-    rest = [k for k in range(a.ndim) if k not in (first, second)]
+    other_axes = [k for k in range(a.ndim) if k not in (first, second)]
     maps: list[tuple[int, int, int | None]] = []
     for k in range(a.ndim):
         if k in (first, second):
             start = down if k == first else right
-            maps.append((start if n else 0, 1, len(rest)))
+            maps.append((start if n else 0, 1, len(other_axes)))
         else:
-            maps.append((0, 1, rest.index(k)))
-    shape = tuple(a.shape[k] for k in rest) + (n,)
+            maps.append((0, 1, other_axes.index(k)))
+    shape = tuple(a.shape[k] for k in other_axes) + (n,)
     return _view(a, shape, maps, not writeable)

@@ -88,11 +88,11 @@ class _Conversion:
             known = self.given.get(id(value))
             if known is not None:
                 return known[1]
-            own = owner(value)
-            if any(own is p for p in self.plain):
+            memory_owner = owner(value)
+            if any(memory_owner is p for p in self.plain):
                 return value
             for plain, x in self.given.values():
-                if x._small is not None and owner(plain) is own:
+                if x._small is not None and owner(plain) is memory_owner:
                     return x._derive(value)  # small, like all handles on its memory
             self.bytes += value.nbytes
             return wrap(value) if self.given else _new_array(value)

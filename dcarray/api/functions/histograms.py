@@ -16,7 +16,7 @@ from dcarray.recording import recorder
 from dcarray.tiering import policy
 
 from .common import plain
-from .registry import Pending, Unserved, implements
+from .registry import Unserved, implements, launch_of
 
 _MOST_BINS = 4096  # each block of elements has as many counters of its own
 _SECONDS = 1e-8  # seconds that NumPy needs for an element
@@ -42,8 +42,8 @@ def _edges(a: Any, bins: int, limits: Any) -> Any:
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """Return the numbers of elements in intervals."""
-    wrong = type(a) is not ndarray or a.dtype != np.float64 or policy.eager(a.size, policy.PASS)
-    if wrong or is_distributed(a) or np.ndim(bins) or isinstance(bins, str):
+    unsupported = type(a) is not ndarray or a.dtype != np.float64 or policy.eager(a.size, policy.PASS)
+    if unsupported or is_distributed(a) or np.ndim(bins) or isinstance(bins, str):
         raise Unserved
     if range is not None and type(range) not in (tuple, list):
         raise Unserved
@@ -57,9 +57,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
             raise Unserved
     if not 0 < number <= _MOST_BINS:
         raise Unserved
-    launch = (_COUNTS if weights is None else _WEIGHTS).launch(_SECONDS * a.size)
-    if launch is None:
-        raise Pending
+    launch = launch_of((_COUNTS if weights is None else _WEIGHTS), _SECONDS * a.size)
     edges = _edges(a, number, range)
     values, heavy = (plain(v) for v in (a, weights))
     given = [v for v in (values, heavy) if v is not None]

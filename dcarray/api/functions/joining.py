@@ -295,8 +295,8 @@ def _converted(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray
     """
     with np.errstate(all="ignore"):
         made = values.astype(dtype)
-        there = np.trunc(values) == made if dtype.kind in "iu" else np.isfinite(made) | ~np.isfinite(values)
-    if not there.all():
+        exact = np.trunc(values) == made if dtype.kind in "iu" else np.isfinite(made) | ~np.isfinite(values)
+    if not exact.all():
         raise Unserved
     return made
 

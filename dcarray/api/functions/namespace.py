@@ -38,6 +38,18 @@ _MODULES = ("char", "emath", "fft", "linalg", "random", "strings")
 _DISPATCHER = type(np.sum)
 
 
+def _ufunc_method(name: str) -> Callable[..., Any]:
+    """Return the method of NumPy's ufuncs with wrapped results."""
+
+    def method(self: Ufunc, *args: Any, **kwargs: Any) -> Any:
+        result = getattr(self._ufunc, name)(*args, **kwargs)
+        return fallback.wrap_results(_as_arrays(result, kwargs), args, kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"See `numpy.ufunc.{name}`."
+    return method
+
+
 class Ufunc:
     """A ufunc whose results are wrapped even where no argument is.
 
@@ -61,21 +73,10 @@ class Ufunc:
             return result
         return fallback.wrap_results(_as_arrays(result, kwargs), args, kwargs)
 
-    def reduce(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.reduce`."""
-        return fallback.wrap_results(_as_arrays(self._ufunc.reduce(*args, **kwargs), kwargs), args, kwargs)
-
-    def accumulate(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.accumulate`."""
-        return fallback.wrap_results(self._ufunc.accumulate(*args, **kwargs), args, kwargs)
-
-    def reduceat(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.reduceat`."""
-        return fallback.wrap_results(self._ufunc.reduceat(*args, **kwargs), args, kwargs)
-
-    def outer(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.ufunc.outer`."""
-        return fallback.wrap_results(self._ufunc.outer(*args, **kwargs), args, kwargs)
+    reduce = _ufunc_method("reduce")
+    accumulate = _ufunc_method("accumulate")
+    reduceat = _ufunc_method("reduceat")
+    outer = _ufunc_method("outer")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ufunc, name)

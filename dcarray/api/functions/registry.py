@@ -11,6 +11,7 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.api.dispatch import DISPATCH
 from dcarray.core.processes import communicator
+from dcarray.execution.routines import Compiled
 from dcarray.recording.fast_path import elementwise as record_again
 from dcarray.recording.operands import promote_call_site
 from dcarray.tiering import policy
@@ -85,6 +86,14 @@ class NumpyIsFaster(Unserved):
 
 class Pending(Unserved):
     """Exception: the code for the call is being compiled; the call site keeps its state meanwhile."""
+
+
+def launch_of(routine: Compiled, seconds: float) -> Any:
+    """Return a routine's code for work of these seconds in NumPy; raise `Pending` until it is compiled."""
+    launch = routine.launch(seconds)
+    if launch is None:
+        raise Pending
+    return launch
 
 
 def implements(

@@ -62,11 +62,11 @@ def _cumulative(name: str, identity: int) -> Callable[..., Any]:
         if out is not None:
             raise Unserved
         axis = axis_of(0 if axis is None else axis, x.ndim)
-        rest = _cumulated(name, x, axis, dtype, None)
-        shape = tuple(n + (k == axis) for k, n in enumerate(rest.shape))
-        result = new_array(shape, rest.dtype)
+        scanned = _cumulated(name, x, axis, dtype, None)
+        shape = tuple(n + (k == axis) for k, n in enumerate(scanned.shape))
+        result = new_array(shape, scanned.dtype)
         result[plain_key(x.ndim, axis, slice(0, 1))] = identity
-        result[plain_key(x.ndim, axis, slice(1, None))] = rest
+        result[plain_key(x.ndim, axis, slice(1, None))] = scanned
         return result
 
     return scan

@@ -15,7 +15,7 @@ from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.tiering import policy
 
 from .common import contiguous_array, is_array, plain, vector
-from .registry import Pending, Unserved, implements
+from .registry import Unserved, implements, launch_of
 
 _SECONDS = 2e-8  # seconds that NumPy needs for an element
 _WORK = 16  # cost of finding an element, in the scheduler's units
@@ -55,16 +55,15 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Return the piecewise linear interpolation between points."""
     points, values = vector(xp), vector(fp)
-    wrong = period is not None or not all(type(end) in (type(None), int, float) for end in (left, right))
-    if wrong or not _worth_threads(x) or x.dtype != np.float64 or points.shape != values.shape:
+    if period is not None or not all(type(end) in (type(None), int, float) for end in (left, right)):
+        raise Unserved
+    if not _worth_threads(x) or x.dtype != np.float64 or points.shape != values.shape:
         raise Unserved
     if not 1 < points.size <= x.size or np.result_type(points.dtype, values.dtype, x.dtype) != x.dtype:
         raise Unserved
     if any(type(end) is int and abs(end) >= _EXACT for end in (left, right)) or not _rounds_twice():
         raise Unserved
-    launch = _INTERPOLATION.launch(_SECONDS * x.size)
-    if launch is None:
-        raise Pending
+    launch = launch_of(_INTERPOLATION, _SECONDS * x.size)
     points, values = (np.ascontiguousarray(plain(v), np.float64) for v in (points, values))
     if not _ascending(points, len(points)):
         raise Unserved
@@ -92,9 +91,7 @@ def _search(a: Any, v: Any, side: str) -> Any:
     routine = _SEARCHES.get((v.dtype.char, side))
     if routine is None or a.size > v.size or np.result_type(a.dtype, v.dtype) != v.dtype:
         raise Unserved
-    launch = routine.launch(_SECONDS * v.size)
-    if launch is None:
-        raise Pending
+    launch = launch_of(routine, _SECONDS * v.size)
     known = plain(a).astype(v.dtype, copy=False)
     numbers = len(known) - int(np.isnan(known).sum()) if v.dtype.kind == "f" else len(known)
     if not _ascending(known, numbers):

@@ -14,7 +14,7 @@ from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.tiering import policy
 
 from .common import contiguous_array, plain, vector
-from .registry import Pending, Unserved, implements
+from .registry import Unserved, implements, launch_of
 
 _ELEMENT = 5.5e-9  # seconds of work that count as one element
 # Cost of a result: with a short vector by term; else, where it is a call of BLAS, in all and by term.
@@ -57,9 +57,7 @@ def _sliding_products(x: Any, v: Any, mode: Any, turned: bool) -> Any:
     seconds = len(x) * (_TERM * terms if terms <= _SHORT else _CALL + _MORE * terms)
     if len(x) < _SHORTER * terms or policy.eager(seconds / _ELEMENT):
         raise Unserved
-    launch = routine.launch(seconds)
-    if launch is None:
-        raise Pending
+    launch = launch_of(routine, seconds)
     weights = np.ascontiguousarray(plain(v)[:: -1 if turned else 1], x.dtype)
     elements = contiguous_array(x)
     before, behind = _ENDS[mode](terms)

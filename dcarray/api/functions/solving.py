@@ -15,7 +15,7 @@ from dcarray.lowering.runtime.buffer_pool import address_of, empty, require
 from dcarray.tiering import policy
 
 from .common import is_array, plain
-from .registry import Pending, Unserved, implements
+from .registry import Unserved, implements, launch_of
 
 _MOST = 2048  # rows: for larger matrices OpenBLAS's own threads are efficient
 _FEWEST = 16  # rows: clearing triangles of smaller matrices takes no time
@@ -104,9 +104,7 @@ def _solved(a: Any, b: Any, columns: int) -> Any:
         threads = pieces = 1
         if columns < min(_NARROW, n):
             raise Unserved
-    launch = _ROUTINES[char].launch(_RATE * operations)
-    if launch is None:
-        raise Pending
+    launch = launch_of(_ROUTINES[char], _RATE * operations)
     from dcarray.lowering.runtime.elimination import PHASES, plan
     from dcarray.lowering.runtime.openblas import SingleThreaded, lu_routines
 

@@ -131,17 +131,17 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
         value = function.__globals__.get(name, getattr(builtins, name, _MISSING))
         if value is _MISSING:
             continue
-        what = known(value)
-        if what is None:
+        description = known(value)
+        if description is None:
             return None
         checks.append((function.__globals__, name, value))
-        names.append((name, what))
+        names.append((name, description))
     defaults: list[tuple[str, EntryValue]] = []
     for name, value in _defaults_of(function, code):
-        what = known(value)
-        if what is None:
+        description = known(value)
+        if description is None:
             return None
-        defaults.append((name, what))
+        defaults.append((name, description))
     text, file = source.text(source.tree), code.co_filename
     made = Function(function.__name__, text, file, code.co_firstlineno, tuple(names), tuple(defaults))
     return ObjectGuard(function, made, tuple(checks))

@@ -282,8 +282,8 @@ class Arithmetic(Numbers):
             raise self.scope.fail(f"an integer has no known bounds: {op}")
         if max(map(abs, found)) > 1 << 62:
             raise self.scope.fail("an integer may be too large")
-        least = min(self.limits(x)[0] for x in (a, b))
-        dtype = _U8 if least >= 0 and op in _UNSIGNED else _I8
+        smallest = min(self.limits(x)[0] for x in (a, b))
+        dtype = _U8 if smallest >= 0 and op in _UNSIGNED else _I8
         made = Apply(BINARY[op][0], (self.expr(_plain(a), dtype), self.expr(_plain(b), dtype)), dtype)
         return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
 

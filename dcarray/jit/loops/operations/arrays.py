@@ -78,22 +78,22 @@ class Arrays(Operations):
             raise self.scope.fail("an index is an array")
         return self.view_or_value(x, select(self.scope, x.shape, key))
 
-    def transpose(self, x: Data, axes: Any = None) -> Data:
-        ndim = len(x.shape)
+    def transpose(self, a: Data, axes: Any = None) -> Data:
+        ndim = len(a.shape)
         order = tuple(range(ndim))[::-1] if axes is None else self.axes(axes, ndim)
         if len(order) != ndim:
             raise self.scope.fail("axes do not fit the array")
-        return self.view_or_value(x, transposed(x.shape, order))
+        return self.view_or_value(a, transposed(a.shape, order))
 
-    def flip(self, x: Data, axis: Any = None) -> Data:
-        return self.view_or_value(x, flipped(x.shape, self.axes(axis, len(x.shape))))
+    def flip(self, m: Data, axis: Any = None) -> Data:
+        return self.view_or_value(m, flipped(m.shape, self.axes(axis, len(m.shape))))
 
-    def reshape(self, x: Data, shape: Value) -> Data:
-        wanted = self.shape(shape, x.shape)
-        found = resized(self.scope, x.shape, wanted)
+    def reshape(self, a: Data, shape: Value) -> Data:
+        wanted = self.shape(shape, a.shape)
+        found = resized(self.scope, a.shape, wanted)
         if found is None:
             raise self.scope.fail("a reshape joins or splits axes")
-        return self.view_or_value(x, found)
+        return self.view_or_value(a, found)
 
     def shape(self, given: Value, old: Shape | None = None) -> Shape:
         """Return the shape of a program's argument."""
@@ -154,8 +154,8 @@ class Arrays(Operations):
             return value  # type: ignore[no-any-return]
         if not is_number(value):
             raise self.scope.fail("an array is made of what is no number")
-        own = self.math.as_numpy(value)
-        return self.memory.copy(own)
+        scalar = self.math.as_numpy(value)
+        return self.memory.copy(scalar)
 
     def astype_masked(self, x: Masked, dtype: DType) -> Masked:
         """Return a selection cast to a dtype."""

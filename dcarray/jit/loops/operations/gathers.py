@@ -69,9 +69,9 @@ class Gathers(Operations):
         """Return the index along an axis, as an expression over the domain."""
         if isinstance(k, Data):
             after = len(domain) - place - len(spread)
-            own = (*k.shape, *(1,) * after)
+            full_rank = (*k.shape, *(1,) * after)
             return self.math.expand(
-                self.math.append_axes(self.checked_index(k, size), k.shape, own), own, domain
+                self.math.append_axes(self.checked_index(k, size), k.shape, full_rank), full_rank, domain
             )
         if is_int(k):
             (index,), _ = select(self.scope, (size,), k)

@@ -26,27 +26,27 @@ class Iterables(Operations):
         stored = self.memory.array(value)
         return ItemRange(0, stored.shape[0], 1, lambda k: self.arrays.getitem(stored, k))
 
-    def enumerate(self, value: Value, first: Value) -> ItemRange:
-        """Trace ``enumerate(value, first)``."""
-        if not is_int(first):
+    def enumerate(self, iterable: Value, start: Value = 0) -> ItemRange:
+        """Trace ``enumerate(iterable, start)``."""
+        if not is_int(start):
             raise self.scope.fail("enumerate from what is no integer")
-        steps = self._from_zero(value)
-        return ItemRange(0, steps.stop, 1, lambda k: (self._at(first, k), steps.item(k)))
+        steps = self._from_zero(iterable)
+        return ItemRange(0, steps.stop, 1, lambda k: (self._at(start, k), steps.item(k)))
 
     def zip(self, values: tuple[Value, ...]) -> ItemRange:
         """Trace ``zip(*values)``."""
         parts = [self._from_zero(v) for v in values]
         if not parts:
             raise self.scope.fail("zip of nothing")
-        least = parts[0].stop
+        shortest = parts[0].stop
         for part in parts[1:]:
-            if self.scope.le(least, part.stop) is not True:
-                if self.scope.le(part.stop, least) is not True:
+            if self.scope.le(shortest, part.stop) is not True:
+                if self.scope.le(part.stop, shortest) is not True:
                     raise self.scope.fail("it is not known what ends first")
-                least = part.stop
-        return ItemRange(0, least, 1, lambda k: tuple([part.item(k) for part in parts]))
+                shortest = part.stop
+        return ItemRange(0, shortest, 1, lambda k: tuple([part.item(k) for part in parts]))
 
-    def reversed(self, value: Value) -> ItemRange:
+    def reversed(self, value: Value, /) -> ItemRange:
         """Trace ``reversed(value)``."""
         if isinstance(value, ItemRange) and value.iterator:
             raise self.scope.fail("reversed of an iterator")

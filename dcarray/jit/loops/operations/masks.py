@@ -32,8 +32,8 @@ class Masks(Operations):
         return Masked(full, chosen, len(key.shape))
 
     def _mask(self, key: Data, shape: Shape) -> Expr:
-        own = (*key.shape, *(1,) * (len(shape) - len(key.shape)))
-        return self.math.expand(self.math.append_axes(key.expr, key.shape, own), own, shape)
+        full_rank = (*key.shape, *(1,) * (len(shape) - len(key.shape)))
+        return self.math.expand(self.math.append_axes(key.expr, key.shape, full_rank), full_rank, shape)
 
     def assign(self, x: Data, key: Data, value: Value) -> None:
         """Trace ``x[key] = value``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .python_calls import PythonCalls
+from .reductions import Reductions
 from .values import Value, is_array, kind_of, shape_of
 
 REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "amax": "maximum",
@@ -15,6 +16,12 @@ _COUNTS_ARE_INTS = isinstance(np.count_nonzero(np.ones(1, bool)), int)  # else N
 
 class NumpyCalls(PythonCalls):
     """Tracing of NumPy's functions: ``_np_zeros`` traces ``numpy.zeros``, whose parameters it has."""
+
+    def __init__(self, reductions: Reductions) -> None:
+        super().__init__(reductions)
+        self._np_dot, self._np_inner = reductions.dot, reductions.inner
+        self._np_reshape, self._np_transpose = self.arrays.reshape, self.arrays.transpose
+        self._np_flip = self.arrays.flip
 
     # ---- reductions ---------------------------------------------------------------------------------
     def _reduction(
@@ -37,12 +44,6 @@ class NumpyCalls(PythonCalls):
     ) -> Value:
         self._none(out)
         return self.reductions.mean(a, axis, self._dtype(dtype), self._flag(keepdims))
-
-    def _np_dot(self, a: Value, b: Value) -> Value:
-        return self.reductions.dot(a, b)
-
-    def _np_inner(self, a: Value, b: Value) -> Value:
-        return self.reductions.inner(a, b)
 
     def _np_outer(self, a: Value, b: Value) -> Value:
         if len(shape_of(a)) != 1 or len(shape_of(b)) != 1:
@@ -101,15 +102,6 @@ class NumpyCalls(PythonCalls):
         if contiguous is None:
             raise self.scope.fail("it is not known whether an array is contiguous")
         return a if contiguous else self.memory.copy(a)
-
-    def _np_reshape(self, a: Value, shape: Value) -> Value:
-        return self.arrays.reshape(a, shape)
-
-    def _np_transpose(self, a: Value, axes: Value = None) -> Value:
-        return self.arrays.transpose(a, axes)
-
-    def _np_flip(self, m: Value, axis: Value = None) -> Value:
-        return self.arrays.flip(m, axis)
 
     def _np_where(self, condition: Value, x: Value, y: Value) -> Value:
         if not any(map(is_array, (condition, x, y))):

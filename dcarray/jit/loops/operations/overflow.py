@@ -23,8 +23,8 @@ def with_overflow_check(name: str, value: Expr, args: tuple[Expr, ...], dtype: D
     if name == "absolute":
         if dtype.kind == "u":
             return value
-        least = const(np.iinfo(dtype).min, dtype)
-        return _checked(Apply("not_equal", (*args, least), _BOOL), value, dtype)
+        smallest = const(np.iinfo(dtype).min, dtype)
+        return _checked(Apply("not_equal", (*args, smallest), _BOOL), value, dtype)
     if name == "negative":
         name, args = "subtract", (const(0, dtype), *args)
     return _checked(Apply(f"{name}_fits", args, _BOOL), value, dtype)

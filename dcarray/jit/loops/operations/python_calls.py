@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from inspect import signature
 
 import numpy as np
@@ -29,6 +30,9 @@ class PythonCalls(Operations):
         super().__init__(reductions.math)
         self.reductions, self.arrays = reductions, reductions.arrays
         self.iterables = Iterables(reductions.arrays)
+        self._py_enumerate, self._py_reversed = self.iterables.enumerate, self.iterables.reversed
+        for kind in PYTHON:
+            setattr(self, f"_py_{kind.__name__}", partial(self.arrays.python, kind))
 
     # ---- arguments ------
     def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
@@ -74,14 +78,8 @@ class PythonCalls(Operations):
             self.memory.store(integer)
         return integer
 
-    def _py_enumerate(self, iterable: Value, start: Value = 0) -> Value:
-        return self.iterables.enumerate(iterable, start)
-
     def _py_zip(self, *iterables: Value) -> Value:
         return self.iterables.zip(iterables)
-
-    def _py_reversed(self, sequence: Value, /) -> Value:
-        return self.iterables.reversed(sequence)
 
     def _py_len(self, x: Value, /) -> Value:
         if isinstance(x, tuple | list | str):
@@ -91,18 +89,6 @@ class PythonCalls(Operations):
         if isinstance(x, Masked) and x.along == len(x.full.shape):
             return self.reductions.count_true(x.mask)
         raise self.scope.fail("len() of a value that is not understood")
-
-    def _py_float(self, x: Value, /) -> Value:
-        return self.arrays.python(float, x)
-
-    def _py_int(self, x: Value, /) -> Value:
-        return self.arrays.python(int, x)
-
-    def _py_bool(self, x: Value, /) -> Value:
-        return self.arrays.python(bool, x)
-
-    def _py_complex(self, x: Value, /) -> Value:
-        return self.arrays.python(complex, x)
 
     def _py_abs(self, x: Value, /) -> Value:
         if type(x) in PYTHON:
@@ -155,13 +141,13 @@ class PythonCalls(Operations):
             raise self.scope.fail(str(error)) from error
 
     def _math_radians(self, x: Value, /) -> Value:
-        return self.math.binary("*", self._py_float(x), math.pi / 180.0)
+        return self.math.binary("*", self.arrays.python(float, x), math.pi / 180.0)
 
     def _math_degrees(self, x: Value, /) -> Value:
-        return self.math.binary("*", self._py_float(x), 180.0 / math.pi)
+        return self.math.binary("*", self.arrays.python(float, x), 180.0 / math.pi)
 
     def _math_fabs(self, x: Value, /) -> Value:
-        return self._py_abs(self._py_float(x))
+        return self._py_abs(self.arrays.python(float, x))
 
     def _math_floor(self, x: Value, /) -> Value:
         return self._rounded("floor", x)
@@ -172,14 +158,14 @@ class PythonCalls(Operations):
     def _rounded(self, name: str, x: Value) -> Value:
         if is_int(x):
             return x
-        x = self._py_float(x)
+        x = self.arrays.python(float, x)
         if isinstance(x, Data):
             x = self.memory.value(Apply(name, (x.expr,), x.dtype), scalar=True, weak=float)
             return self.math.as_counter(x)
-        return self._py_int(float(getattr(np, name)(x)))
+        return self.arrays.python(int, float(getattr(np, name)(x)))
 
     def _math_sqrt(self, x: Value, /) -> Value:
-        value = self._py_float(x)
+        value = self.arrays.python(float, x)
         if isinstance(value, Data):
             below = Apply("less", (value.expr, const(0.0, value.dtype)), _BOOL)
             root = Apply("sqrt", (value.expr,), value.dtype)

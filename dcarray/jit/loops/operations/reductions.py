@@ -216,9 +216,9 @@ class Reductions(Operations):
         shift, fold = len(stack), len(stack) + len(rows)
         args = []
         for x, pair in ((a, (shift, fold)), (b, (fold, fold + 1))):
-            own = pair if len(x.shape) > 1 else (fold,)
-            rest = len(x.shape) - len(own)
-            places = (*range(shift - rest, shift), *own)
+            matrix_axes = pair if len(x.shape) > 1 else (fold,)
+            stack_rank = len(x.shape) - len(matrix_axes)
+            places = (*range(shift - stack_rank, shift), *matrix_axes)
             amap = tuple(
                 Index(0) if n == 1 != domain[p] else Index(0, 1, p)
                 for n, p in zip(x.shape, places, strict=True)

@@ -38,19 +38,19 @@ def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
 def _dead_targets(block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
     """Yield the dead targets of a block, after which the statements ``follow`` run."""
     for k, stmt in enumerate(block):
-        rest = [*block[k + 1 :], *follow]
+        following = [*block[k + 1 :], *follow]
         match stmt:
             case ast.Assign(targets):
                 for target in targets:
                     for part in _single_targets(target):
-                        if _may_be_dead(part, rest, block[k + 1 :]):
+                        if _may_be_dead(part, following, block[k + 1 :]):
                             yield part
             case ast.AugAssign(target) | ast.AnnAssign(target):
-                if _may_be_dead(target, rest, block[k + 1 :]):
+                if _may_be_dead(target, following, block[k + 1 :]):
                     yield target
             case ast.If(_, body, orelse):
-                yield from _dead_targets(body, rest)
-                yield from _dead_targets(orelse, rest)
+                yield from _dead_targets(body, following)
+                yield from _dead_targets(orelse, following)
             case ast.For(_, _, body):
                 yield from _dead_targets(body, body)
             case ast.While(test, body):
@@ -66,11 +66,11 @@ def _single_targets(target: ast.expr) -> Iterator[ast.expr]:
 
 
 def _may_be_dead(
-    target: ast.expr, rest: Sequence[ast.stmt], near: Sequence[ast.stmt], stmt: ast.stmt | None = None
+    target: ast.expr, following: Sequence[ast.stmt], block: Sequence[ast.stmt], stmt: ast.stmt | None = None
 ) -> bool:
     if isinstance(target, ast.Name):
-        return not _is_certainly_read(target.id, rest)
-    return isinstance(target, ast.Subscript) and _is_assigned_again(ast.unparse(target), near, stmt)
+        return not _is_certainly_read(target.id, following)
+    return isinstance(target, ast.Subscript) and _is_assigned_again(ast.unparse(target), block, stmt)
 
 
 def _is_assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | None) -> bool:
@@ -96,30 +96,23 @@ def _is_certainly_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
                 if name in loads(*targets):
                     return True
                 if stmt.value is not None and name in _certain_reads(stmt.value):
-                    rest = stmts[k + 1 :]
-                    if not all(_may_be_dead(part, rest, rest, stmt) for part in names):
+                    following = stmts[k + 1 :]
+                    if not all(_may_be_dead(part, following, following, stmt) for part in names):
                         return True
             case ast.AugAssign(target, _, value):
                 if name in _certain_reads(value) | loads(target) | stores(target):
                     return True
-            case ast.Expr(value):
+            case ast.Expr(value) | ast.For(iter=value) | ast.While(value):
                 if name in _certain_reads(value):
                     return True
             case ast.If(test, body, orelse):
-                if name in _certain_reads(test) and not all(
-                    isinstance(s, ast.Pass) for s in (*body, *orelse)
-                ):
+                empty = all(isinstance(s, ast.Pass) for s in (*body, *orelse))
+                if name in _certain_reads(test) and not empty:
                     return True
                 if orelse and _is_certainly_read(name, body) and _is_certainly_read(name, orelse):
                     return True
                 if may_exit([stmt]):
                     return False
-            case ast.For(_, source):
-                if name in _certain_reads(source):
-                    return True
-            case ast.While(test):
-                if name in _certain_reads(test):
-                    return True
             case ast.Return(value):
                 return value is not None and name in _certain_reads(value)
             case _:

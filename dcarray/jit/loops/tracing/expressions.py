@@ -180,8 +180,8 @@ class Expressions(Operations):
             if open_ is not None and not free:
                 self.memory.restore(checkpoint)
                 frame.names = names
-                rest = nodes[k] if k == len(nodes) - 1 else ast.BoolOp(sign, nodes[k:])
-                value = self.conditional(open_, is_and, rest, frame, loose)
+                remaining = nodes[k] if k == len(nodes) - 1 else ast.BoolOp(sign, nodes[k:])
+                value = self.conditional(open_, is_and, remaining, frame, loose)
                 kinds.add(value.weak)
                 return self._typed_bool(value, kinds, loose)
             truth = self.math.truth(value)

@@ -191,10 +191,10 @@ class LoopStatements(LoopBodies):
 
         def body() -> Value:
             at = frame.names[counter]
-            here = self.memory.value(at.expr, scalar=True, weak=int, limits=limits)
-            self.assign_target(stmt.target, span.item(here), frame)
+            position = self.memory.value(at.expr, scalar=True, weak=int, limits=limits)
+            self.assign_target(stmt.target, span.item(position), frame)
             broken = self._one_iteration(stmt, frame, after | head)
-            frame.names[counter] = self._stored(self.math.binary("+", here, span.step), counter)
+            frame.names[counter] = self._stored(self.math.binary("+", position, span.step), counter)
             if broken is True:
                 return False
             again = more()

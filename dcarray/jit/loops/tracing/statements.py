@@ -55,7 +55,7 @@ class Statements(Expressions):
         """Trace statements; ``after`` are the names read afterwards.  Returns the program's return value, or
         `FALLS_THROUGH`."""
         for k, stmt in enumerate(stmts):
-            rest = stmts[k + 1 :]
+            following = stmts[k + 1 :]
             self.scope.line = frame.line + stmt.lineno
             match stmt:
                 case ast.If(test, body, orelse):
@@ -63,16 +63,16 @@ class Statements(Expressions):
                     if isinstance(decided, bool):
                         chosen = body if decided else orelse
                         if may_exit(chosen):
-                            return self.block([*chosen, *rest], frame, after)
-                        self.block(chosen, frame, live_before(rest, after))
+                            return self.block([*chosen, *following], frame, after)
+                        self.block(chosen, frame, live_before(following, after))
                     elif may_exit([stmt]):
-                        sides = [[*body, *rest], [*orelse, *rest]]
+                        sides = [[*body, *following], [*orelse, *following]]
                         doing = [partial(self.block, side, frame, after) for side in sides]
                         return self._branch(decided, frame, after, *doing)
                     else:
-                        rest_needs = live_before(rest, after)
-                        doing = [partial(self.block, side, frame, rest_needs) for side in (body, orelse)]
-                        self._branch(decided, frame, rest_needs, *doing)
+                        needed_after = live_before(following, after)
+                        doing = [partial(self.block, side, frame, needed_after) for side in (body, orelse)]
+                        self._branch(decided, frame, needed_after, *doing)
                 case ast.Continue():
                     return FALLS_THROUGH
                 case ast.Break():
@@ -81,7 +81,7 @@ class Statements(Expressions):
                 case ast.Return(value):
                     return None if value is None else self.evaluate(value, frame)
                 case _:
-                    self.statement(stmt, frame, live_before(rest, after))
+                    self.statement(stmt, frame, live_before(following, after))
         return FALLS_THROUGH
 
     def statement(self, stmt: ast.stmt, frame: Frame, after: Names) -> None:
