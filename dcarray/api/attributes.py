@@ -321,13 +321,13 @@ class Attributes(Handle):
         return backend().gather(self, root)
 
     def to_numpy(self) -> np.ndarray[Any, Any]:
-        """The plain array, as ``np.asarray`` gives it.  Plotting libraries call this method, and take objects
-        without it for sequences of rows."""
+        """Return the plain array, as ``np.asarray`` gives it.  Plotting libraries call this method, and take
+        objects without it for sequences of rows."""
         return np.asarray(self)
 
     def matvec(self, v: Any) -> Any:
-        """The product with a vector.  SciPy's iterative solvers call this method, and `rmatvec` for their
-        transposed problems, where a matrix is not of NumPy's own class."""
+        """Return the product with a vector.  SciPy's iterative solvers call this method, and `rmatvec` for
+        their transposed problems, where a matrix is not of NumPy's own class."""
         return np.asarray(self) @ np.asarray(v)
 
     def rmatvec(self, v: Any) -> Any:

@@ -53,8 +53,8 @@ def _selections_of_one_mask(inputs: tuple[Any, ...]) -> list[Any] | None:
 def _operands(
     function: Callable[..., Any], choices: list[Any], inputs: tuple[Any, ...]
 ) -> tuple[list[Any], Any] | None:
-    """The operands in full shape, and the value of elements that are not selected.  These must not raise
-    floating-point exceptions: if they might, they are set to one.  None if they might even so."""
+    """Return the operands in full shape, and the value of elements that are not selected.  These must not
+    raise floating-point exceptions: if they might, they are set to one.  None if they might even so."""
     fulls = [None if c is None else (c.full, c.mask) for c in choices]  # unchanged
     rest = [x if c is None else c.rest for c, x in zip(choices, inputs, strict=True)]
     value = scalar_result(function, rest)

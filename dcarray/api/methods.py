@@ -301,7 +301,7 @@ class Methods(Attributes):
             let_write(self, bool(write))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """The array on another device, a copy; or the array itself, if it is there.
+        """Return the array on another device, a copy; or the array itself, if it is there.
 
         Parameters
         ----------

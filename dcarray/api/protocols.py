@@ -48,8 +48,8 @@ def _defers(other: Any) -> bool:
 
 
 def _call_other_operator(op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
-    """The result of ``other``'s own operator for ``x``, or for the plain array if it does not take a wrapped
-    one: sparse matrices take arrays of NumPy's class only."""
+    """Return the result of ``other``'s own operator for ``x``, or for the plain array if it does not take a
+    wrapped one: sparse matrices take arrays of NumPy's class only."""
     name = op.__name__.strip("_")
     method = getattr(type(other), _SWAPPED.get(name, f"__r{name}__"), None)
     result = NotImplemented if method is None else method(other, x)

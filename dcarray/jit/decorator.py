@@ -99,8 +99,8 @@ def wrap_arguments(
 
 
 def unwrap_result(box: list[Any], /) -> Any:
-    """The item of a list, which holds its only reference; a wrapped array to whose handle and memory there is
-    no other reference becomes a plain one, also in a tuple."""
+    """Return the item of a list, which holds its only reference; a wrapped array to whose handle and memory
+    there is no other reference becomes a plain one, also in a tuple."""
     return box[0]
 
 

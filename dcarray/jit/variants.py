@@ -37,8 +37,8 @@ _OURS = frozenset(("dcarray", "gather", "layout", "local"))
 
 
 def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any], /) -> int | None:
-    """A number for the kind of a call; None if an argument is of another kind, or options say that all is to
-    be recorded."""
+    """Return a number for the kind of a call; None if an argument is of another kind, or options say that all
+    is to be recorded."""
     return None
 
 
@@ -47,8 +47,8 @@ if BUILT:  # else all calls are accelerated
 
 
 def work() -> tuple[tuple[int, int, int, int], float]:
-    """The work so far that NumPy may not do as well, loops and regions that wait for a plan among it; and
-    the nanoseconds that NumPy would have taken for the regions that ran."""
+    """Return the work so far that NumPy may not do as well, loops and regions that wait for a plan among it;
+    and the nanoseconds that NumPy would have taken for the regions that ran."""
     return (counters.loops, counters.waiting, tally.rounded, tally.unplanned), tally.numpy
 
 

@@ -55,8 +55,8 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
 
 
 def _with_ends(a: Any, axis: int, before: Any, after: Any) -> Any:
-    """The differences with one number before or after the elements, without joining arrays; None for other
-    arguments."""
+    """Return the differences with one number before or after the elements, without joining arrays; None for
+    other arguments."""
     ends = [end for end in (before, after) if end is not None]
     if not is_wrapped(a) or any(end.ndim for end in ends) or a.shape[axis] < 2 or order_of((a,), a.shape):
         return None

@@ -305,8 +305,8 @@ def call(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], trie
 
 
 def wrap_results(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """A result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too; those that share
-    the memory of a plain argument stay plain."""
+    """Return a result of NumPy with plain arrays wrapped, in tuples, lists and dictionaries too; those that
+    share the memory of a plain argument stay plain."""
     kind = type(value)
     if kind is ndarray or kind in _LEAVES or isinstance(value, np.generic):
         return value

@@ -102,8 +102,8 @@ Ufunc.__doc__ = property(lambda self: self._ufunc.__doc__)  # type: ignore[assig
 
 
 def _as_arrays(result: Any, kwargs: dict[str, Any]) -> Any:
-    """The results, with ``out=...`` as arrays even without axes.  NumPy does not pass this argument on in
-    its dispatch."""
+    """Return the results, with ``out=...`` as arrays even without axes.  NumPy does not pass this argument on
+    in its dispatch."""
     if not kwargs or kwargs.get("out") is not Ellipsis:
         return result
     if type(result) is tuple:
@@ -210,8 +210,8 @@ def _dispatched(function: Callable[..., Any], place: str = "") -> Callable[..., 
 
 
 def _undispatched(function: Callable[..., Any], place: str = "") -> Callable[..., Any]:
-    """A function of NumPy without dispatch, called with plain arrays; pickled by the module ``place``, if
-    given."""
+    """Return a function of NumPy without dispatch, called with plain arrays; pickled by the module ``place``,
+    if given."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

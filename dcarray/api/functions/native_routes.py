@@ -40,9 +40,9 @@ _METHODS_THAT_VIEW = "swapaxes transpose squeeze diagonal item"
 
 
 def viewing() -> dict[Any, bool | None]:
-    """The functions and names of methods that are eager also on large arrays on which nothing is pending, and
-    whether these must be in C order (None: must be matrices).  Empty where there are several ranks, which
-    have to record the same calls."""
+    """Return the functions and names of methods that are eager also on large arrays on which nothing is
+    pending, and whether these must be in C order (None: must be matrices).  Empty where there are several
+    ranks, which have to record the same calls."""
     if is_launched():
         return {}
     found: dict[Any, bool | None] = {}

@@ -36,8 +36,8 @@ if BUILT:  # else Python computes the guards at each entry
 
 
 def checks_of(values: Sequence[Any], guards: Sequence[Any], written: Collection[int]) -> Checks | None:
-    """The checks of values with these guards, where a run writes the arrays at the positions ``written``;
-    None if a value has no check, and without the C module."""
+    """Return the checks of values with these guards, where a run writes the arrays at the positions
+    ``written``; None if a value has no check, and without the C module."""
     if not BUILT:
         return None
     found = [

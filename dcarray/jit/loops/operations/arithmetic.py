@@ -246,8 +246,8 @@ class Arithmetic(Numbers):
         raise self.scope.fail(f"{op} of Python scalars")
 
     def of_c(self, name: str, args: Sequence[Value], weak: type | None = float) -> Data:
-        """A function of the C library on scalars; for Python's (``weak``), with a run-time check for the
-        results of which Python raises an error."""
+        """Return a function of the C library on scalars; for Python's (``weak``), with a run-time check for
+        the results of which Python raises an error."""
         given = tuple([self.expr(x, _F8) for x in args])
         made: Expr = Apply(f"c_{name}", given, _F8)
         if weak:

@@ -89,15 +89,15 @@ class LoopPlan:
             self._checks = checks_of(values, guards, written) or ()
 
     def addresses(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
-        """The addresses of arrays among values that pass the checks of `remember`, else None.  The lock must
-        be held until the run."""
+        """Return the addresses of arrays among values that pass the checks of `remember`, else None.  The
+        lock must be held until the run."""
         return checks_hold(self._checks, values) if self._checks else None
 
     def run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
     ) -> tuple[Any, ...] | None:
-        """The values of ``live`` after the loop; None if the loop has to run in Python, with all memory
-        restored.
+        """Return the values of ``live`` after the loop; None if the loop has to run in Python, with all
+        memory restored.
 
         Raises
         ------
@@ -151,8 +151,8 @@ class LoopPlan:
         return addresses
 
     def _arguments(self, values: Sequence[Any], made: list[NDArray]) -> list[int] | None:
-        """The addresses of the plan's arrays, which are appended to ``made``; None if a written one shares
-        memory with another, or one has another geometry than planned."""
+        """Return the addresses of the plan's arrays, which are appended to ``made``; None if a written one
+        shares memory with another, or one has another geometry than planned."""
         addresses: list[int] = []
         spans: list[tuple[int, int, bool]] = []
         for role, fetch, dtype, shape, strides, size in self._parameters:

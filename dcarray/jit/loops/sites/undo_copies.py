@@ -68,8 +68,8 @@ def _most_frequent(bits: NDArray) -> Any:
 
 
 def _bits(a: NDArray) -> NDArray | None:
-    """The elements as a vector of unsigned integers, equal only bit for bit; None of small or non-contiguous
-    arrays."""
+    """Return the elements as a vector of unsigned integers, equal only bit for bit; None of small or
+    non-contiguous arrays."""
     integer = _BITS.get(a.itemsize)
     if integer is None or a.size < _CHUNK or not a.flags.c_contiguous:
         return None

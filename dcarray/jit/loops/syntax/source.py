@@ -153,8 +153,8 @@ def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _import_statement_names(text: str) -> frozenset[str]:
-    """The names of a module that the compiler knows to be imported: those of an ``import`` statement, but not
-    of ``import *``, and no variables bound to modules."""
+    """Return the names of a module that the compiler knows to be imported: those of an ``import`` statement,
+    but not of ``import *``, and no variables bound to modules."""
     try:
         symbols = symtable.symtable(text, "<module>", "exec").get_symbols()
     except (SyntaxError, ValueError, RecursionError):

@@ -30,8 +30,8 @@ _QUIET = frozenset({
 
 # ---- in the source ------------------------------------------------------------------------------------
 def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
-    """The targets of assignments whose values may be dead: names that are not read, or only conditionally,
-    before they are bound again, and elements that are assigned again."""
+    """Return the targets of assignments whose values may be dead: names that are not read, or only
+    conditionally, before they are bound again, and elements that are assigned again."""
     return frozenset(_dead_targets(body, []))
 
 

@@ -146,8 +146,8 @@ class Expressions(Operations):
         return self._typed_bool(found, kinds, loose)
 
     def _speculative(self, node: ast.expr, frame: Frame, surely: Value) -> Value:
-        """The value of an operand that Python may not evaluate, unless ``surely`` is True: it is computed in
-        any case, so it must have no side effects."""
+        """Return the value of an operand that Python may not evaluate, unless ``surely`` is True: it is
+        computed in any case, so it must have no side effects."""
         begun, older = len(self.memory.block), frozenset(self.memory.arrays)
         value = self.evaluate(node, frame)
         if surely is not True:
