@@ -166,15 +166,17 @@ eager_site_here(void)
 static int Strict;   /* the option `strict`, as it was when `eager_below` was last asked for */
 static int OnDevice; /* likewise: does the option `device` put new arrays on another one than the CPU? */
 
-/* Is the option `device` the CPU? */
-static int
-is_cpu(PyObject *options)
+/* Read these of options that were not asked last; returns `eager_below`, or -1 with an exception.  Apart, so that the
+ * usual way stays short. */
+static Py_ssize_t __attribute__((noinline))
+read_options(PyObject *options)
 {
-    PyObject *device = PyObject_GetAttr(options, DeviceName);
-    int cpu = device != NULL && PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") == 0;
+    Py_ssize_t below = number_in(options, Below);
+    PyObject *device = below < 0 ? NULL : PyObject_GetAttr(options, DeviceName);
+    OnDevice = device != NULL && PyUnicode_Check(device) && PyUnicode_CompareWithASCIIString(device, "cpu") != 0;
+    Strict = below >= 0 && number_in(options, StrictName) != 0;
     Py_XDECREF(device);
-    PyErr_Clear();
-    return cpu;
+    return below;
 }
 
 /* The option `eager_below` in force, as `config.current` has it; -1 with an exception. */
@@ -196,9 +198,7 @@ eager_below(void)
         Py_DECREF(options);
         return below;
     }
-    below = number_in(options, Below);
-    OnDevice = below >= 0 && !is_cpu(options);
-    Strict = below >= 0 && number_in(options, StrictName) != 0;
+    below = read_options(options);
     Py_XSETREF(known, below < 0 ? NULL : Py_NewRef(options));
     Py_DECREF(options);
     return below;

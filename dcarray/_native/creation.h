@@ -141,7 +141,10 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     if (kind == ITSELF || kind == ROWWISE) {
         if (nargs != 1 || named != 0)
             return NULL;
-        return kind == ITSELF && Py_TYPE(args[0]) == PlainClass ? adopt_array(args[0]) : pass_through(args[0], kind);
+        made = kind == ITSELF && Py_TYPE(args[0]) == PlainClass ? adopt_array(args[0]) : pass_through(args[0], kind);
+        if (OnDevice && Py_TYPE(args[0]) == PlainClass) /* as it is known now; the slow way copies it there */
+            Py_CLEAR(made);
+        return made;
     }
     if (named == 1 && (PyUnicode_Compare(PyTuple_GET_ITEM(names, 0), DtypeName) != 0 || !is_dtype(args[nargs])))
         return NULL;
@@ -152,6 +155,8 @@ make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs
     if (most < 0)
         return NULL;
     below = eager_below();
+    if (OnDevice)
+        return NULL;
     small = most < (double)below || (most < (double)PY_SSIZE_T_MAX / 2 && eager_here((Py_ssize_t)most) > 0 &&
                                      !((kind == SHAPED || kind == FILLED) && most >= (double)POOLED));
     PyErr_Clear();

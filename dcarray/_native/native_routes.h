@@ -52,10 +52,8 @@ call_route(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names
         if (r != NULL || PyErr_Occurred())
             return r;
     }
-    if (s->makes >= 0 && made_on_device())
-        ; /* the slow way puts them there */
-    else if (s->makes == DRAWN)
-        r = draw_numbers(s->numpy, args, nargs, names);
+    if (s->makes == DRAWN)
+        r = made_on_device() ? NULL : draw_numbers(s->numpy, args, nargs, names);
     else if (s->makes >= 0)
         r = make_small(s->numpy, s->makes, args, nargs, names);
     else if (s->numpy == NULL) {

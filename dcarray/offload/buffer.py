@@ -16,7 +16,7 @@ from dcarray.lowering.runtime.buffer_pool import allocate
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
 
-__all__ = ["DeviceBuffer", "DeviceError", "resident", "settle", "settle_new", "uploaded"]
+__all__ = ["DeviceBuffer", "DeviceError", "lost", "resident", "settle", "settle_new", "uploaded"]
 
 
 class DeviceError(RuntimeError):
@@ -107,7 +107,16 @@ class DeviceBuffer:
             head.dirty = None
 
     def _lost(self, error: Exception) -> DeviceError:
+        if isinstance(error, DeviceError):
+            return DeviceError(str(error))  # a traceback would keep the frames of the first attempt alive
         return DeviceError(f"the elements of an array on {self.device.name} are lost: {error}")
+
+
+def lost(device: Device, error: Exception) -> DeviceBuffer:
+    """Return what stands for elements that are lost."""
+    made = DeviceBuffer(device, None, True)
+    made.failure = error
+    return made
 
 
 def uploaded(device: Device, a: np.ndarray[Any, Any]) -> DeviceBuffer:

@@ -18,7 +18,7 @@ from dcarray.execution.executor import exception_reporter, report_failure
 from dcarray.execution.interpreter import OpByOp
 from dcarray.recording.log_format import writes
 
-from .buffer import DeviceBuffer, DeviceError, resident
+from .buffer import DeviceBuffer, DeviceError, lost, resident, settle_new
 
 if TYPE_CHECKING:
     from dcarray.execution.executor import Executor
@@ -135,7 +135,7 @@ class _OnHost(OpByOp):
 
 def _run_on_host(rec: Recording, written: set[int]) -> list[Any]:
     """Run a recording op by op on the host; gives the notes of floating-point exceptions."""
-    lost: dict[int, Exception] = {}
+    gone: dict[int, Exception] = {}
     for k, entry in enumerate(rec.declarations()):
         store = rec.store_at(k)
         head = None if store is None else store.family
@@ -143,14 +143,25 @@ def _run_on_host(rec: Recording, written: set[int]) -> list[Any]:
             try:
                 head.remote.materialise(head, entry[-1] in written)
             except Exception as error:
-                lost[k] = error.with_traceback(None)
+                gone[k] = error.with_traceback(None)
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     host = _OnHost(rec, run_plan.steps_of(rec, None), witness)
-    host.lost = lost
+    host.lost = gone
     counters.interpreted += host.run()
-    if host.left:
+    if isinstance(host.error, DeviceError):
+        _lose_results(rec, host.left, host.error)
+    elif host.left:
         rec.leftover = (host.replay(), host.error)
     return witness.notes
+
+
+def _lose_results(rec: Recording, left: list[int], error: DeviceError) -> None:
+    """Mark as lost what statements would have written that can never run: who reads it is told so."""
+    statements = rec.statements()
+    for slot in {slot for k in left for slot in writes(statements[k])}:
+        store = rec.store_at(slot)
+        if store is not None:
+            settle_new(store.family, lost(rec.device, error))
 
 
 def _keep_known_memory(rec: Recording, written: set[int]) -> None:
