@@ -112,7 +112,7 @@ class _Builder:
             parts.append(Index(offset, 0 if new is None else stride, new))
         return Window(array.name, domain, tuple(parts))
 
-    def _written(self, slot: int) -> None:
+    def _mark_written(self, slot: int) -> None:
         head = self.heads[slot]
         for k, other in enumerate(self.heads):
             if other == head and self.arrays[k].role == "in":
@@ -126,7 +126,7 @@ class _Builder:
         body = apply_op(op, kinds, result, reads)
         if self.arrays[out].dtype != body.dtype:
             body = Apply("cast", (body,), self.arrays[out].dtype)
-        self._written(out)
+        self._mark_written(out)
         if self._overlaps(out, target, args, reads):
             target_array = self.arrays[out]
             temp = Array(f"t{len(self.temps)}", target_array.dtype, domain)

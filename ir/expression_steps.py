@@ -45,12 +45,12 @@ def program(root: Expr) -> tuple[Step, ...]:
         args = tuple(number[child] for child in children(node))
         last = tuple(a for a in dict.fromkeys(args) if final[a] == k)
         any_node: Any = node
-        kind, data = _prepared(node)
+        kind, data = _prepare(node)
         steps.append(Step(kind, data, args, last, any_node.dtype))
     return tuple(steps)
 
 
-def _prepared(node: Expr) -> tuple[Kind, Any]:
+def _prepare(node: Expr) -> tuple[Kind, Any]:
     match node:
         case Load(window, _):
             return Kind.LOAD, window

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.analysis.effects import families, touched
+from dcarray.ir.analysis.effects import families, touched_arrays
 
 from .dims import evaluate
 from .expression_steps import Kind, Step, program
@@ -379,7 +379,7 @@ def _last_uses(region: Region) -> list[list[str]]:
     kept = {root[a.name] for a in region.arrays if a.role != "temp"}
     last: dict[str, int] = {}
     for position, stmt in enumerate(region.body):
-        for name in touched(stmt):
+        for name in touched_arrays(stmt):
             last[root[name]] = position
     dying: list[list[str]] = [[] for _ in region.body]
     for array in region.arrays:

@@ -190,7 +190,7 @@ class _Parser(Scanner):
 
     def condition(self) -> Expr:
         self.axes, self.shape = {}, ()
-        cond, *_ = self.valued("{")
+        cond, *_ = self.value_and_init("{")
         return cond
 
     def compute(self) -> Compute:
@@ -202,11 +202,11 @@ class _Parser(Scanner):
         scan = self.axes[self.name()] if self.take("scan") else None
         combine = None if self.word == "=" else self.name()
         self.need("=")
-        body, init = self.valued(None)
+        body, init = self.value_and_init(None)
         self.at = rest
         return Compute(target, body, combine, init, scan=scan)
 
-    def valued(self, close: str | None) -> tuple[Expr, Expr | None]:
+    def value_and_init(self, close: str | None) -> tuple[Expr, Expr | None]:
         """Read ``expr [init expr] [with ...]`` and the closing word: the definitions after ``with`` come
         first."""
         start = self.at

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from dcarray.ir.analysis.effects import touched
+from dcarray.ir.analysis.effects import touched_arrays
 from dcarray.ir.analysis.independence import window_at
 
 from . import dims, windows
@@ -42,7 +42,7 @@ def unused_names(prefix: str, taken: Container[str], first: int = 0) -> Iterator
 
 def rename(stmt: Stmt, old: str, new: str) -> Stmt:
     """Return a statement with the array ``old`` called ``new``."""
-    if old not in touched(stmt):
+    if old not in touched_arrays(stmt):
         return stmt
     return rewindow(stmt, lambda w: replace(w, array=new) if w.array == old else w)
 

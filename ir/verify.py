@@ -12,7 +12,7 @@ import numpy as np
 from . import dims
 from .analysis import effects
 from .analysis.effects import clash, domain, nest_conflict, reads, rows_conflict, writes
-from .analysis.independence import independent
+from .analysis.independence import iteration_conflict
 from .analysis.skew import time_tile_conflict
 from .conditions import implied_inequalities
 from .nodes import (
@@ -156,10 +156,10 @@ class _Checker:
         match stmt:
             case Compute():
                 self.compute(stmt)
-                self.ordered(stmt)
+                self.record_accesses(stmt)
             case Call():
                 self.call(stmt)
-                self.ordered(stmt)
+                self.record_accesses(stmt)
             case Rows(body, axes):
                 plain = all(isinstance(inner, Part) for inner in body)
                 self.need(body and plain and axes > 0, "rows need plain statements and an axis")
@@ -191,7 +191,7 @@ class _Checker:
             case Branch(cond, then, orelse):
                 self.condition(cond)
                 for side, holds in ((then, True), (orelse, False)):
-                    with self.given(implied_inequalities(cond, holds)):
+                    with self.assuming(implied_inequalities(cond, holds)):
                         self.body(side)
             case _:
                 raise self.fail("this is no statement")
@@ -205,20 +205,20 @@ class _Checker:
         before = {root: len(found) for root, found in self.written.items()}
         with dims.ranging(stmt.var, stmt.bounds):
             low, high = dims.loop_range(*stmt.bounds)
-            with self.given([] if low is None or high is None else [high - low]):
+            with self.assuming([] if low is None or high is None else [high - low]):
                 self.body(stmt.body)
         for root, found in self.written.items():  # the variable means nothing after the loop
             new = found[before.get(root, 0) :]
             widened = [effects.widened_footprint(w, stmt.var, stmt.bounds) for w in new]
             found[len(found) - len(new) :] = widened
         self.stmt = stmt
-        if stmt.parallel and (reason := independent(stmt, self.source)):
+        if stmt.parallel and (reason := iteration_conflict(stmt, self.source)):
             raise self.fail(f"the iterations of a parallel loop need nothing of one another: {reason}")
         self.scope.discard(stmt.var)
         self.dead = outer
 
     @contextmanager
-    def given(self, facts: list[Dim]) -> Iterator[None]:
+    def assuming(self, facts: list[Dim]) -> Iterator[None]:
         """A context in which these dimensions are at least 0."""
         count = len(self.known)
         self.known += [fact for fact in map(dims.simplify, facts) if type(fact) is not int]
@@ -290,7 +290,7 @@ class _Checker:
                 self.need(apart or over, message)
 
     # ---- order --------------------------------------------------------------------------------------
-    def ordered(self, stmt: Compute | Call) -> None:
+    def record_accesses(self, stmt: Compute | Call) -> None:
         for window in reads(stmt):
             self.readable(window)
         for window in (*writes(stmt), *effects.definite_writes(stmt)):

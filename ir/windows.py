@@ -53,16 +53,16 @@ def written_at_least(target: Window) -> Window:
 
 def empty(window: Window) -> bool | None:
     """Whether the domain has no points."""
-    return _hollow(window.shape)
+    return _has_no_points(window.shape)
 
 
-def _untouched(window: Window) -> bool | None:
+def _touches_nothing(window: Window) -> bool | None:
     """Whether no element is touched, whatever the extents of unused axes are: a reduction over no values sets
     its target."""
-    return _hollow(tuple(window.shape[ix.axis] for ix in window.index if ix.axis is not None))
+    return _has_no_points(tuple(window.shape[ix.axis] for ix in window.index if ix.axis is not None))
 
 
-def _hollow(shape: tuple[Dim, ...]) -> bool | None:
+def _has_no_points(shape: tuple[Dim, ...]) -> bool | None:
     sizes = [prove_le(n, 0) for n in shape]
     if True in sizes:
         return True
@@ -136,10 +136,10 @@ def _ends(run: _Run) -> tuple[Dim, Dim] | None:
 
 def overlap(a: Window, b: Window) -> bool | None:
     """Whether two windows of one array share an element.  (An axis that an index does not use counts as
-    having points: see ``_untouched``.)"""
+    having points: see ``_touches_nothing``.)"""
     if a.array != b.array:
         return False
-    nothing = [_untouched(a), _untouched(b)]
+    nothing = [_touches_nothing(a), _touches_nothing(b)]
     if True in nothing:
         return False
     if len(a.index) != len(b.index):
@@ -214,7 +214,7 @@ def disjoint_rows(a: Window, b: Window, axes: int) -> bool:
 
 def covers(outer: Window, inner: Window) -> bool | None:
     """Whether every element of ``inner`` is one of ``outer`` (of one array)."""
-    nothing = _untouched(inner)
+    nothing = _touches_nothing(inner)
     if nothing is True:
         return True
     if outer.array != inner.array:

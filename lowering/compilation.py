@@ -288,7 +288,7 @@ class _Lowering:
         """Leave a statement to the interpreter."""
         if self.fallback is not None:
             self.fallback(reason, stmt.loc)
-        used = effects.touched(stmt)
+        used = effects.touched_arrays(stmt)
         arrays = tuple(replace(a, role="inout", base=None) for a in self.region.arrays if a.name in used)
         call = Interpreted(replace(self.region, arrays=arrays, body=(stmt,)))
         names = tuple([array.name for array in arrays])

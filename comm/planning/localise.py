@@ -29,7 +29,7 @@ from dcarray.comm.planning.rank_program.steps import (
     Reduce,
     Step,
 )
-from dcarray.ir.analysis.effects import touched, writes
+from dcarray.ir.analysis.effects import touched_arrays, writes
 from dcarray.ir.nodes import Array, Call, Compute, Index, Load, Region, Stmt, Window
 from dcarray.ir.renaming import rewindow
 
@@ -277,4 +277,4 @@ class _Localiser:
 
 
 def _names(body: Sequence[Stmt]) -> set[str]:
-    return {name for stmt in body for name in touched(stmt)}
+    return {name for stmt in body for name in touched_arrays(stmt)}

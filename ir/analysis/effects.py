@@ -120,7 +120,7 @@ def without_reduced_axes(target: Window) -> Window:
     return Window(target.array, tuple(target.shape[axis] for axis in axes), index)
 
 
-def touched(stmt: Stmt) -> frozenset[str]:
+def touched_arrays(stmt: Stmt) -> frozenset[str]:
     """Return the names of the arrays that the statement may read or write."""
     return frozenset(w.array for w in (*reads(stmt), *writes(stmt)))
 
@@ -157,11 +157,11 @@ def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) ->
     parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
     if not any(var in free_symbols(part) for part in parts):
         return window
-    found = footprint(window, var, bounds) or _between(window, var, bounds)
+    found = footprint(window, var, bounds) or _bounding_box(window, var, bounds)
     return anywhere(window.array) if found is None else found
 
 
-def _between(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
+def _bounding_box(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window | None:
     """Return the smallest box around a window in all iterations of a loop."""
     ends = {var: loop_range(*bounds)}
     shape: list[Dim] = []

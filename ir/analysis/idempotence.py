@@ -13,7 +13,7 @@ from dcarray.ir.nodes import Branch, Call, Loop, Region, Stmt, While, Window
 from dcarray.ir.statements import all_statements, flatten
 from dcarray.ir.windows import covers, identity, overlap
 
-from .effects import definite_writes, sharing, touched, writes
+from .effects import definite_writes, sharing, touched_arrays, writes
 from .independence import accesses, iteration_pair, upward_exposed_reads, window_at
 
 INFALLIBLE = frozenset({"blas.matmul"})
@@ -40,7 +40,7 @@ def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] 
     old: list[Window] = []  # reads of initial elements
     for stmt in flatten(body):
         written = [w for w in writes(stmt) if w.array == whole.array]
-        seen = _unmade(upward_exposed_reads((stmt,), whole), made)
+        seen = _not_covered(upward_exposed_reads((stmt,), whole), made)
         if isinstance(stmt, While | Branch):
             if written:  # which the other run might leave out, where a sum differs in its last bit
                 return True
@@ -57,7 +57,7 @@ def _clobbers(body: tuple[Stmt, ...], whole: Window, before: tuple[Window, ...] 
     return False
 
 
-def _unmade(windows: list[Window], made: list[Window]) -> list[Window]:
+def _not_covered(windows: list[Window], made: list[Window]) -> list[Window]:
     return [w for w in windows if not any(covers(v, w) is True for v in made)]
 
 
@@ -73,9 +73,10 @@ def _carries(loop: Loop, whole: Window, made: list[Window]) -> bool:
         return True
     iteration, after, known = found
     first = [
-        window_at(w, {loop.var: iteration}) for w in _unmade(upward_exposed_reads(loop.body, whole), made)
+        window_at(w, {loop.var: iteration})
+        for w in _not_covered(upward_exposed_reads(loop.body, whole), made)
     ]
-    root = {name: name for stmt in loop.body for name in touched(stmt)}
+    root = {name: name for stmt in loop.body for name in touched_arrays(stmt)}
     for access in accesses(loop.body, {loop.var: after}, "_b", {}, {whole.array}, root):
         if access.writing:
             with dims.between({**known, **dict(access.ranges)}):

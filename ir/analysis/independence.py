@@ -15,7 +15,16 @@ from dcarray.ir.nodes import Branch, Call, Dim, Index, Loop, Region, Stmt, While
 from dcarray.ir.statements import all_statements, bodies, flatten
 from dcarray.ir.windows import covers, identity, overlap, union
 
-from .effects import Reason, definite_writes, families, reads, sharing, touched, widened_footprint, writes
+from .effects import (
+    Reason,
+    definite_writes,
+    families,
+    reads,
+    sharing,
+    touched_arrays,
+    widened_footprint,
+    writes,
+)
 
 _Ranges = dict[str, tuple[Dim | None, Dim | None]]
 
@@ -25,7 +34,7 @@ def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     """Return the privatisable temporaries of a body: used nowhere else, and written before they are read
     whenever it runs, so that no value enters or leaves it in them. ``body`` is that of a loop or branch
     somewhere in ``region``, that very object."""
-    inside = frozenset[str]().union(*map(touched, body))
+    inside = frozenset[str]().union(*map(touched_arrays, body))
     outside, times = _elsewhere(region.body, body)
     if times != 1:
         return frozenset()
@@ -48,7 +57,7 @@ def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset
     for stmt in stmts:
         parts = bodies(stmt)
         if not (parts and isinstance(stmt, Loop)):
-            found |= touched(_head(stmt))
+            found |= touched_arrays(_head(stmt))
         for part in parts:
             if part is body:
                 times += 1
@@ -108,7 +117,7 @@ class Access:
     ranges: tuple[tuple[str, tuple[Dim | None, Dim | None]], ...]
 
 
-def independent(loop: Loop, region: Region) -> Reason | None:
+def iteration_conflict(loop: Loop, region: Region) -> Reason | None:
     """Return why the iterations of a loop may not run in parallel; None if they may. ``loop`` is a statement
     of ``region``, that very object, in whatever body."""
     found = privatised_arrays(loop, region)

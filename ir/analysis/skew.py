@@ -63,7 +63,7 @@ class SkewAnalysis:
         """Append a statement to the chain; return why that is impossible, else None."""
         target = writes(part)[0]
         first = target.index[0].offset if target.index else 0
-        uses = self._used(part, first)
+        uses = self._accesses(part, first)
         if isinstance(uses, Reason):
             return uses
         ahead = behind = 0
@@ -80,7 +80,7 @@ class SkewAnalysis:
         self._uses.append(uses)
         return None
 
-    def _used(self, part: Part, first: Dim) -> tuple[_Use, ...] | Reason:
+    def _accesses(self, part: Part, first: Dim) -> tuple[_Use, ...] | Reason:
         """Return a statement's accesses to memory that the chain writes, or why they are not row by row."""
         computes = (part,) if isinstance(part, Compute) else part.body
         folds = next((c.target for c in computes if c.combine is not None), None)

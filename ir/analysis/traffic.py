@@ -169,20 +169,20 @@ def _bytes(windows: Iterable[Window], region: Region, sizes: Sizes) -> int:
 def unfused_bytes(region: Region, sizes: Sizes | None = None) -> int:
     """Return the bytes that NumPy moves for the element-wise statements and calls of a region, one at a time:
     those of the arguments and of the result of each operation."""
-    return _unfused(region.body, region, sizes or {s.name: s.hint or s.minimum for s in region.symbols})
+    return _unfused_bytes(region.body, region, sizes or {s.name: s.hint or s.minimum for s in region.symbols})
 
 
-def _unfused(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
+def _unfused_bytes(body: Iterable[Stmt], region: Region, sizes: Sizes) -> int:
     total = 0
     for stmt in body:
         match stmt:
             case Loop(_, _, inner):
                 inside, iterations = _iteration(stmt, sizes)
-                total += iterations * _unfused(inner, region, inside)
+                total += iterations * _unfused_bytes(inner, region, inside)
             case While(_, inner):
-                total += _unfused(inner, region, sizes)
+                total += _unfused_bytes(inner, region, sizes)
             case Branch(_, then, orelse):
-                total += _unfused((*then, *orelse), region, sizes)
+                total += _unfused_bytes((*then, *orelse), region, sizes)
             case Call():
                 total += fused_traffic(stmt, region, sizes).bytes
             case _:

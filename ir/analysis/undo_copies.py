@@ -17,7 +17,7 @@ from dcarray.ir.nodes import Array, Call, Compute, Gather, Index, Load, Nest, Re
 from dcarray.ir.statements import all_statements
 from dcarray.ir.windows import covers, identity, loads, same
 
-from .effects import families, sharing, touched, writes
+from .effects import families, sharing, touched_arrays, writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def end_before_overwrites(
     root = families(region)
     saves = {one.copy: stmt for one in undo for stmt in region.body if _saves(stmt, one)}
     before = {root[w.array] for stmt in region.body[:end] for w in writes(stmt)}
-    uses = [touched(stmt) for stmt in region.body[:end]]
+    uses = [touched_arrays(stmt) for stmt in region.body[:end]]
     copies = [one.copy for one in undo if one.copy in saves and root[one.array] not in before]
     copies = [name for name in copies if sum(name in used for used in uses) == 1]  # no other uses
     if not copies:
@@ -126,7 +126,7 @@ def compute_aside(
     saves = [part for part in computes if any(_saves(part, one) for one in undo)]
     rest = [part for part in computes if not any(part is save for save in saves)]
     makers = [part for part in rest if any(part.target.array == one.array for one in undo)]
-    alone = not any(one.copy in touched(stmt) for stmt in (*region.body[:-1], *rest) for one in undo)
+    alone = not any(one.copy in touched_arrays(stmt) for stmt in (*region.body[:-1], *rest) for one in undo)
     before = {window.array for stmt in region.body[:-1] for window in writes(stmt)}
     shared = sharing(region)
     if not undo or not alone or not len(undo) == len(saves) == len(makers) or len(computes) < len(last):
@@ -140,7 +140,7 @@ def compute_aside(
         aside = Array(f"late_{name}", arrays[name].dtype, maker.target.shape)
         place = identity(aside)
         later = rest[rest.index(maker) + 1 :]
-        if name in before or name in shared or any(name in touched(part) for part in later):
+        if name in before or name in shared or any(name in touched_arrays(part) for part in later):
             return region, tuple(undo), None
         if not any(_dies(load, place, aside, arrays) for load in loads(maker.body)):
             return region, tuple(undo), None
@@ -168,9 +168,9 @@ def without_copies(region: Region, undo: Sequence[UndoCopy], beside: bool = Fals
     if beside:
         left = [_left(stmt, copies) for stmt in region.body]
     else:
-        left = [None if all(_written(p) in copies for p in _parts(s)) else s for s in region.body]
+        left = [None if all(_target_name(p) in copies for p in _parts(s)) else s for s in region.body]
     body = tuple([stmt for stmt in left if stmt is not None])
-    if not undo or any(copies & touched(stmt) for stmt in body):
+    if not undo or any(copies & touched_arrays(stmt) for stmt in body):
         return region
     return replace(region, arrays=tuple([a for a in region.arrays if a.name not in copies]), body=body)
 
@@ -178,7 +178,7 @@ def without_copies(region: Region, undo: Sequence[UndoCopy], beside: bool = Fals
 def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
     """Return the statement without the parts that make undo copies; None if all parts do."""
     if not isinstance(stmt, Nest | Rows):
-        return None if _written(stmt) in copies else stmt
+        return None if _target_name(stmt) in copies else stmt
     rest: list[Any] = [made for part in stmt.body if (made := _left(part, copies)) is not None]
     if all(made is part for made, part in zip(rest, stmt.body, strict=False)) and len(rest) == len(stmt.body):
         return stmt
@@ -190,7 +190,7 @@ def _calls(stmt: Stmt) -> bool:
     return any(isinstance(one, Call) for one in all_statements((stmt,)))
 
 
-def _written(stmt: Stmt) -> str | None:
+def _target_name(stmt: Stmt) -> str | None:
     return stmt.target.array if isinstance(stmt, Compute) else None
 
 

@@ -70,7 +70,7 @@ class _Bound(NamedTuple):
     least: float = 0.0
     sure: bool = False
 
-    def joined(self, other: _Bound) -> _Bound:
+    def join(self, other: _Bound) -> _Bound:
         """Return the bounds of a value that is one or the other."""
         most, least = max(self.most, other.most), min(self.least, other.least)
         return _Bound(most, least, self.sure and other.sure)
@@ -207,9 +207,9 @@ class _Bounds:
         dtype = self.arrays[target.array].dtype
         value = self._of(stmt.body)
         if stmt.combine is not None:
-            start = self._of(stmt.init) if stmt.init is not None else self._held(target)
+            start = self._of(stmt.init) if stmt.init is not None else self._bound_of(target)
             if stmt.combine in _LARGER:
-                value = value.joined(start)
+                value = value.join(start)
             elif stmt.combine == "add" and dtype.kind in "fc":
                 if any(type(extent) is not int for extent in target.shape):
                     raise _Unknown
@@ -226,7 +226,7 @@ class _Bounds:
         dtype, depth = self.arrays[target.array].dtype, a.shape[-1] if a.shape else 1
         if type(depth) is not int or any(self.arrays[w.array].dtype.kind != "f" for w in (a, b, target)):
             raise _Unknown
-        most = self._held(a).most * self._held(b).most * depth * _SLACK ** (2 * depth) + depth * _TINY
+        most = self._bound_of(a).most * self._bound_of(b).most * depth * _SLACK ** (2 * depth) + depth * _TINY
         self._keep(target, _fits(_Bound(most), dtype))
 
     def _keep(self, target: Window, value: _Bound) -> None:
@@ -234,9 +234,9 @@ class _Bounds:
         if whole is None:
             whole = covers(target, identity(self.arrays[target.array])) is True
             self._whole[target] = whole
-        self.bounds[target.array] = value if whole else value.joined(self._held(target))
+        self.bounds[target.array] = value if whole else value.join(self._bound_of(target))
 
-    def _held(self, window: Window) -> _Bound:
+    def _bound_of(self, window: Window) -> _Bound:
         found = self.bounds.get(window.array)
         if found is None:  # some of it may never have been written
             raise _Unknown
@@ -249,7 +249,7 @@ class _Bounds:
             raise _Unknown
         match expr:
             case Load(window):
-                return self._held(window) if expr.dtype.kind in "fc" else _any(expr.dtype)
+                return self._bound_of(window) if expr.dtype.kind in "fc" else _any(expr.dtype)
             case Const(bits, dtype) if dtype.kind in "fiub":
                 value = float(np.frombuffer(bits, dtype)[0])
                 return _fits(_Bound(abs(value), abs(value), value >= 0), dtype)
@@ -263,7 +263,7 @@ class _Bounds:
                     raise _Unknown
                 if any(arg.dtype.kind == "c" for arg in (expr, *args)) and op not in _TRUTHS:
                     return _fits(self._complex(op, args, dtype), dtype)
-                return _fits(self._applied(op, args), dtype)
+                return _fits(self._operation_bound(op, args), dtype)
         raise _Unknown
 
     def _complex(self, op: str, args: tuple[Expr, ...], dtype: np.dtype[Any]) -> _Bound:
@@ -286,7 +286,7 @@ class _Bounds:
             return _Bound(parts[0])
         raise _Unknown
 
-    def _applied(self, op: str, args: tuple[Expr, ...]) -> _Bound:
+    def _operation_bound(self, op: str, args: tuple[Expr, ...]) -> _Bound:
         kinds = {arg.dtype.kind for arg in args}
         if kinds != {"f"} and op not in ("cast", "where", *_TRUTHS):
             raise _Unknown
@@ -310,16 +310,16 @@ class _Bounds:
         if op in ("maximum", "fmax") and (a.sure or b.sure):
             return _Bound(max(a.most, b.most), max(v.least if v.sure else 0.0 for v in values), True)
         if op in _LARGER:
-            return a.joined(b)
+            return a.join(b)
         if op in _SAME:
             return a._replace(sure=op in ("absolute", "fabs") or (a.sure and op != "negative"))
         if op == "where":
-            return self._chosen(args, *values[1:])
+            return self._choice_bound(args, *values[1:])
         if op == "cast" and args[0].dtype.kind in "fiub":
             return _Bound(a.most * _SLACK, a.least / _SLACK if args[0].dtype.kind == "f" else 0.0, a.sure)
         raise _Unknown
 
-    def _chosen(self, args: tuple[Expr, ...], yes: _Bound, no: _Bound) -> _Bound:
+    def _choice_bound(self, args: tuple[Expr, ...], yes: _Bound, no: _Bound) -> _Bound:
         """Return the bounds of a choice; the condition may bound one of the two from below."""
         condition = args[0]
         if isinstance(condition, Apply) and condition.op in _ABOVE:
@@ -331,7 +331,7 @@ class _Bounds:
                         yes = _Bound(yes.most, max(yes.least, least.least), True)
                     elif least.sure:
                         no = _Bound(no.most, max(no.least, least.least), True)
-        return yes.joined(no)
+        return yes.join(no)
 
 
 def _any(dtype: np.dtype[Any]) -> _Bound:

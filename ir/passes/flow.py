@@ -209,21 +209,23 @@ class Block:
             if lives and seen >= _LOOK_AHEAD:
                 break
             for window, kind in self.reads[q]:
-                if self._apart(target, window):
+                if self._never_meet(target, window):
                     continue
                 found.append(Use(q, window, kind))
-                reason = self._unserved(target, window, kind, shadows)
+                reason = self._partial_read(target, window, kind, shadows)
                 if reason is not None:
                     return found, reason
             for window in self.writes[q]:
                 if facts.overlap(target, window) is False:
                     continue
-                if self._definite(q) and writes_all(window, target):
+                if self._always_writes(q) and writes_all(window, target):
                     return found, None
                 shadows.append(window)
-        return found, self._kept(pos, target)
+        return found, self._reason_to_store(pos, target)
 
-    def _unserved(self, target: Window, window: Window, kind: Kind, shadows: list[Window]) -> Reason | None:
+    def _partial_read(
+        self, target: Window, window: Window, kind: Kind, shadows: list[Window]
+    ) -> Reason | None:
         """Return why a read may also be of elements that were not written to ``target``."""
         if kind == "inside":
             return Reason(f"{target.array} is read in another body or nest", (window,))
@@ -237,22 +239,26 @@ class Block:
             return Reason(f"{target.array} is partly overwritten before it is read", (window,))
         return None
 
-    def _definite(self, pos: int) -> bool:
+    def _always_writes(self, pos: int) -> bool:
         """Whether the statement writes its windows whenever the block runs."""
         return isinstance(self.stmts[pos], Compute | Call | Group)
 
-    def _apart(self, a: Window, b: Window) -> bool:
+    def _never_meet(self, a: Window, b: Window) -> bool:
         """Whether the windows share no memory in any two iterations."""
         if self.facts.overlap(a, b) is not False:
             return False
-        return not self.nested or a.array != b.array or (self._steady(a) and self._steady(b))
+        return (
+            not self.nested
+            or a.array != b.array
+            or (self._is_loop_invariant(a) and self._is_loop_invariant(b))
+        )
 
-    def _steady(self, window: Window) -> bool:
+    def _is_loop_invariant(self, window: Window) -> bool:
         """Whether the window is the same in all iterations of a loop."""
         parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
         return not any(dims.free_symbols(part) & self.facts.variables for part in parts)
 
-    def _kept(self, pos: int, target: Window) -> Reason | None:
+    def _reason_to_store(self, pos: int, target: Window) -> Reason | None:
         """Return why the values must be stored even if no later statement of the block reads them."""
         root = self.facts.roots[target.array]
         if root in self.facts.kept:
@@ -263,7 +269,7 @@ class Block:
             for q in self._touched[root]:
                 if q > pos:
                     break
-                if any(not self._apart(target, window) for window, _ in self.reads[q]):
+                if any(not self._never_meet(target, window) for window, _ in self.reads[q]):
                     return Reason(f"{target.array} may be read by the next iteration", (target,))
         return None
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from dcarray.ir import dims
-from dcarray.ir.analysis.effects import touched
+from dcarray.ir.analysis.effects import touched_arrays
 from dcarray.ir.analysis.independence import privatisable
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Loop, Region, Stmt, Symbol
@@ -64,7 +64,7 @@ def each_loop(
 
 def without_unused(region: Region) -> Region:
     """Return the region without temporaries that no statement touches."""
-    used = frozenset[str]().union(*map(touched, region.body))
+    used = frozenset[str]().union(*map(touched_arrays, region.body))
     kept = (a for a in region.arrays if a.role != "temp" or a.name in used or a.base is not None)
     return replace(region, arrays=tuple(kept))
 

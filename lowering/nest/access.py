@@ -240,9 +240,9 @@ class Arguments:
 
     def reach(self, load: Load | Gather) -> Access:
         """Return the linear form of the array that a load reads."""
-        return self.gathered(load) if isinstance(load, Gather) else self.access(load.window)
+        return self.gather_access(load) if isinstance(load, Gather) else self.access(load.window)
 
-    def gathered(self, node: Gather) -> Access:
+    def gather_access(self, node: Gather) -> Access:
         """Return the linear form of a gather's array: its first element, at every point."""
         array = self.memory.arrays[node.window.array]
         zeros = (0,) * len(array.shape)

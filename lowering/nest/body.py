@@ -215,7 +215,7 @@ class Scope:
         return Elem(buffer, at, node.dtype), self._load_level(access)
 
     def _gather(self, node: nodes.Gather) -> tuple[Expr, int]:
-        access = self.arguments.gathered(node)
+        access = self.arguments.gather_access(node)
         level = max(self._load_level(access), self._level(node))
         more = []
         for axis, index in enumerate(node.index):

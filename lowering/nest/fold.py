@@ -92,7 +92,7 @@ class Fold:
             return [Op("real", (value,), part), Op("imag", (value,), part)]
         return [cast_to(value, self.wide)]
 
-    def _joined(self, parts: list[Expr]) -> Expr:
+    def _join(self, parts: list[Expr]) -> Expr:
         return parts[0] if len(parts) == 1 else Op("complex", tuple(parts), self.dtype)
 
     def open(self, start: Expr | None, carried: bool) -> Block:
@@ -172,16 +172,16 @@ class Fold:
     def result(self) -> Expr:
         """Return the accumulated value."""
         if not self._sums:
-            return self._joined([Local(name, real(self.wide) if self.mode == "sum" else self.wide)
+            return self._join([Local(name, real(self.wide) if self.mode == "sum" else self.wide)
                                  for name in self._blocks])  # fmt: skip
         parts: list[Expr] = []
         for total, lost in self._sums:
             s, c = Local(total, real(self.wide)), Local(lost, real(self.wide))
             exact = Op("equal", (c, literal(0.0, c.dtype)), np.dtype(bool))
             parts.append(Op("where", (exact, s, op("add", s, c)), s.dtype))
-        return self._joined(parts)
+        return self._join(parts)
 
-    def combined(self, start: Expr, total: Expr) -> Expr:
+    def combine(self, start: Expr, total: Expr) -> Expr:
         """Return the initial value combined with the accumulated one, as the target's dtype."""
         if self._started:
             return total

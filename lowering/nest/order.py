@@ -70,7 +70,7 @@ def choose(
     kept, reduced = list[list[int]](), list[list[int]]()
     for axis in [*rest, inner]:
         groups = reduced if axis in folded else kept
-        if groups and _joined(groups[-1][-1], axis, shape, accesses, fixed):
+        if groups and _can_collapse(groups[-1][-1], axis, shape, accesses, fixed):
             groups[-1].append(axis)
         else:
             groups.append([axis])
@@ -93,10 +93,10 @@ def can_join(
     first: int,
 ) -> bool:
     """Whether the first axes may be collapsed to one loop."""
-    return all(_joined(a, b, shape, accesses, fixed) for a, b in pairwise(_head(shape, first)))
+    return all(_can_collapse(a, b, shape, accesses, fixed) for a, b in pairwise(_head(shape, first)))
 
 
-def _joined(
+def _can_collapse(
     outer: int,
     inner: int,
     shape: Sequence[Dim],

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from dcarray.ir import windows
-from dcarray.ir.analysis.effects import families, reads, touched, writes
+from dcarray.ir.analysis.effects import families, reads, touched_arrays, writes
 from dcarray.ir.nodes import Array, Compute, Dim, Gather, Nest, Region, Rows, Stmt
 from dcarray.ir.renaming import rename
 from dcarray.lowering.nest.access import same, total
@@ -31,7 +31,7 @@ def in_place(region: Region) -> Region:
         inner, axes = (stmt.body, stmt.axes) if isinstance(stmt, Rows) else ((stmt,), 0)
         rows += [(len(body), axes)] * len(inner)
         body += inner
-    uses = [set(touched(stmt)) for stmt in body]
+    uses = [set(touched_arrays(stmt)) for stmt in body]
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for position, used in enumerate(uses):
@@ -87,9 +87,9 @@ def _pair(
         fresh = new.role in ("temp", "out") and first[new.name] == position and alone(new)
         if not fresh or compute.combine is not None:
             continue
-        if any(new.name in touched(other) for k, other in enumerate(computes) if k != number):
+        if any(new.name in touched_arrays(other) for k, other in enumerate(computes) if k != number):
             continue
-        for name in sorted(touched(compute)):
+        for name in sorted(touched_arrays(compute)):
             old = arrays[name]
             dying = old.role == "temp" and first[name] < position == last[name] and alone(old)
             equal = old.dtype == new.dtype and len(old.shape) == len(new.shape)
@@ -129,7 +129,7 @@ def hosts(region: Region, temporaries: Sequence[Need]) -> dict[str, str]:
     arrays = {array.name: array for array in region.arrays}
     begun: dict[str, int] = {}
     for position, stmt in enumerate(region.body):
-        for name in touched(stmt):
+        for name in touched_arrays(stmt):
             begun.setdefault(root[name], position)
     rooms = {
         name: total((*arrays[name].shape, arrays[name].dtype.itemsize))
@@ -181,7 +181,7 @@ def lifetimes(region: Region) -> list[tuple[Array, int, int]]:
     root = families(region)
     life: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(region.body):
-        for name in touched(stmt):
+        for name in touched_arrays(stmt):
             first, _ = life.get(root[name], (position, position))
             life[root[name]] = first, position
     return [

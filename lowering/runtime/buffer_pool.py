@@ -76,7 +76,7 @@ class _Block:
         self.free = False
         self.whole = self.other = None
 
-    def divided(self, size: int) -> tuple[_Block, _Block]:
+    def divide(self, size: int) -> tuple[_Block, _Block]:
         """Return the first bytes of a block, and the others, as blocks."""
         past = size + max((self.room - self.size) // (2 * _APART), 1) * _APART
         first, rest = _Part(self, 0, size, past), _Part(self, past, self.size - size, self.room - past)
@@ -176,7 +176,7 @@ class Pool:
         self._remove(block)
         self.reused += 1
         if fitting - size >= max(MAPPED, size // 8):  # a smaller remainder is of no use
-            block, rest = block.divided(size)
+            block, rest = block.divide(size)
             self._keep(rest)
         return block
 
@@ -197,7 +197,7 @@ class Pool:
             del self._free[block.size]
         block.free = False
 
-    def _kept(self) -> int:
+    def _kept_bytes(self) -> int:
         # The sum is taken afresh: a count kept aside would go wrong when an interrupt hits between.
         return sum(size * len(blocks) for size, blocks in self._free.items())
 
@@ -241,7 +241,7 @@ class Pool:
 
     def _shrink(self, limit: int) -> None:
         """Drop the longest unused blocks until at most ``limit`` bytes are kept."""
-        while self._kept() > limit:
+        while self._kept_bytes() > limit:
             oldest = min([blocks[0] for blocks in self._free.values()], key=lambda block: block.stamp)
             self._remove(oldest)
             oldest.drop()
@@ -256,7 +256,12 @@ class Pool:
         """``retained`` (unused) and ``lent`` bytes, and how many blocks were ``reused`` and ``mapped``."""
         with self._lock:
             self._reclaim()
-            return {"retained": self._kept(), "lent": self.lent, "reused": self.reused, "mapped": self.mapped}
+            return {
+                "retained": self._kept_bytes(),
+                "lent": self.lent,
+                "reused": self.reused,
+                "mapped": self.mapped,
+            }
 
     def after_fork(self) -> None:
         """Replace the lock in a forked child: another thread of the parent may have held it, and would never

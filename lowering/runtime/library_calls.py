@@ -83,7 +83,7 @@ BLAS = "fdFD"
 """The dtypes that it knows."""
 
 
-def _multiplied(module: str, *arguments: Any) -> int | None:
+def _multiply(module: str, *arguments: Any) -> int | None:
     """Multiply by a module that is loaded when the first product needs it."""
     result: int | None = import_object(f"dcarray.lowering.runtime.{module}:multiply")(*arguments)
     return result
@@ -99,8 +99,8 @@ def _copy(
 IMPLEMENTATIONS: dict[str, dict[str, Callable[..., int]]] = {
     "copy": {"numpy": _copy},
     "blas.matmul": {
-        "numpy": partial(_matmul, partial(_multiplied, "matmul_tiles")),
-        "skinny": partial(_matmul, partial(_multiplied, "skinny_products")),
+        "numpy": partial(_matmul, partial(_multiply, "matmul_tiles")),
+        "skinny": partial(_matmul, partial(_multiply, "skinny_products")),
     },
 }
 """For each operation who can do it, by name: ``run(writes, reads, attrs, own)`` on array views gives the

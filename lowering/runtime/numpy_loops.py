@@ -81,7 +81,7 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
     if name in C_LIBRARY:
         return _of_c(name, types, result)
     ufunc = getattr(np, name, None)
-    if not isinstance(ufunc, np.ufunc) or types[0].kind not in "fc" or not _known():
+    if not isinstance(ufunc, np.ufunc) or types[0].kind not in "fc" or not _is_layout_known():
         return None
     known = _UFunc.from_address(id(ufunc) + object.__basicsize__)
     counts = (known.nin, known.nout, known.nargs, known.ntypes)
@@ -99,13 +99,13 @@ def find(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
         if [d.num for d in loop] != list(numbers[number * known.nargs :][: known.nargs]):
             return None
         code, data = known.functions[number] or 0, known.data[number] or 0
-        return _tried(ufunc.__name__, ufunc, code, data, types, result) if code else None
+        return _try(ufunc.__name__, ufunc, code, data, types, result) if code else None
     return None
 
 
 def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
     """Return NumPy's generic loop over functions of doubles, with one of the C library."""
-    if any(dtype != np.float64 for dtype in (*types, result)) or not _known():
+    if any(dtype != np.float64 for dtype in (*types, result)) or not _is_layout_known():
         return None
     try:
         core: Any = importlib.import_module("numpy._core._multiarray_umath")
@@ -116,11 +116,11 @@ def _of_c(name: str, types: tuple[DType, ...], result: DType) -> Loop | None:
     except (ImportError, AttributeError, OSError, ValueError):
         return None
     code, data = table[_GENERIC[len(types)]], ctypes.cast(function, ctypes.c_void_p).value
-    return _tried(name, OPS[name].reference, code, data, types, result) if code and data else None
+    return _try(name, OPS[name].reference, code, data, types, result) if code and data else None
 
 
 @cache
-def _known() -> bool:
+def _is_layout_known() -> bool:
     """Whether this interpreter's and this NumPy's objects have the layout that is declared here."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
@@ -132,7 +132,7 @@ def _known() -> bool:
     return bool(version == _ABI) and np.ufunc.__basicsize__ >= object.__basicsize__ + ctypes.sizeof(_UFunc)
 
 
-def _tried(
+def _try(
     name: str, reference: Any, code: int, data: int, types: tuple[DType, ...], result: DType
 ) -> Loop | None:
     """Return the loop, if it reproduces the operation's results on trial values; else None."""

@@ -112,7 +112,7 @@ def _scalar(char: str) -> Any:
     return {"f": ctypes.c_float, "d": ctypes.c_double}.get(char, ctypes.c_void_p)
 
 
-def _given(scalars: np.ndarray[Any, Any]) -> list[Any]:
+def _scalar_arguments(scalars: np.ndarray[Any, Any]) -> list[Any]:
     """Return scalars as BLAS's arguments; the array has to outlive the call."""
     if _scalar(scalars.dtype.char) is not ctypes.c_void_p:
         return list(scalars.tolist())
@@ -168,7 +168,7 @@ def gemm(char: str) -> int | None:
         return None
     a, b = np.array([[1, 2, 0], [4, 1, 3]], char), np.array([[1, 2], [3, 4], [5, 7]], char)
     made, scalars = np.ones((2, 2), char), np.array([1, 0], char)
-    one, zero = _given(scalars)
+    one, zero = _scalar_arguments(scalars)
     routine(101, 111, 111, 2, 2, 3, one, a.ctypes.data, 3, b.ctypes.data, 2, zero, made.ctypes.data, 2)
     return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(made, a @ b) else None
 
@@ -180,7 +180,7 @@ def syrk(char: str) -> int | None:
     if routine is None:
         return None
     a, made, scalars = np.array([[1, 2, 0], [4, 1, 3]], char), np.ones((2, 2), char), np.array([1, 0], char)
-    one, zero = _given(scalars)
+    one, zero = _scalar_arguments(scalars)
     routine(101, 121, 111, 2, 3, one, a.ctypes.data, 3, zero, made.ctypes.data, 2)
     want = np.triu(a @ a.T) + np.array([[0, 0], [1, 0]])  # below the diagonal all is as it was
     return ctypes.cast(routine, ctypes.c_void_p).value if np.array_equal(made, want) else None

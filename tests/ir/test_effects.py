@@ -30,7 +30,7 @@ def test_reads_and_writes():
     assert effects.writes(first) == (Window("B", (3,), (Index(1, 1, 0),)),)
     assert effects.reads(first) == (Window("A", (3,), (Index(0, 1, 0),)), effects.anywhere("V"))
     assert [w.array for w in effects.reads(second)] == ["B", "s"]
-    assert effects.touched(second) == {"B", "s"}
+    assert effects.touched_arrays(second) == {"B", "s"}
 
 
 def test_what_moves_with_a_loop_is_all_it_comes_by_or_anywhere():

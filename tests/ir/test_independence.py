@@ -7,7 +7,7 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.analysis import effects
-from dcarray.ir.analysis.independence import independent, privatisable
+from dcarray.ir.analysis.independence import iteration_conflict, privatisable
 from dcarray.ir.dims import evaluate
 from dcarray.ir.nodes import Loop
 from dcarray.ir.text import dump, parse
@@ -23,7 +23,7 @@ def loop(*lines: str):
 
 
 def reason(*lines: str) -> str | None:
-    found = independent(*loop(*lines))
+    found = iteration_conflict(*loop(*lines))
     return None if found is None else found.text
 
 
@@ -111,7 +111,7 @@ def test_against_all_iterations_one_by_one(seed):
     verify(one)
     (stmt,) = one.body
     assert isinstance(stmt, Loop)
-    if independent(stmt, one) is not None:
+    if iteration_conflict(stmt, one) is not None:
         return
     start = np.random.default_rng(seed).normal(size=(13, 13))
     results = [interp.run(region, {"B": start.copy()})["B"] for region in (one, other)]

@@ -490,9 +490,9 @@ def _whole(window: Window) -> bool:
 
 
 def _names(stmt: Stmt) -> set[str]:
-    from dcarray.ir.analysis.effects import touched
+    from dcarray.ir.analysis.effects import touched_arrays
 
-    return set(touched(stmt))
+    return set(touched_arrays(stmt))
 
 
 # ---- memory -----------------------------------------------------------------------------------------

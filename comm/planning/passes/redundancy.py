@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from dcarray.comm.planning.analysis.halo_state import Halo, ValidHalos, margins
-from dcarray.ir.analysis.effects import families, reads, touched, writes
+from dcarray.ir.analysis.effects import families, reads, touched_arrays, writes
 from dcarray.ir.nodes import Array, Call, Compute, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.renaming import rename
@@ -345,7 +345,7 @@ def _remove_dead_redistributions(region: Region, log: Log) -> Region:
             wanted |= {window.array for window in reads(stmt)}
     if len(body) == len(region.body):
         return region
-    used = {name for stmt in body for name in touched(stmt)}
+    used = {name for stmt in body for name in touched_arrays(stmt)}
     arrays = tuple(a for a in region.arrays if a.name in used or a.name in wanted or a.role != "temp")
     return replace(region, arrays=arrays, body=tuple(reversed(body)))
 

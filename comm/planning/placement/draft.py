@@ -10,7 +10,7 @@ from dcarray.comm.layout.layouts import Layout
 from dcarray.comm.layout.notation import Partial, canonical, write
 from dcarray.comm.planning.analysis.halo_state import Widths, max_widths
 from dcarray.comm.planning.rank_program.steps import Note
-from dcarray.ir.analysis.effects import families, touched, writes
+from dcarray.ir.analysis.effects import families, touched_arrays, writes
 from dcarray.ir.nodes import Array, Call, Region, Stmt, Window
 from dcarray.ir.renaming import numbered, rename
 from dcarray.ir.windows import identity
@@ -133,7 +133,7 @@ class RegionBuilder:
     def without_halo_operands(self, stmt: Stmt, name: str, layout: Layout) -> Iterator[Stmt]:
         """Yield a statement; a library call gets its operands copied to memory without halos."""
         if not (isinstance(stmt, Call) and stmt.writes and stmt.writes[0].array in self.forms) or (
-            name not in touched(stmt)
+            name not in touched_arrays(stmt)
         ):
             yield stmt
             return

@@ -37,7 +37,7 @@ from dcarray.comm.planning.analysis.normalise import (
     with_point_axes,
     without_negative_strides,
 )
-from dcarray.ir.analysis.effects import touched, writes
+from dcarray.ir.analysis.effects import touched_arrays, writes
 from dcarray.ir.nodes import Array, Call, Compute, Expr, Gather, Index, Iota, Load, Region, Stmt, Window
 from dcarray.ir.renaming import rename
 from dcarray.ir.windows import identity, map_loads, walk
@@ -99,11 +99,11 @@ class _Inserter(RegionBuilder):
 
     def is_replicated(self, stmt: Stmt) -> bool:
         """Whether all arrays of a statement are whole on every rank."""
-        return all(self.layouts[name] is None for name in touched(stmt))
+        return all(self.layouts[name] is None for name in touched_arrays(stmt))
 
     def place_replicated(self, stmt: Stmt, why: str | None) -> None:
         """Compute a statement on every rank, from gathered arrays, which are distributed again after it."""
-        self.undecided -= touched(stmt)
+        self.undecided -= touched_arrays(stmt)
         if self.is_replicated(stmt):
             self.emit(stmt)
             return
@@ -112,7 +112,7 @@ class _Inserter(RegionBuilder):
             self.add_note(f"{why}: computed on every rank from whole arrays", loc, whole=True)
         written = {w.array for w in writes(stmt)}
         back: list[tuple[Array, Array]] = []
-        for name in sorted(touched(stmt)):
+        for name in sorted(touched_arrays(stmt)):
             if self.layouts[name] is None:
                 continue
             array = self.arrays[name]

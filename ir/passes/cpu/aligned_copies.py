@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from dcarray.ir.analysis.effects import Reason, anywhere, computes_of, families, reads, touched, writes
+from dcarray.ir.analysis.effects import Reason, anywhere, computes_of, families, reads, touched_arrays, writes
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.dims import free_symbols
 from dcarray.ir.nodes import (
@@ -87,7 +87,7 @@ def _fixed_layout(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the arrays of statements that depend on the memory layout: library calls, time tiles and
     rows."""
     fixed = (stmt for stmt in all_statements(body) if isinstance(stmt, Call | TimeTiles | Rows))
-    return frozenset[str]().union(*map(touched, fixed))
+    return frozenset[str]().union(*map(touched_arrays, fixed))
 
 
 # ---- what it is worth ---------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def _operations(body: tuple[Stmt, ...]) -> frozenset[str]:
 def worth_aligning(loop: Loop, region: Region, limits: CacheLimits) -> Reason | None:
     """Return why copies for a loop are of no use."""
     _, iterations = SizeHints(region).within(loop.var, loop.bounds)
-    used = [array for array in region.arrays if array.name in touched(loop)]
+    used = [array for array in region.arrays if array.name in touched_arrays(loop)]
     if any(type(extent) is not int for array in used for extent in array.shape):
         return Reason("it is not known how large its arrays are")
     if (
@@ -149,8 +149,8 @@ def live_around(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
     """Whether the contents of the array before a loop are used, and whether those after it are."""
     position = next(k for k, stmt in enumerate(region.body) if stmt is loop)
     earlier, later = region.body[:position], region.body[position + 1 :]
-    before = array.role in ("in", "inout") or any(array.name in touched(stmt) for stmt in earlier)
-    return before, array.role in ("out", "inout") or any(array.name in touched(stmt) for stmt in later)
+    before = array.role in ("in", "inout") or any(array.name in touched_arrays(stmt) for stmt in earlier)
+    return before, array.role in ("out", "inout") or any(array.name in touched_arrays(stmt) for stmt in later)
 
 
 # ---- action -------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def aligned_copies(limits: CacheLimits) -> Pass:
             return []
         found: list[tuple[Array, int]] = []
         for array in region.arrays:
-            begin = row_start(array, loop) if array.name in touched(loop) else None
+            begin = row_start(array, loop) if array.name in touched_arrays(loop) else None
             if begin is None or array.shape[-1] * array.dtype.itemsize < MIN_ROW * LINE:
                 continue
             reason = can_align(array, loop, region)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dcarray.ir.analysis.effects import touched
+from dcarray.ir.analysis.effects import touched_arrays
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Branch, Loop, Region, While
 from dcarray.ir.passes.base import Log, Pass
@@ -53,7 +53,7 @@ def _run(region: Region, log: Log) -> Region:
     hints = SizeHints(region)
     lives: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(region.body):
-        for name in touched(stmt):
+        for name in touched_arrays(stmt):
             lives[name] = lives.get(name, (position, position))[0], position
     found: dict[str, str] = {}
     for group in groups:

@@ -13,7 +13,7 @@ from functools import partial
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, computes_of, domain, reads, writes
-from dcarray.ir.analysis.independence import independent
+from dcarray.ir.analysis.independence import iteration_conflict
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Part, Region, Stmt, While, Window
 from dcarray.ir.passes.base import Log, Pass
@@ -283,7 +283,7 @@ class _Sweep:
         if points((loop,), hints) < least:
             self.log.refused("strip_mining", f"{name} stays whole: there is too little to do", loop.loc)
             return None
-        reason = independent(loop, region)
+        reason = iteration_conflict(loop, region)
         if reason is None:
             self.log.done("strip_mining", f"the iterations of {name} may run at the same time", loop.loc)
             return (replace(loop, parallel=True),)
@@ -294,7 +294,7 @@ class _Sweep:
                 continue
             var = _unused(region)
             whole = strips(loop, cut, high, var)
-            reason = independent(whole, put((whole,)))
+            reason = iteration_conflict(whole, put((whole,)))
             if reason is not None:
                 continue
             self.log.done("strip_mining", f"{name} runs in strips of {high}", loop.loc)

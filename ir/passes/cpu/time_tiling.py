@@ -58,10 +58,10 @@ def with_rows(stmt: Stmt | None) -> tuple[Part, ...] | Reason:
         return (stmt,)
     if axis is not None:
         return Reason(f"{target.array} is not written row by row", (target,))
-    return tuple(map(_lifted, computes_of(stmt)))
+    return tuple(map(_add_row_axis, computes_of(stmt)))
 
 
-def _lifted(compute: Compute) -> Compute:
+def _add_row_axis(compute: Compute) -> Compute:
     """Return a statement within one row, with that row as the first axis of its domain."""
     shape = (1, *compute.target.shape)
     amap = tuple(Index(0, 1, axis + 1) for axis in range(len(shape) - 1))
@@ -196,7 +196,7 @@ def _divide(
     for start in range(0, len(sides), size):
         piece = chain.some(start, size)
         reason = worth_tiling(piece, limits)
-        made: TimeTiles | Reason = reason if reason is not None else _tiled(piece, room, limits)
+        made: TimeTiles | Reason = reason if reason is not None else _tile(piece, room, limits)
         if isinstance(made, Reason):
             why = f"{made.text}; {ended.text}" if ended is not None else made.text
             log.refused("time_tiling", f"{piece} do not run in bands: {why}", piece.loc)
@@ -224,7 +224,7 @@ def _pieces(chain: _Chain, sides: Sequence[int], limits: CacheLimits) -> tuple[i
     return -(-len(sides) // count), room
 
 
-def _tiled(chain: _Chain, room: int, limits: CacheLimits) -> TimeTiles | Reason:
+def _tile(chain: _Chain, room: int, limits: CacheLimits) -> TimeTiles | Reason:
     """Return the statements in time tiles; the cache has room for so many rows."""
     sides, rows = max(chain.sides()[0]), chain.rows()
     height = limits.height or _height(chain, room - sides, limits)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, reads, writes
-from dcarray.ir.analysis.independence import independent, window_at
+from dcarray.ir.analysis.independence import iteration_conflict, window_at
 from dcarray.ir.nodes import Compute, Dim, Index, Loop, Region, Stmt
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import as_region, each_loop, in_bodies
@@ -188,7 +188,7 @@ def _rows(loop: Loop, region: Region, position: int) -> tuple[Loop, ...] | Reaso
     outer, around = put(inner)
     if len(inner.body) > PARTS:
         return Reason(f"an iteration of {inner.var} does too much")
-    if independent(inner, around) is None or independent(outer, around) is None:
+    if iteration_conflict(inner, around) is None or iteration_conflict(outer, around) is None:
         return Reason("its elements do not wait for one another")
     skew = minimum_skew(outer, inner, around)
     if isinstance(skew, Reason):

@@ -62,7 +62,7 @@ def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
     for node in loads_of(producer.body):
         if block.facts.roots[node.window.array] not in block.written:
             continue
-        moved = _moved(node, amap, use.window)
+        moved = _move(node, amap, use.window)
         written = block.writer_between(pos, use.pos, moved)
         if written is not None:
             return Reason(f"{moved.array} changes before {name} is read", (moved, written))
@@ -76,7 +76,7 @@ def can_inline(block: Block, pos: int, use: Use) -> Reason | None:
     return None
 
 
-def _moved(node: Load | Gather, amap: tuple[Index, ...], window: Window) -> Window:
+def _move(node: Load | Gather, amap: tuple[Index, ...], window: Window) -> Window:
     if isinstance(node, Gather):
         return Window(node.window.array, window.shape, ())
     return windows.compose(node.window, amap, window.shape)
@@ -113,7 +113,9 @@ def _limit(window: Window, repeated: tuple[int, ...]) -> float:
     return MAX_INNER if repeated[0] >= rank - len(repeated) else MAX_OUTER
 
 
-def _bounded(producer: Compute, before: list[Compute], after: list[Compute], repeats: bool) -> Reason | None:
+def _too_large(
+    producer: Compute, before: list[Compute], after: list[Compute], repeats: bool
+) -> Reason | None:
     """Return why the fused expressions are too large, or repeat too much work."""
     name = producer.target.array
     extra = -summary(producer.body).weight if repeats else 0.0
@@ -186,7 +188,7 @@ def plan(block: Block, pos: int, single: bool) -> Fusion | Reason | None:
     places = list(dict.fromkeys(use.pos for use in uses))
     before = [stmt for stmt in (block.stmts[q] for q in places) if isinstance(stmt, Compute)]
     after = [inline(producer, stmt) for stmt in before]
-    reason = _bounded(producer, before, after, len(uses) > 1 and not isinstance(producer.body, Load))
+    reason = _too_large(producer, before, after, len(uses) > 1 and not isinstance(producer.body, Load))
     if reason is not None:
         return reason
     return Fusion(pos, tuple(zip(places, after, strict=True)))

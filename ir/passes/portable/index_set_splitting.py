@@ -214,9 +214,11 @@ class _Sweep:
                 self.made[stmt.target.array] += [(pos, part) for part in now if isinstance(part, Compute)]
         if not self.changed:
             return self.region
-        return replace(self.region, arrays=(*self.region.arrays, *self.arrays), body=self.needed(body))
+        return replace(
+            self.region, arrays=(*self.region.arrays, *self.arrays), body=self.without_unread(body)
+        )
 
-    def needed(self, body: list[Stmt]) -> tuple[Stmt, ...]:
+    def without_unread(self, body: list[Stmt]) -> tuple[Stmt, ...]:
         """Return the statements without those whose arrays nothing reads any more."""
         read: set[str] = set()
         kept: list[Stmt] = []
@@ -247,10 +249,10 @@ class _Sweep:
                 pieces.append(through)
                 places.append(place)
             else:
-                return self.placed(stmt, pieces, places, names)
+                return self.place(stmt, pieces, places, names)
         return [stmt]
 
-    def placed(
+    def place(
         self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]], names: set[str]
     ) -> list[Compute]:
         """Return the pieces, written to the target or, where others still have to read it, to a new array
@@ -266,9 +268,11 @@ class _Sweep:
             f"{name} is made in {len(pieces)} pieces, which read through {through}",
             stmt.loc,
         )
-        return pieces if reason is None else self.aside(stmt, pieces, places)
+        return pieces if reason is None else self.write_aside(stmt, pieces, places)
 
-    def aside(self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]) -> list[Compute]:
+    def write_aside(
+        self, stmt: Compute, pieces: list[Compute], places: list[tuple[Index, ...]]
+    ) -> list[Compute]:
         """Return the pieces, written to a new array, and a copy of that array to the target."""
         taken = {array.name for array in (*self.region.arrays, *self.arrays)}
         name = next(unused_names("w", taken))

@@ -94,7 +94,7 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
     wide = {array.name: array for array in arrays}
     after = replace(region, arrays=tuple(wide.get(a.name, a) for a in region.arrays))
     try:
-        made = tuple(_lifted(part, iterations, own) for part in body)
+        made = tuple(_over_iterations(part, iterations, own) for part in body)
     except _Refused as no:
         return no.reason
     for part in made:
@@ -142,18 +142,20 @@ def over_iterations(part: Compute, loop: Loop) -> Compute | Reason:
     if count is None:
         return Reason(f"it is not known how many iterations {loop.var} takes")
     try:
-        return _lifted(part, Iterations(loop.var, loop.bounds[0], loop.bounds[2], count), frozenset())
+        return _over_iterations(
+            part, Iterations(loop.var, loop.bounds[0], loop.bounds[2], count), frozenset()
+        )
     except _Refused as no:
         return no.reason
 
 
-def _lifted(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compute:
+def _over_iterations(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compute:
     """Return the statement over a domain that begins with the iterations."""
     part = _written_out(part, iterations)
     shape = (iterations.count, *part.target.shape)
 
     def window(old: Window) -> Window:
-        moved = tuple(_moved(ix, iterations, old) for ix in old.index)
+        moved = tuple(_move_index(ix, iterations, old) for ix in old.index)
         head = (Index(0, 1, 0),) if old.array in own else ()
         return Window(old.array, shape, head + moved)
 
@@ -175,7 +177,7 @@ def _lifted(part: Compute, iterations: Iterations, own: frozenset[str]) -> Compu
     return _in_order(made)
 
 
-def _moved(ix: Index, iterations: Iterations, window: Window) -> Index:
+def _move_index(ix: Index, iterations: Iterations, window: Window) -> Index:
     """Return the index over all iterations for an index of one iteration."""
     if iterations.var in dims.free_symbols(ix.stride):
         raise _Refused(f"{window.array} is read with strides that change", window)

@@ -94,7 +94,7 @@ def _part(fill: Compute, outer: Box, part: Box) -> Compute:
     return replace(fill, target=compose(fill.target, onto, size), body=remap(fill.body, onto, size))
 
 
-def _overwritten(block: Block, pos: int, fill: Compute, hints: SizeHints, log: Log) -> Window | None:
+def _overwritten_window(block: Block, pos: int, fill: Compute, hints: SizeHints, log: Log) -> Window | None:
     """Return the largest window that the statement need not write."""
     found: Window | None = None
     for seen, at in enumerate(block.touching(fill.target.array, pos)):
@@ -123,7 +123,7 @@ def _run(region: Region, log: Log) -> Region:
     for pos, stmt in enumerate(region.body):
         found = None
         if isinstance(stmt, Compute) and is_fill(stmt):
-            found = _overwritten(block, pos, stmt, hints, log)
+            found = _overwritten_window(block, pos, stmt, hints, log)
         if found is None or not isinstance(stmt, Compute):
             body.append(stmt)
             continue

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dcarray.ir import dims, windows
-from dcarray.ir.analysis.effects import Reason, touched
+from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.nodes import Array, Compute, Dim, Expr, Gather, Index, Iota, Load, Region, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, Facts, each_block, names_of
@@ -220,7 +220,7 @@ def _visit(block: Block, geometries: _Geometries, log: Log) -> bool:
 
 def _own_memory(region: Region) -> Region:
     """Give temporaries that no other shape refers to any more memory of their own."""
-    used = {name for stmt in region.body for name in touched(stmt)}
+    used = {name for stmt in region.body for name in touched_arrays(stmt)}
     facts = Facts(region)
     families: dict[str, list[Array]] = {}
     for array in region.arrays:

@@ -250,7 +250,7 @@ class Stages:
                     For(self.loop.var, self.start, self.stops, 1, own, tuple(made), self.loop.unroll)
                 )
             steps += self.calls.get(stage, [])
-        return _packed(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
+        return _pack(steps, {name: (d, 1 if one else size) for name, (d, one) in self.kinds.items()})
 
     def resolve(self, stage: int) -> list[Stmt]:
         """Return a stage's statements, with the locals of earlier stages recomputed or loaded from their
@@ -270,7 +270,7 @@ class Stages:
         return [*again.values(), *made]
 
 
-def _packed(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple[Stmt, ...]:
+def _pack(steps: Sequence[Stmt], kinds: dict[str, tuple[DType, int]]) -> tuple[Stmt, ...]:
     """Return the steps of a block with their rows declared; rows with disjoint lifetimes share storage."""
     ends: dict[str, tuple[int, int]] = {}
     for position, stmt in enumerate(steps):

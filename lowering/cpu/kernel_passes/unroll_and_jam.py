@@ -89,7 +89,7 @@ def unroll_and_jam(body: tuple[Stmt, ...], var: str, ways: int) -> tuple[Stmt, .
     It has no calls, rows and stacks. Its iterations are independent, except for reductions into one location,
     which stay in their order.
     """
-    return _joined([_Copy(var, k, _names(body)).block(body) for k in range(ways)])
+    return _fuse_copies([_Copy(var, k, _names(body)).block(body) for k in range(ways)])
 
 
 def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
@@ -106,7 +106,7 @@ def _names(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
+def _fuse_copies(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
     """Several copies of a block as one: loops with the same header are fused."""
     made: list[Stmt] = []
     waiting: list[list[Stmt]] = [[] for _ in copies]
@@ -120,7 +120,7 @@ def _joined(copies: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
         loops = [stmt for stmt in stmts if isinstance(stmt, For)]
         if len({replace(loop, body=()) for loop in loops}) == 1:
             flush()
-            made.append(replace(loops[0], body=_joined([loop.body for loop in loops])))
+            made.append(replace(loops[0], body=_fuse_copies([loop.body for loop in loops])))
             continue
         for some, stmt in zip(waiting, stmts, strict=True):
             some.append(stmt)

@@ -68,7 +68,9 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
     extents, arguments = nest.loops.extents, nest.arguments
     *outer, last = kept
     shared = _shares(nest, outer, last, folded)
-    strips = not nest.single_threaded and _stripped(nest, outer, last, NARROW if shared else COLUMNS)
+    strips = not nest.single_threaded and _strips_are_parallel(
+        nest, outer, last, NARROW if shared else COLUMNS
+    )
     shared = shared and strips
     width = NARROW if shared else COLUMNS
     if not nest.single_threaded and not strips:
@@ -132,9 +134,9 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
         fold = folding.fold
         if folding.number in places:
             place, at = places[folding.number]
-            scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
+            scope.add(Store(place, at, _fold_values(fold.name, Elem(place, at, fold.wide), values)))
             return
-        value = _folded(fold.name, cast_to(_element(scope, folding), fold.wide), values)
+        value = _fold_values(fold.name, cast_to(_element(scope, folding), fold.wide), values)
         scope.store(folding.compute.target, cast_to(value, fold.dtype), False)
 
     begun, begins = sweep(begin, [f for f in foldings if f.compute.init is not None])
@@ -147,7 +149,7 @@ def schedule_columns(nest: LoopNest, foldings: list[Folding], kept: list[int], f
         ]
         wrap_loop(inside, -1, sweep(clear, summed)[0], sweep(flush, summed)[0])
     wrap_loop(inside, 0, begun, ())
-    body, main = _swept(nest, phase, [*headers, *inside], within, foldings, add)
+    body, main = _sweep_rows(nest, phase, [*headers, *inside], within, foldings, add)
     pre = (*main.preamble(), *begins.preamble())
     if not nest.single_threaded and not strips and not places and len(outer) > 1:
         body = jam_pairs(nest, body, outer[-1])
@@ -160,7 +162,7 @@ def _longest(nest: LoopNest, outer: Sequence[int]) -> int:
     return sizes.index(max(sizes))
 
 
-def _stripped(nest: LoopNest, outer: Sequence[int], last: int, width: int) -> bool:
+def _strips_are_parallel(nest: LoopNest, outer: Sequence[int], last: int, width: int) -> bool:
     """Whether strips are distributed over threads, instead of the rows of the result."""
     sizes = [nest.hints(extent) for extent in nest.loops.extents]
     return not outer or (sizes[last] > width and all(sizes[loop] < MIN_PARALLEL for loop in outer))
@@ -206,9 +208,9 @@ def schedule_column_partials(nest: LoopNest, foldings: list[Folding], folded: li
 
     def add(scope: Scope, folding: Folding, values: list[Expr]) -> None:
         place, fold = places[folding.number], folding.fold
-        scope.add(Store(place, at, _folded(fold.name, Elem(place, at, fold.wide), values)))
+        scope.add(Store(place, at, _fold_values(fold.name, Elem(place, at, fold.wide), values)))
 
-    body, main = _swept(nest, "b0", headers, [across], foldings, add)
+    body, main = _sweep_rows(nest, "b0", headers, [across], foldings, add)
     pre = (*main.preamble(), *fills.preamble())
     points = size * total(n for loop, n in enumerate(nest.loops.extents) if loop != first)
     blocks = arguments.integer(count, "blocks")
@@ -250,7 +252,7 @@ def fold_parts(
     nest.add_phase(phase, strips, COLUMNS * count * 4)
 
 
-def _swept(
+def _sweep_rows(
     nest: LoopNest,
     phase: str,
     headers: list[LoopHeader],
@@ -360,7 +362,7 @@ def _from_memory(nest: LoopNest) -> int:
     return sum(any(_moves(nest, coefs, k) for k in others) for coefs in along)
 
 
-def _folded(name: str, old: Expr, values: list[Expr]) -> Expr:
+def _fold_values(name: str, old: Expr, values: list[Expr]) -> Expr:
     """Return the old value folded with further ones, in their order."""
     for value in values:
         old = op(name, old, value)

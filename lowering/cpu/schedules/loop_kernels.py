@@ -16,8 +16,8 @@ import numpy as np
 
 from dcarray.ir import dims, nodes, windows
 from dcarray.ir.analysis.data_dependent import selected_index
-from dcarray.ir.analysis.effects import Reason, touched
-from dcarray.ir.analysis.independence import independent, privatisable, privatised_arrays
+from dcarray.ir.analysis.effects import Reason, touched_arrays
+from dcarray.ir.analysis.independence import iteration_conflict, privatisable, privatised_arrays
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused_traffic
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Dim, Nest, Part, Region, Rows, TimeTiles, While
@@ -110,10 +110,10 @@ class _Maker:
 
     def locals(self, stmt: nodes.Stmt) -> list[Array]:
         """Return the small temporaries that only this statement uses."""
-        mine, others = touched(stmt), [other for other in self.region.body if other is not stmt]
+        mine, others = touched_arrays(stmt), [other for other in self.region.body if other is not stmt]
         if len(others) == len(self.region.body):
             return []  # it is in a loop of the region, which may carry them from one iteration to the next
-        used = frozenset[str]().union(*map(touched, others))
+        used = frozenset[str]().union(*map(touched_arrays, others))
         based = {array.base for array in self.region.arrays if array.base is not None}
         return [
             array
@@ -139,7 +139,7 @@ class _Maker:
         trial.statement(stmt)
         if trial.hints(trial.work) < WORTH or trial.hints(trip_count) < 2:
             return None
-        if not stmt.parallel and independent(stmt, self.region) is not None:
+        if not stmt.parallel and iteration_conflict(stmt, self.region) is not None:
             return None
         with dims.ranging(stmt.var, stmt.bounds):
             names = privatisable(stmt.body, self.region)
@@ -273,7 +273,7 @@ class _Maker:
     def can_use_threads(self, stmt: nodes.Stmt) -> bool:
         """Whether several threads can run a statement."""
         if isinstance(stmt, nodes.Loop):
-            return stmt.parallel or independent(stmt, self.region) is None
+            return stmt.parallel or iteration_conflict(stmt, self.region) is None
         return not isinstance(stmt, While | Branch)
 
     def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:

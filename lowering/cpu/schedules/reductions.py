@@ -141,7 +141,7 @@ def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list
     before = (*ends.take(base), *declared)
     _accumulate(nest, foldings, main, headers, carried)
     for folding, start in zip(foldings, starts, strict=True):
-        ends.store(folding.compute.target, folding.fold.combined(start, folding.fold.result()), False)
+        ends.store(folding.compute.target, folding.fold.combine(start, folding.fold.result()), False)
     wrap_loop(headers, first, before, ends.take(base))
     body = build_loops(main, 1, headers, kind)
     pre = (*main.preamble(), *ends.preamble())
@@ -315,7 +315,7 @@ def _combine(
         for stmt in fold.add_partial(Elem(place, affine(0, at, variable("b0")), fold.wide)):
             main.add(stmt)
     for folding, fold, start in zip(foldings, folds, starts, strict=True):
-        ends.store(folding.compute.target, fold.combined(start, fold.result()), False)
+        ends.store(folding.compute.target, fold.combine(start, fold.result()), False)
     wrap_loop(headers, first, before, ends.take(base))
     others = total(nest.loops.extents[loop] for loop in kept[1:])
     body = build_loops(main, 1, headers, "serial")

@@ -83,7 +83,7 @@ def _lines(
     declared: list[Stmt] = []
     for scope in places:
         scope.announce(nest.values, [compute.target])
-        value = _named(scope, scope.evaluate(nest.values[0]))
+        value = _as_local(scope, scope.evaluate(nest.values[0]))
         folded = Local(nest.names("a"), dtype)
         declared.append(Declare(folded.name, _start(nest, compute)))
         made = scope.name(op(name, folded, value))
@@ -102,7 +102,7 @@ def _start(nest: LoopNest, compute: Compute) -> Lit:
     return Lit(start.bits, start.dtype)
 
 
-def _named(scope: Scope, value: Expr) -> Expr:
+def _as_local(scope: Scope, value: Expr) -> Expr:
     return value if isinstance(value, Local | Lit) else scope.name(value)
 
 

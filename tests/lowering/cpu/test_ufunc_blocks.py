@@ -171,9 +171,9 @@ def test_loops_are_found_and_checked(monkeypatch):
     for name in ("_ABI", "_UFunc"):
         with monkeypatch.context() as patch:
             patch.setattr(numpy_loops, name, 7 if name == "_ABI" else _Other)
-            numpy_loops._known.cache_clear()
+            numpy_loops._is_layout_known.cache_clear()
             assert find("exp", (double,), double) is None
-        numpy_loops._known.cache_clear()
+        numpy_loops._is_layout_known.cache_clear()
 
 
 class _Other(ctypes.Structure):

@@ -64,7 +64,7 @@ def test_the_thread_pool_needs_nothing_else() -> None:
     ],
 )
 def test_what_is_left_to_llvm(text: str) -> None:
-    module = engine._optimised(text)
+    module = engine._optimise(text)
     code = bytes(engine._target_machine().emit_object(module))
     with pytest.raises(elf_linker.Unlinkable):
         linked(code, "both")

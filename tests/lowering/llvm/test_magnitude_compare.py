@@ -200,4 +200,4 @@ def test_what_is_wanted_itself_is_computed():
 
 def test_another_formula_is_seen(monkeypatch):
     monkeypatch.setattr(np, "absolute", lambda z: np.hypot(z.real, z.imag))
-    assert not engine._lengths()
+    assert not engine._scaled_magnitude()

@@ -135,9 +135,9 @@ class _Phase(Values):
                     self.store(stmt)
                 case For(var, lower, upper, step, kind, inner, unroll, floors):
                     low, high = self.greatest((lower, *floors)), self.least(upper)
-                    low = self.aligned(var, low, high, inner)
+                    low = self.peel_to_alignment(var, low, high, inner)
                     if size := lanes(stmt, self.b.machine):
-                        self.vectors(var, low, high, size, inner)
+                        self.vector_loop(var, low, high, size, inner)
                     else:
                         self.loop(var, low, high, step, kind == "vector", inner, unroll)
                 case Repeat():
@@ -151,7 +151,7 @@ class _Phase(Values):
                 case TransposeTile():
                     self.transpose(stmt)
 
-    def aligned(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
+    def peel_to_alignment(self, var: str, low: str, high: str, body: tuple[Stmt, ...]) -> str:
         """Return the start of a loop whose stores are aligned to cache lines; a peeled loop does the
         iterations before."""
         b = self.b
@@ -206,7 +206,7 @@ class _Phase(Values):
         b.jump(head + note)
         b.begin(end)
 
-    def vectors(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
+    def vector_loop(self, var: str, low: str, high: str, size: int, body: tuple[Stmt, ...]) -> None:
         """Emit a loop over whole vectors, with its remainder as one masked vector."""
         b = self.b
         wide = f'!{{!"llvm.loop.vectorize.width", i32 {size}}}'
@@ -221,7 +221,7 @@ class _Phase(Values):
             pieces = [*((first, many, (wide, masked)) for first, many in places), (0, full, (wide,))]
             for first, many, notes in pieces:
                 if many:
-                    self.counted(var, str(int(low) + first), str(many), body, *notes, EARLY, LATER)
+                    self.counted_loop(var, str(int(low) + first), str(many), body, *notes, EARLY, LATER)
             return
         some, more, last, end = (b.label(hint) for hint in ("some", "more", "last", "end"))
         b.fork(b.icmp("slt", "i64", low, high), some, end)
@@ -230,13 +230,13 @@ class _Phase(Values):
         whole = b.op(f"and i64 {before}, {-size}")
         b.fork(b.icmp("ult", "i64", whole, str(size)), last, more)
         b.begin(more)
-        self.counted(var, low, whole, body, wide)
+        self.counted_loop(var, low, whole, body, wide)
         b.fall_into(last)
         rest = b.op(f"add nuw nsw i64 {b.op(f'and i64 {before}, {size - 1}')}, 1")
-        self.counted(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, wide, masked)
+        self.counted_loop(var, b.op(f"add nsw i64 {low}, {whole}"), rest, body, wide, masked)
         b.fall_into(end)
 
-    def counted(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
+    def counted_loop(self, var: str, low: str, count: str, body: tuple[Stmt, ...], *notes: str) -> None:
         """Emit a loop of ``count`` iterations from ``low`` on, at least one; ``notes`` are for the
         vectoriser."""
         b = self.b
@@ -297,7 +297,7 @@ class _Phase(Values):
         self.block(self.phase.pre)
         vector, low = self.phase.kind == "vector", "%lo"
         if vector:
-            low = self.aligned(self.phase.var, low, "%hi", self.phase.body)
+            low = self.peel_to_alignment(self.phase.var, low, "%hi", self.phase.body)
         self.loop(self.phase.var, low, "%hi", 1, vector, self.phase.body)
         if "sfence" in self.b.declarations:
             self.b.line("call void @llvm.x86.sse.sfence()")

@@ -191,7 +191,7 @@ class Values:
         b.group = group
         return found
 
-    def isolated(self, value: str, t: str) -> str:
+    def isolate(self, value: str, t: str) -> str:
         """Return a narrow integer behind a barrier: LLVM may load gaps with it, but not compute with them."""
         opaque_zero = self.b.op(f"trunc i64 {self.opaque_zero()} to {t}")
         return self.b.op(f"xor {t} {value}, {opaque_zero}")
@@ -202,7 +202,7 @@ class Values:
         align = _align(buffer.dtype)
         values = [b.op(f"load {t}, ptr {at}, align {align}{b.group}") for at in self.address(buffer, index)]
         if between and buffer.dtype.itemsize < 4 and buffer.dtype.kind in "iub":
-            values = [self.isolated(values[0], t)]
+            values = [self.isolate(values[0], t)]
         if buffer.dtype.kind == "b":
             return b.icmp("ne", "i8", values[0], "0")
         return tuple(values) if buffer.dtype.kind == "c" else values[0]

@@ -97,7 +97,7 @@ def comparable_magnitude(b: Builder, z: Value, limit: str) -> str:
     low, high = (b.fmul("double", square, real(1.0 + room, "double")) for room in (-_ROOM, _ROOM))
     low = b.select(tiny, "double", real(-1.0, "double"), low)
     high = b.select(huge, "double", real(np.inf, "double"), high)
-    return vecmath.call_vectorised(b, "compared", _define, (z[0], z[1], low, high))
+    return vecmath.call_on_vectors(b, "compared", _define, (z[0], z[1], low, high))
 
 
 def _define(b: Builder, name: str, lanes: int) -> None:

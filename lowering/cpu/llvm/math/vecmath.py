@@ -114,7 +114,7 @@ def call(b: Builder, function: str, t: str, *args: str) -> str:
     return _call(b, symbol, native, t, lanes, typed)
 
 
-def call_vectorised(
+def call_on_vectors(
     b: Builder, symbol: str, define: Callable[[Builder, str, int], None], args: tuple[str, ...]
 ) -> str:
     """Call a function that ``define`` defines, given a name and a number of lanes, on vectors of doubles."""
@@ -131,7 +131,7 @@ def _call(
     names = {lanes: native}
     for size in (1, lanes // 2, 2 * lanes):
         names[size] = f"dc_{symbol}_{size}"
-        b.declare(names[size], _resized(names[size], native, t, lanes, len(typed), size))
+        b.declare(names[size], _resize(names[size], native, t, lanes, len(typed), size))
     mapped = []
     for size, name in names.items():
         # Used, also the scalar one: calls that all pass the same constant must not lose the parameter.
@@ -143,7 +143,7 @@ def _call(
     return b.call(t, names[1], *typed, attributes=f' #pure "vector-function-abi-variant"="{variants}"')
 
 
-def _resized(name: str, native: str, t: str, lanes: int, count: int, size: int) -> str:
+def _resize(name: str, native: str, t: str, lanes: int, count: int, size: int) -> str:
     """Define a function on ``size`` lanes (1: a scalar) by the one on ``lanes`` lanes."""
     outer, inner = (f"<{size} x {t}>" if size > 1 else t), f"<{lanes} x {t}>"
     lines = [f"define {outer} @{name}({', '.join(f'{outer} %x{k}' for k in range(count))}) #lane {{"]

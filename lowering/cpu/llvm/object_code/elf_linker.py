@@ -57,12 +57,12 @@ def link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[t
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Unlinkable("another system")
     try:
-        return _linked(code, names, libraries)
+        return _link(code, names, libraries)
     except (struct.error, IndexError, ValueError, OSError, OverflowError) as error:
         raise Unlinkable(f"{type(error).__name__}: {error}") from error
 
 
-def _linked(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[tuple[int, ...], Any]:
+def _link(code: bytes, names: Sequence[str], libraries: Sequence[str]) -> tuple[tuple[int, ...], Any]:
     sections = _sections(code)
     places, fixed, size = _layout(sections)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

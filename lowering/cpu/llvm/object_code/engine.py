@@ -91,7 +91,7 @@ def _fused_complex() -> bool:
     return bool((np.multiply(x, x).real != 0.0).all())
 
 
-def _lengths() -> bool:
+def _scaled_magnitude() -> bool:
     """Whether NumPy's absolute values are the scaled formula's, with a fused multiply-add."""
     from fractions import Fraction
     from math import sqrt
@@ -132,7 +132,7 @@ def machine() -> Machine:
         fast = {"avx2", "fma"} <= features
         own = fast and libm.matches_glibc("sin")
         fused = _fused_complex()
-        lengths, masks, permutes = fused and _lengths(), "avx512vl" in features, "avx2" in features
+        lengths, masks, permutes = fused and _scaled_magnitude(), "avx512vl" in features, "avx2" in features
         power = fast and libm.matches_glibc("power")
         exps = fast and libm.matches_glibc("exp")
         return Machine(bits, math, half, fused, own, wide, masks, lengths, x86, permutes, power, exps)
@@ -154,7 +154,7 @@ def _target_machine(opt: int = 3) -> Any:
     return keep(target.create_target_machine(cpu=name, features=features, opt=opt, jit=True))
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     llvm = _llvm()
     module = llvm.parse_assembly(text)
     module.verify()
@@ -163,8 +163,8 @@ def _parsed(text: str) -> Any:
     return module
 
 
-def _optimised(text: str) -> Any:
-    llvm, tm, module = _llvm(), _target_machine(), _parsed(text)
+def _optimise(text: str) -> Any:
+    llvm, tm, module = _llvm(), _target_machine(), _parse(text)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
@@ -186,7 +186,7 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
     """Return the object code of a module given as LLVM text, for this processor; ``optimised``, or as
     written."""
     with LOCK:
-        module = _optimised(text) if optimised else _parsed(text)
+        module = _optimise(text) if optimised else _parse(text)
         _load_libraries()
         for name in (function.name for function in module.functions if function.is_declaration):
             if not name.startswith("llvm.") and not _llvm().address_of_symbol(name):
@@ -199,13 +199,13 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
 def assembly(text: str) -> str:
     """Return the assembly of ``compile_object``'s result, for inspection."""
     with LOCK:
-        return str(_target_machine().emit_assembly(_optimised(text)))
+        return str(_target_machine().emit_assembly(_optimise(text)))
 
 
 def optimised(text: str) -> str:
     """Return the optimised LLVM text of ``compile_object``'s result, for inspection."""
     with LOCK:
-        return str(_optimised(text))
+        return str(_optimise(text))
 
 
 @cache

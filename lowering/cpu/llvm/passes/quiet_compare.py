@@ -44,7 +44,7 @@ def quiet_comparisons(text: str) -> str:
         name, how, count, kind, operands = found.groups()
         a, b = _operands(operands)
         if count is None or int(count) * BITS[kind] not in _REGISTERS:
-            return _apart(name, how, f"<{count} x {kind}>" if count else kind, a, b)
+            return _compare_numbers(name, how, f"<{count} x {kind}>" if count else kind, a, b)
         bits = int(count) * BITS[kind]
         vector, mask = f"<{count} x {kind}>", f"<{count} x i1>"
         function = f"{mask} @llvm.x86.avx512.mask.cmp.{_SUFFIX[kind]}.{bits}"
@@ -59,13 +59,13 @@ def quiet_comparisons(text: str) -> str:
     def function(found: re.Match[str]) -> str:
         head = found[0].partition("\n")[0]
         marked = any(f" {group} " in head for group in groups)
-        return _joined(_COMPARE.sub(compare, found[0])) if marked else found[0]
+        return _fold_masks(_COMPARE.sub(compare, found[0])) if marked else found[0]
 
     made = _FUNCTION.sub(function, text)
     return text if made == text else "\n".join([made, *needed, ""])
 
 
-def _joined(text: str) -> str:
+def _fold_masks(text: str) -> str:
     """Return a function with masked comparisons in place of full ones that are combined with a mask."""
     made: dict[str, tuple[str, str]] = {name: (line, every) for line, name, every in _MADE.findall(text)}
     if not made:
@@ -97,7 +97,7 @@ def _operands(text: str) -> tuple[str, str]:
     raise ValueError(f"not two operands: {text}")
 
 
-def _apart(name: str, how: str, kind: str, a: str, b: str) -> str:
+def _compare_numbers(name: str, how: str, kind: str, a: str, b: str) -> str:
     """Return a comparison with NaNs replaced before it: for vectors that fit no register, and for scalars,
     which may become vectors."""
     below = how in ("ult", "ule", "ogt", "oge")  # what is put in for NaN gives False, or True if that is due

@@ -54,13 +54,13 @@ def _function(text: str, masks: bool) -> str:
         made, bits, held = (f"%{what}.{name[1:]}" for what in ("everywhere", "bits", "held"))
         line = found[0].replace(name, made, 1)
         if "half" not in kind:
-            return f"{line}\n  {name} = {_kept(kind, register, made)}"
+            return f"{line}\n  {name} = {_barrier(kind, register, made)}"
         words = kind.replace("half", "i16")  # few processors have registers of halves
         return "\n".join(
             [
                 line,
                 f"  {bits} = bitcast {kind} {made} to {words}",
-                f"  {held} = {_kept(words, register, bits)}",
+                f"  {held} = {_barrier(words, register, bits)}",
                 f"  {name} = bitcast {words} {held} to {kind}",
             ]
         )
@@ -68,7 +68,7 @@ def _function(text: str, masks: bool) -> str:
     return _OPERATION.sub(apart, text)
 
 
-def _kept(kind: str, register: str, value: str) -> str:
+def _barrier(kind: str, register: str, value: str) -> str:
     """Return the empty inline assembly statement."""
     return f'tail call {kind} asm "", "={register},0"({kind} {value})'
 

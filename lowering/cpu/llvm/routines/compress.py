@@ -181,13 +181,13 @@ def compress(size: int) -> Routine:
     """Return the routine for elements of 1, 2, 4, 8 or 16 bytes."""
     machine = engine.machine()
     permuted = machine.permutes_words and not machine.masks
-    head, eight = _permuted(size) if permuted else _compressed(size)
+    head, eight = _by_permutation(size) if permuted else _by_compress(size)
     kind = f"i{8 * size}" if size < 16 else "<2 x i64>"
     text = fill_template(_TEXT.replace("$EIGHT", eight), SIZE=size, ALIGN=min(size, 8), T=kind)
     return Routine(f"compress {size}{' by permutations' if permuted else ''}", head + text, 2, 6)
 
 
-def _compressed(size: int) -> tuple[str, str]:
+def _by_compress(size: int) -> tuple[str, str]:
     """Return declarations, and the instructions that move eight elements by AVX-512's compress."""
     part = "i64" if size >= 8 else "i32"
     eight = _PAIRS if size == 16 else _WHOLE if size >= 4 else _NARROW
@@ -196,7 +196,7 @@ def _compressed(size: int) -> tuple[str, str]:
     return _COMPRESS.replace("$P", part), eight.replace("$P", part)
 
 
-def _permuted(size: int) -> tuple[str, str]:
+def _by_permutation(size: int) -> tuple[str, str]:
     """Return declarations, and the instructions that move elements by AVX2's permutation of words, from a
     table."""
     lanes = min(32 // size, 8)

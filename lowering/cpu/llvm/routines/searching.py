@@ -33,7 +33,7 @@ def _probes() -> str:
     return "\n".join(lines)
 
 
-def _counted() -> str:
+def _part_counts() -> str:
     """Return the number of the parts' last elements, except the last part's, that precede an element."""
     lines = []
     for k in range(PARTS - 1):
@@ -66,7 +66,7 @@ declare $L @llvm.smin.$V($L, $L)
 define internal void @some(ptr %keys, ptr %out, $TABLE) alwaysinline {{
 entry:
   %key = load <$LANES x $T>, ptr %keys, align 8
-{_counted()}
+{_part_counts()}
   {_all("lengths", "%length")}
   %first = mul $L %c{PARTS - 2}, %lengths
   br label %step

@@ -125,8 +125,8 @@ def _columns(v: Vectors, height: int) -> str:
             f"%x{i}.i = insertelement {v.type} poison, {v.real} %x{i}.s, i64 0",
             f"%x{i} = shufflevector {v.type} %x{i}.i, {v.type} poison, <{v.lanes} x i32> zeroinitializer",
         ]
-        terms += [_added(f"{i}.{c}", f"{i}", f"{c}", v) for c in range(ABREAST)]
-    return _written(_COLUMNS, ROWS=height, BEGIN=begin, SUMS=sums, TERMS=terms, STORES=stores)
+        terms += [_multiply_add(f"{i}.{c}", f"{i}", f"{c}", v) for c in range(ABREAST)]
+    return _fill(_COLUMNS, ROWS=height, BEGIN=begin, SUMS=sums, TERMS=terms, STORES=stores)
 
 
 def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
@@ -149,8 +149,8 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
         for g in range(beside):
             name = f"{i}.{g}"
             sums.append(f"%a{name} = phi {v.type} [ zeroinitializer, %entry ], [ %n{name}, %whole ]")
-            terms.append(_added(name, f"{i}", f"{g}", v))
-            ends.append(_added(name, f"{i}", f"{g}", v, "e"))
+            terms.append(_multiply_add(name, f"{i}", f"{g}", v))
+            ends.append(_multiply_add(name, f"{i}", f"{g}", v, "e"))
             stores.append(f"%s{name} = phi {v.type} [ %a{name}, %rest ], [ %en{name}, %last ]")
     for i in range(height):
         for g in range(beside):
@@ -161,7 +161,7 @@ def _lines(v: Vectors, height: int, beside: int, most: int) -> str:
                 f"%to{name} = getelementptr {v.real}, ptr %sums, i64 {at}",
                 f"store {v.real} %t{name}, ptr %to{name}, align {v.size}",
             ]
-    return _written(
+    return _fill(
         _LINES, ROWS=height, BESIDE=beside, SUMS=sums, PLACES=places, TERMS=terms, ENDS=ends, STORES=stores
     )
 
@@ -176,7 +176,7 @@ def _place(matrix: str, row: int, v: Vectors) -> list[str]:
     ]
 
 
-def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
+def _multiply_add(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
     """Return a multiply-add, in one instruction where the processor has it."""
     return (
         f"%{kind}m{name} = fmul contract {v.type} %{kind}x{row}, %{kind}w{column}\n  "
@@ -184,7 +184,7 @@ def _added(name: str, row: str, column: str, v: Vectors, kind: str = "") -> str:
     )
 
 
-def _written(text: str, **words: object) -> str:
+def _fill(text: str, **words: object) -> str:
     """Return a template with lists of lines for its words."""
     given = {word: "\n  ".join(w) if isinstance(w, list) else w for word, w in words.items()}
     return fill_template(text, **given)

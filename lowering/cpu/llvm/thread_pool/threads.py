@@ -48,11 +48,11 @@ def object_code(known: bytes | None = None) -> bytes:
     with the code of kernels, so that a process which finds those in a cache need not compile anything."""
     global _code
     if _code is None:
-        _code = known or _compiled()
+        _code = known or _compile()
     return _code
 
 
-def _compiled() -> bytes:
+def _compile() -> bytes:
     from dcarray.lowering.cpu.llvm.object_code import engine
 
     from . import pool
