@@ -41,8 +41,7 @@ class Cart:
         return self.comm.size
 
     def neighbour(self, *steps: int) -> int | None:
-        """Return the rank at a distance along each axis; beyond an end None, which sends and receives
-        skip."""
+        """Return the rank at a distance along each axis; None beyond an end: sends and receives skip it."""
         return self.grid.neighbour(self.rank, steps, self.periodic)
 
 

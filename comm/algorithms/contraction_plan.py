@@ -164,8 +164,7 @@ class Contraction:
 
     @cached_property
     def sum_exchange(self) -> Exchange | None:
-        """The exchange of parts to the ranks that sum them, if there are parts and not all ranks get the
-        sum."""
+        """The exchange of summands to the ranks that sum them; None if there are none, or all ranks sum."""
         return (
             None if self.scheme.sum_layout is None else redistribute(*summand_layouts(self.scheme), self.rank)
         )

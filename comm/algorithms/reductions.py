@@ -97,8 +97,10 @@ def sum_over_ranks(comm: Communicator, values: Array) -> DistArray:
 def _combine_over_ranks(
     x: DistArray, axes: tuple[int, ...], values: Array, combine: Callable[[Array], Array]
 ) -> tuple[Layout, Array]:
-    """Return the layout and this rank's share of the ranks' reductions, combined along each grid axis that
-    cuts a reduced axis."""
+    """Return the layout and this rank's share of a reduction, from the ranks' own reductions.
+
+    They are combined along each grid axis that cuts a reduced axis.
+    """
     specs: list[Spec] = [Whole() if a in axes else spec for a, spec in enumerate(x.layout.axes)]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape)]
     # whether the result is worth distributing: the same answer on all ranks

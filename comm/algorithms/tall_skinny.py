@@ -31,8 +31,7 @@ def is_tall_skinny(x: DistArray) -> bool:
 
 @dataclass(frozen=True)
 class _LocalFactors:
-    """A matrix by rows, the orthogonal factor of this rank's rows, and the triangles of all ranks,
-    stacked."""
+    """A matrix by rows, the orthogonal factor of this rank's rows, and all ranks' stacked triangles."""
 
     held: DistArray
     orthogonal: Array

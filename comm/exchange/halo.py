@@ -117,8 +117,7 @@ def _neighbour(layout: Layout, rank: int, direction: Direction, periodic: Sequen
 
 
 def _box(owned: Sequence[Run], widths: Sequence[tuple[int, int]], direction: Direction, inside: bool) -> Box:
-    """Return the part of the halo in a direction; or, inside, the own elements of which the neighbour there
-    has a copy."""
+    """Return the part of the halo in a direction; or, inside, the own elements that it is a copy of."""
     box = []
     for run, (before, after), step in zip(owned, widths, direction, strict=True):
         stop = run.start + run.length

@@ -114,8 +114,7 @@ class Side:
         return tuple(product(*local))
 
     def _of(self, rank: int) -> tuple[tuple[int, ...], list[int]]:
-        """Return the parts of the array's axes that a rank owns, and the place in memory of each axis's point
-        0.
+        """Return the parts of the array's axes that a rank owns, and the place in memory of point 0 by axis.
 
         That is mostly before the beginning of its memory.
 

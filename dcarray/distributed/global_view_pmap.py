@@ -1,4 +1,4 @@
-"""`pmap`: a parallel loop over tiles, each run by one rank on arrays of its own."""
+"""The parallel loop `dcarray.pmap` of the global view: ranks run tiles, on arrays of their own."""
 
 from __future__ import annotations
 

@@ -53,16 +53,19 @@ def distributed_random(function: Callable[..., Any], args: tuple[Any, ...], kwar
         Its arguments.
     """
     comm = communicator()
-    asked = None if comm is None else _parse_request(function.__name__, args, kwargs)
-    if comm is None or asked is None:
+    request = None if comm is None else _parse_request(function.__name__, args, kwargs)
+    if comm is None or request is None:
         return NOT_DISTRIBUTED
-    shape, args, kwargs = asked
+    shape, args, kwargs = request
     if not shape or min(shape) < 0 or math.prod(shape) <= current().distribute_above:
         return NOT_DISTRIBUTED
     name, generator = function.__name__, getattr(function, "__self__", None)
     if isinstance(generator, np.random.Generator):
         try:
-            return _draw_own_block(generator, name, shape, args, kwargs, comm)
+            layout = default_layout(shape, current(), comm)
+            window = tuple(slice(begin, begin + n) for begin, n in _intervals(layout, comm.rank))
+            own = np.asarray(block(generator, name, shape, window, *args, **kwargs))
+            return ndarray_of(DistArray(comm, layout, own))
         except (TypeError, ValueError):  # the generator cannot be advanced, or NumPy raises the error below
             pass
     if name in ("integers", "randint") and np.dtype(kwargs.get("dtype", np.int64)).itemsize < _WHOLE_WORDS:
@@ -74,7 +77,7 @@ def _parse_request(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]] | None:
     """Return the requested shape, and the other arguments; None for other arguments than scalars."""
-    rest = dict(kwargs)
+    others = dict(kwargs)
     if name in _BY_EXTENTS and not kwargs:
         size: Any = args
         args = ()
@@ -83,34 +86,19 @@ def _parse_request(
         size = args[at]
         if len(args) > at + 2:
             return None
-        args, rest = args[:at], {**rest, **({"dtype": args[at + 1]} if len(args) > at + 1 else {})}
+        args, others = args[:at], {**others, **({"dtype": args[at + 1]} if len(args) > at + 1 else {})}
     elif name in _SIZE:
-        size = rest.pop("size", None)
+        size = others.pop("size", None)
     else:
         return None
-    given = (*args, *(value for key, value in rest.items() if key != "dtype"))
-    if size is None or "out" in rest or not all(isinstance(v, _SCALARS) for v in given):
+    given = (*args, *(value for key, value in others.items() if key != "dtype"))
+    if size is None or "out" in others or not all(isinstance(v, _SCALARS) for v in given):
         return None
     try:
         shape = tuple(map(operator.index, size)) if isinstance(size, Iterable) else (operator.index(size),)
     except TypeError:
         return None
-    return shape, args, rest
-
-
-def _draw_own_block(
-    generator: np.random.Generator,
-    name: str,
-    shape: tuple[int, ...],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    comm: Communicator,
-) -> Any:
-    """Draw only this rank's block."""
-    layout = default_layout(shape, current(), comm)
-    window = tuple(slice(begin, begin + n) for begin, n in _intervals(layout, comm.rank))
-    mine = np.asarray(block(generator, name, shape, window, *args, **kwargs))
-    return ndarray_of(DistArray(comm, layout, mine))
+    return shape, args, others
 
 
 def _intervals(layout: Layout, rank: int) -> Iterator[tuple[int, int]]:

@@ -48,8 +48,7 @@ def remap_points(stmt: Compute, amap: tuple[Index, ...], shape: tuple[int, ...])
 
 
 def with_point_axes(stmt: Compute, layout: Layout) -> Compute:
-    """Return a statement with a point axis of length one for each fixed index of a distributed target
-    axis."""
+    """Return a statement with a point axis of length one for each fixed index of a distributed axis."""
     target = stmt.target
     fixed = [
         k

@@ -116,8 +116,7 @@ def _replicable_reads(stmt: Compute, arrays: Mapping[str, Array], ranks: int) ->
 def _element_wise_chains(
     region: Region, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the arrays from which temporaries are computed element by element, and those computed from
-    them."""
+    """Return for temporaries the arrays that they are computed from, and computed to, element by element."""
     of_which: dict[str, str] = {}
     into_which: dict[str, str] = {}
     for stmt in region.body:

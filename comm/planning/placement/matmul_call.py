@@ -126,11 +126,7 @@ def plan_matmul(
     grid = next((x.layout.grid for x in reads if x.layout is not None), ProcessGrid((ranks,)))
 
     def layout_of(x: Operand) -> Layout:
-        return (
-            Layout.copies(x.shape, grid)
-            if x.layout is None
-            else Layout(x.shape, x.layout.grid, x.layout.axes)
-        )
+        return Layout.copies(x.shape, grid) if x.layout is None else x.layout.without_halo()
 
     sizes = (first.dtype.itemsize, second.dtype.itemsize, sum_type.itemsize)
     scheme = choose(
@@ -140,6 +136,10 @@ def plan_matmul(
     if not result.free:
         out = None if result.layout is None else layout_of(result)
 
+    vector = len(result.shape) == 1 and result.dtype == sum_type
+    keeps_layout = result.free or layout_of(result) == scheme.out_parts
+    gives_parts = bool(scheme.sum_axes) and scheme.sum_layout is None and keeps_layout and vector
+
     def steps(
         rank: int,
         reads: tuple[Memory, ...],
@@ -147,6 +147,8 @@ def plan_matmul(
         make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
     ) -> Sequence[Step]:
         mine, factors, end = Contraction(scheme, rank), (reads[0], reads[1]), writes[0]
+        if gives_parts:
+            return [Multiply(mine, *factors, end, True, call.loc)]
         if not scheme.sum_axes or scheme.sum_layout is not None or end.dtype != sum_type:
             return [Multiply(mine, *factors, end, loc=call.loc)]
         made = make(sum_type, scheme.out_parts.local_shape(rank)) if mine.must_move else end
@@ -161,17 +163,6 @@ def plan_matmul(
         item = ArrayExchange(lambda: mine.final_exchange, made.name, end.name, sum_type.itemsize)
         return [*found, Exchanges((item,))]
 
-    def parts(
-        rank: int,
-        reads: tuple[Memory, ...],
-        writes: tuple[Memory, ...],
-        make: Callable[[np.dtype[Any], tuple[int, ...]], Memory],
-    ) -> Sequence[Step]:
-        return [Multiply(Contraction(scheme, rank), reads[0], reads[1], writes[0], True, call.loc)]
-
     needed = tuple(None if x.layout is None else layout_of(x) for x in reads)
-    keeps_layout = result.free or layout_of(result) == scheme.out_parts
-    vector = len(result.shape) == 1 and result.dtype == sum_type
-    if scheme.sum_axes and scheme.sum_layout is None and keeps_layout and vector:
-        return DistributedForm(needed, (out,), parts, str(scheme), (scheme.out_parts, scheme.sum_axes))
-    return DistributedForm(needed, (out,), steps, str(scheme))
+    parts = (scheme.out_parts, scheme.sum_axes) if gives_parts else None
+    return DistributedForm(needed, (out,), steps, str(scheme), parts)
