@@ -1,4 +1,4 @@
-/* Attributes of arrays, as in attributes.py.  Included where what it uses is declared. */
+/* Attributes of arrays, as in dcarray/api/attributes.py. */
 
 /* An attribute of NumPy's arrays, and the property in Python. */
 typedef struct {

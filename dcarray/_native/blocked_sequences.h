@@ -3,7 +3,7 @@
  *
  * What is between two steps stays in the nearest cache, and what is summed is never stored.  Loops work on one element
  * at a time as far as anybody can see, so that blocks change nothing; and sums are NumPy's to the last bit, since the
- * blocks are where its pairwise summation divides.  Included where what it uses is declared. */
+ * blocks are where its pairwise summation divides. */
 
 enum { BLOCK = 2048, WIDEST = 8 }; /* elements, and bytes of one */
 

@@ -1,5 +1,5 @@
-/* What an accelerated function gives back, and whether the names around it are what they were; see inject.py.  Included
- * where what it uses is declared. */
+/* The boundary of accelerated functions (dcarray/jit/decorator.py): plain arrays for results, and fingerprints of the
+ * dictionaries of global names. */
 
 /* Has a store weak references other than the one by which its memory is known? */
 static int
@@ -17,8 +17,7 @@ has_other_references(PyObject *store)
     return known != seen;
 }
 
-/* The plain array of one of ours that nobody else has, and of whose memory nobody else knows, or which is small: new,
- * or NULL, without an exception, if it is not so simple. */
+/* The plain array of a wrapped one that is small, or to which and to whose memory nothing else refers; it may decline. */
 static PyObject *
 sole_array(PyObject *x)
 {

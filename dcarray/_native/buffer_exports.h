@@ -2,7 +2,7 @@
  *
  * NumPy asks for a buffer before anything else when it is to make an array of one of ours.  Its own arrays describe
  * themselves anew each time, as a text besides; here that is known.  As long as somebody has the memory of a large array,
- * work on it must not wait (`exports` in store.py).  Included where what it uses is declared. */
+ * work on it must not wait (`exports` in store.py). */
 
 /* Memory that somebody has: what `view->obj` is. */
 typedef struct {
@@ -119,7 +119,7 @@ new_export(PyObject *array)
     return export;
 }
 
-/* Have it known that somebody has the memory of a large array: 1; 0 without an exception if that is not so simple. */
+/* Have it known that somebody has the memory of a large array: 1; it may decline. */
 static int
 note_export(PyObject *x, Export *export)
 {

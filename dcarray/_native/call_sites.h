@@ -1,7 +1,8 @@
-/* The table of call sites, where NumPy works on large arrays at once once they are promoted; see call_sites.py.
+/* The table of call sites, at which NumPy works on large arrays at once after they are promoted
+ * (dcarray/tiering/call_sites.py), and eager periods.
  *
  * A call site is a code object and an instruction in it.  The table is a cache: of three sites that fall together the
- * one that was entered first is pushed out.  Included where what it uses is declared. */
+ * one that was entered first is pushed out. */
 
 #include <time.h>
 
@@ -148,7 +149,7 @@ forget_decision(void)
     Decided.on = 0;
 }
 
-/* As that, if NumPy is to work there at once. */
+/* The call site of the user's code if it is promoted, else NULL. */
 static CallSite *
 eager_site_here(void)
 {
@@ -213,7 +214,7 @@ made_on_device(void)
     return OnDevice;
 }
 
-/* Is this thread a simulated rank, as `simulated` of ranks.py?  No exception is left. */
+/* Is this thread a simulated rank, as `simulated` of dcarray/core/processes.py?  No exception is left. */
 static int
 simulated(void)
 {
@@ -233,7 +234,7 @@ simulated(void)
     return one;
 }
 
-/* May NumPy work on so many elements at this site, as `allowed` of call_sites.py?  -1 with an exception. */
+/* Whether NumPy works on so many elements at a call site; -1 with an exception. */
 static int
 permits(CallSite *site, Py_ssize_t elements)
 {
@@ -246,7 +247,7 @@ permits(CallSite *site, Py_ssize_t elements)
     return Decided.permits = below < 0 ? -1 : below > 0 && !simulated();
 }
 
-/* As that, where the user's code is. */
+/* Whether NumPy works on so many elements where the user's code is; -1 with an exception. */
 static int
 eager_here(Py_ssize_t elements)
 {
@@ -460,7 +461,7 @@ eager_period_state(PyObject *module, PyObject *unused)
     return PyBool_FromLong(in_eager_period());
 }
 
-/* suspend(change): 1 or -1 */
+/* suspend(change): add 1 or -1 to the number of reasons for which no call site counts as promoted. */
 static PyObject *
 suspend_sites(PyObject *module, PyObject *more)
 {

@@ -1,4 +1,4 @@
-/* Small arrays that are made of numbers alone.  Included where what it uses is declared. */
+/* Functions that make new arrays from numbers alone, like `zeros` and `arange`: small results by NumPy at once. */
 
 enum { UNASKED = 1 << 24 }; /* elements: of more than these memory may be short */
 enum { POOLED = 1 << 19 };  /* and filled ones have memory of ours, which others of its size have had */
@@ -36,7 +36,7 @@ extent(PyObject *x, double least)
     return n < least ? -1 : fabs(n) > 1 ? fabs(n) : 1;
 }
 
-/* More elements than the result has, about; -1 if that is not so simple. */
+/* More elements than the result has, about; it may decline. */
 static double
 element_bound(int kind, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -78,7 +78,7 @@ is_dtype(PyObject *x)
     return 0;
 }
 
-/* The dtype that this says, if it compiles, borrowed; NULL, without an exception, if that is not so simple. */
+/* The dtype that this says, if it compiles, borrowed; it may decline. */
 static PyObject *
 dtype_argument(PyObject *x)
 {
@@ -92,7 +92,7 @@ dtype_argument(PyObject *x)
     return NULL;
 }
 
-/* A large array of a shape that nobody has written yet; NULL, without an exception, if that is not so simple. */
+/* A large array of a shape that nobody has written yet; it may decline. */
 static PyObject *
 make_uninitialised(PyObject *shape, PyObject *dtype)
 {
@@ -113,7 +113,7 @@ make_uninitialised(PyObject *shape, PyObject *dtype)
     return made;
 }
 
-/* The array, if it is one of ours (in C's order, with an axis); NULL if that is not so simple. */
+/* The array, if it is one of ours (in C's order, with an axis); it may decline. */
 static PyObject *
 pass_through(PyObject *x, int kind)
 {
@@ -127,8 +127,7 @@ pass_through(PyObject *x, int kind)
                                                                                                             : NULL;
 }
 
-/* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; NULL, without an
- * exception, if that is not so simple. */
+/* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; it may decline. */
 static PyObject *
 make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {

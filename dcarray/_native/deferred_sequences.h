@@ -1,5 +1,4 @@
-/* How operators become the steps of an op sequence, and how op sequences are learned; see op_sequences.h.  Included
- * where what it uses is declared. */
+/* Operators as steps of op sequences, and how op sequences are learned; see op_sequences.h. */
 
 static Deferred *
 new_deferred(OpSequence *c)
@@ -335,7 +334,7 @@ deferred_step(PyObject *ufunc, PyObject *a, PyObject *b)
     return x;
 }
 
-/* As that, of operands that are ours or numbers. */
+/* `deferred_step` of an operator, whose operands are wrapped arrays or numbers. */
 static PyObject *
 deferred_operator(PyObject *ufunc, PyObject *a, PyObject *b)
 {

@@ -1,5 +1,4 @@
-/* Going through the elements of an array with one axis; see `Attributes._elements`.  Included where what it uses is
- * declared. */
+/* The iterator over the elements of an array with one axis (`Attributes._elements`). */
 
 typedef struct {
     PyObject_HEAD

@@ -1,12 +1,15 @@
-/* The short way of small arrays, in C.
+/* The native module: calls on small arrays, call sites, op sequences and the entry of compiled loops, in C.
  *
  * A small array is a handle around a plain ndarray, and what an operator does with it is: take the plain
  * arrays out, let NumPy work, put the result into a new handle.  In Python that alone takes longer than
  * NumPy's own work on some hundred elements.  `install` puts functions into the type's slots that do it here,
- * and leave whatever is not so simple to the methods in `array.py`, which say what an operator means.  Slices
+ * and leave every other case to the methods in `array.py`, which say what an operator means.  Slices
  * of large arrays are composed here too.  Without this module (no C compiler where the package was built)
  * Python does everything.
- */
+ *
+ * The headers are parts of this file, included where what they use is declared.  A function that may *decline*
+ * returns NULL (or -1 for a number, 0 for a yes) without an exception, and has changed nothing, where the
+ * general way in Python is to do the call.  References are new unless a comment says that they are borrowed. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -217,8 +220,8 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
 #endif
 
 /* ---- functions --------------------------------------------------------------------------------- */
-/* Is nothing to be done to have this up to date: an array, plain or ours, or a tuple or list of them?  0 if that is not
- * so simple, -1 with an exception. */
+/* Whether nothing is pending on an array, plain or wrapped, or on those of a tuple or list; it may decline.  -1 with an
+ * exception. */
 static int
 up_to_date(PyObject *x)
 {

@@ -1,5 +1,5 @@
-/* Functions and methods of NumPy on the plain arrays of small ones (and of little windows on which nothing is
- * pending), as `quick` of functions/fallback.py.  Included where what it uses is declared. */
+/* NumPy's functions and methods on the plain arrays of small handles, and of small views of large ones on which nothing is
+ * pending: `call_small` of dcarray/api/functions/fallback.py. */
 
 static PyObject *Served; /* a dict: the functions that do so, and what each is behind NumPy's dispatch */
 
@@ -26,7 +26,7 @@ is_leaf(PyObject *x)
            PyType_Check(x) || PySlice_Check(x) || PyComplex_CheckExact(x) || x == Py_Ellipsis;
 }
 
-/* A new reference to an argument as NumPy takes it; NULL, without an exception, if that is not so simple. */
+/* A new reference to an argument as NumPy takes it; it may decline. */
 static PyObject *
 plain_argument(PyObject *x, Arguments *found, int depth)
 {
@@ -152,7 +152,7 @@ holds_numbers(PyObject *list)
     return 1;
 }
 
-/* As that, for whatever NumPy gives: arrays, tuples of arrays, and what holds none. */
+/* `wrap_array` of any result of NumPy's: an array, a tuple or list of arrays, or an object without arrays. */
 static PyObject *
 wrap_any(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
 {
@@ -245,7 +245,7 @@ product_is_large(PyObject *function, PyObject **plains)
     return is_worth_recording(plains[0], plains[1], dot);
 }
 
-/* The call in NumPy, ours; NULL, without an exception, if it is not so simple, and then nothing has changed.
+/* The call in NumPy, ours; it may decline, and then nothing has changed.
  * `function` is a tuple, with `arrays` as `most_made` wants it, if what it makes may be large.  `like`: there is an
  * array of ours that is not among the arguments. */
 static PyObject *

@@ -1,5 +1,5 @@
-/* What comes into accelerated code: the arguments of a call (see inject.py), and the values of a loop that has a plan (see
- * program/entering.py).  Included where what it uses is declared. */
+/* The entry of accelerated code: the arguments of a call (dcarray/jit/decorator.py), and the guard keys of loops that have a
+ * plan (dcarray/jit/loops/entry/guard_checks.py). */
 
 /* Has this nothing to do with arrays of ours, whatever is done with it? */
 static int

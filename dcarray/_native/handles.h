@@ -1,5 +1,5 @@
 /* The life of a handle.  One is made and dropped with every result, so some are kept to be used again, as Python
- * does with tuples and floats.  Included where what it uses is declared. */
+ * does with tuples and floats. */
 
 enum { KEPT = 32 };
 static PyObject *Kept[KEPT]; /* dead: no references, not tracked, nothing in the slots */

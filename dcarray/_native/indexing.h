@@ -1,4 +1,4 @@
-/* Parts of arrays, and assignments to them.  Included where what it uses is declared. */
+/* Basic and advanced indexing, and assignments to parts. */
 
 #define MOST_AXES 8 /* of arrays whose parts are looked at beforehand */
 
@@ -170,7 +170,7 @@ numpy_index(PyObject *index, int of_small)
     return a == NULL && of_small && is_large(index) ? view_of(index) : a;
 }
 
-/* The key as NumPy takes it, a new reference; NULL, without an exception, if that is not so simple. */
+/* The key as NumPy takes it, a new reference; it may decline. */
 static PyObject *
 numpy_key(PyObject *key, int of_small)
 {

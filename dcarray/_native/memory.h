@@ -3,8 +3,7 @@
  * NumPy writes the result of `x * 2 + y` over the first product.  It cannot where an array of ours holds that, so more
  * is made and dropped, and the C library gives large memory back to the system, to be cleared and mapped again.  So
  * what is dropped meanwhile is kept for what is made next.  All memory is from the handler that was in force (NEP 49),
- * and goes back to it; what is kept and what is in use are never more together than what was in use at once.
- * Included where what it uses is declared. */
+ * and goes back to it; what is kept and what is in use are never more together than what was in use at once. */
 
 typedef struct {
     void *ctx;
@@ -187,7 +186,7 @@ find_memory_functions(void **api)
     PyErr_Clear();
 }
 
-/* kept_memory(): bytes */
+/* kept_memory(): bytes of freed arrays that are kept for new ones in an eager period. */
 static PyObject *
 kept_memory(PyObject *module, PyObject *unused)
 {

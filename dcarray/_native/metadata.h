@@ -1,5 +1,5 @@
-/* Functions whose answer takes less time than to call NumPy's: what they say is known here.  Included where what it
- * uses is declared. */
+/* Functions whose results are known from shapes and dtypes, sooner than NumPy's are called: the table of them, and what they
+ * return. */
 
 enum { ANSWERED = 64 }; /* places in the table: a power of two, several times as many as there are answers */
 static struct {
@@ -67,7 +67,7 @@ dtype_of(PyObject *x)
     return Py_TYPE(x) == Wrapped && is_large(x) ? (Descr *)LARGE_DTYPE(x) : NULL;
 }
 
-/* May a large array of memory that is still to be had be made here, as `empty` of tracing.py does it, and stay so as long as
+/* May a large array of memory that is still to be had be made here, as `empty` of dcarray/recording/recorder.py does it, and stay so as long as
  * nobody wants it?  That is the same on every rank, so only where there is one. */
 static int
 eager_here_now(void)
@@ -94,7 +94,7 @@ is_uninitialised(PyObject *x)
            AT(store, Dirty) == Py_None && AT(store, Remote) == Py_None;
 }
 
-/* An array like a large one in C's order, of nothing yet; NULL, without an exception, if it is not so simple. */
+/* An array like a large one in C's order, of nothing yet; it may decline. */
 static PyObject *
 uninitialised_like(PyObject *x)
 {
@@ -126,7 +126,7 @@ copy_into(PyObject *x, PyObject *y)
     Py_RETURN_NONE;
 }
 
-/* A new array like a small one in C's order, with its elements; NULL, without an exception, if it is not so simple. */
+/* A new array like a small one in C's order, with its elements; it may decline. */
 static PyObject *
 copy_small(PyObject *x)
 {
@@ -156,8 +156,7 @@ for_blas(Array *a)
     return 1;
 }
 
-/* `dot` of a vector and a vector or a matrix, for which it calls the same function of BLAS as `matmul`; NULL, without an
- * exception, if it is not so simple. */
+/* `dot` of a vector and a vector or a matrix, for which it calls the same function of BLAS as `matmul`; it may decline. */
 static PyObject *
 dot_small(PyObject *x, PyObject *y)
 {
@@ -212,7 +211,7 @@ answer_of(int answer, PyObject *const *args, Py_ssize_t n)
     return NULL;
 }
 
-/* As that, of whichever function. */
+/* The result of any function whose result is known here; it may decline. */
 static inline PyObject *
 answer_function(PyObject *function, PyObject *const *args, Py_ssize_t n)
 {

@@ -1,5 +1,4 @@
-/* Functions and methods of ours that go straight to NumPy's on small arrays.  Included where what it uses is
- * declared. */
+/* Routes: callables that stand for functions and methods of ours, and call NumPy's on small arrays without a step in Python. */
 
 /* What NumPy does on plain arrays, or the `slow` function, which says what it means.  Without a function of
  * NumPy's, the first argument is an object that holds one at `place`. */
@@ -13,7 +12,7 @@ typedef struct {
     int fold;         /* likewise */
 } Route;
 
-/* A draw of numbers, which no array says how: NULL, without an exception, if it is not so simple. */
+/* A draw of numbers, which no array says how; it may decline. */
 static PyObject *
 draw_numbers(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -150,7 +149,7 @@ static PyTypeObject RouteType = {
     SLOTS_OF_ROUTE,
 };
 
-/* As that, of what does not become a method as an attribute of a class. */
+/* A route that does not become a method as an attribute of a class. */
 static PyTypeObject CreationRouteType = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dcarray._native.extension.function",
@@ -175,7 +174,8 @@ new_route(PyObject *numpy, PyObject *slow, int looks, int makes)
     return (PyObject *)made;
 }
 
-/* make_route(function, slow) */
+/* make_route(function, slow): a callable that calls NumPy's function on small arrays, if there is a route for it, and
+ * `slow` for all others; `slow` itself without one. */
 static PyObject *
 make_route(PyObject *module, PyObject *args)
 {
@@ -195,7 +195,7 @@ make_route(PyObject *module, PyObject *args)
     return made;
 }
 
-/* make_creation_route(function, slow, kind) */
+/* make_creation_route(function, slow, kind): likewise for a function that makes arrays from numbers, of a kind of MAKERS. */
 static PyObject *
 make_creation_route(PyObject *module, PyObject *args)
 {
@@ -255,7 +255,9 @@ route_methods(PyObject *names)
     return 0;
 }
 
-/* set_routes(functions, methods, questions, views, answered) */
+/* set_routes(functions, methods, questions, views, answered): which of NumPy's functions have routes, with what is behind
+ * their dispatch, and which methods by name; those that only look at shapes and dtypes, and those that give views; and
+ * those whose results are known here. */
 static PyObject *
 set_routes(PyObject *module, PyObject *args)
 {

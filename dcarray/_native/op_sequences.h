@@ -2,8 +2,7 @@
  *
  * Where one operator after the other does what a known op sequence does, on arrays of its kind, nothing is recorded:
  * what is asked for is noted in a deferred sequence.  It is pending on the memory that it reads and makes, like a
- * recording (`Pending` in store.py), so whoever wants something else than its last result has it recorded after all.
- * Included where what it uses is declared. */
+ * recording (`Pending` in store.py), so whoever wants something else than its last result has it recorded after all. */
 
 #include <float.h>
 #include <math.h>
@@ -243,32 +242,24 @@ static int
 deferred_record(Deferred *s)
 {
     OpSequence *c = s->sequence;
-    PyObject *stores = PyList_New(0), *rows = PyList_New(0), *numbers = PyList_New(0), *results = PyList_New(0), *done = NULL;
-    int count = s->count;
-    for (int k = 0; k < ARRAYS && stores != NULL && rows != NULL; k++) {
+    PyObject *lists = Py_BuildValue("O[][][][]", s->shape == NULL ? Py_None : s->shape), *done = NULL;
+    int failed = lists == NULL; /* shape, stores, rows, numbers and results */
+    for (int k = 0; k < ARRAYS && !failed; k++) {
         PyObject *row = s->stores[k] == NULL ? NULL : PyLong_FromSsize_t(s->rows[k]);
-        if (s->stores[k] != NULL && (PyList_Append(stores, s->stores[k]) < 0 || row == NULL || PyList_Append(rows, row) < 0))
-            Py_CLEAR(stores);
+        if (s->stores[k] != NULL)
+            failed = row == NULL || PyList_Append(PyTuple_GET_ITEM(lists, 1), s->stores[k]) < 0 ||
+                     PyList_Append(PyTuple_GET_ITEM(lists, 2), row) < 0;
         Py_XDECREF(row);
     }
-    for (int k = 0; k < NUMBERS && numbers != NULL; k++)
-        if (s->numbers[k] != NULL && PyList_Append(numbers, s->numbers[k]) < 0)
-            Py_CLEAR(numbers);
-    for (int k = 0; k < count && results != NULL; k++) {
-        PyObject *store = result_of(s, k);
-        if (PyList_Append(results, store == NULL ? Py_None : store) < 0)
-            Py_CLEAR(results);
-    }
-    if (stores != NULL && rows != NULL && numbers != NULL && results != NULL) {
-        PyObject *shape = Py_NewRef(s->shape == NULL ? Py_None : s->shape);
+    for (int k = 0; k < NUMBERS && !failed; k++)
+        failed = s->numbers[k] != NULL && PyList_Append(PyTuple_GET_ITEM(lists, 3), s->numbers[k]) < 0;
+    for (int k = 0; k < s->count && !failed; k++)
+        failed = PyList_Append(PyTuple_GET_ITEM(lists, 4), result_of(s, k) == NULL ? Py_None : result_of(s, k)) < 0;
+    if (!failed) {
         finish_deferred(s);
-        done = PyObject_CallFunctionObjArgs(c->record, shape, stores, rows, numbers, results, NULL);
-        Py_DECREF(shape);
+        done = PyObject_CallObject(c->record, lists);
     }
-    Py_XDECREF(stores);
-    Py_XDECREF(rows);
-    Py_XDECREF(numbers);
-    Py_XDECREF(results);
+    Py_XDECREF(lists);
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;
 }

@@ -1,5 +1,5 @@
-/* Operators on what is at hand; the methods in array.py say what they mean.  Included where what it uses is
- * declared. */
+/* The number slots of the class, for operands that NumPy can take at once; the methods in dcarray/api/array.py say what an
+ * operator means. */
 
 enum { TIMED = 1 << 12 }; /* elements */
 

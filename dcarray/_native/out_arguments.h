@@ -1,4 +1,4 @@
-/* Loops that write into an array that is there, and products.  Included where what it uses is declared. */
+/* Inner loops that write into a given array, and matrix products. */
 
 enum { SPARE = 1 << 14 }; /* bytes of what is overwritten that can be put back */
 

@@ -1,4 +1,4 @@
-/* NumPy's results as arrays of ours.  Included where what it uses is declared. */
+/* NumPy's results as handles, small or large. */
 
 /* A small array; takes over the reference to `a`. */
 static PyObject *
@@ -95,7 +95,7 @@ large_handle(PyObject *r)
     return x;
 }
 
-/* As that, of what NumPy has just made and nobody else has, with `refs` references known: it need not be known by its
+/* A large array of what NumPy has just made and nobody else has, with `refs` references known: it need not be known by its
  * memory, on one process or where NumPy works at once.  NULL, without having taken the reference, if it is not so. */
 static PyObject *
 large_if_fresh(PyObject *r, Py_ssize_t refs)
@@ -199,7 +199,7 @@ wrap_held_result(PyObject *r, Py_ssize_t refs)
     return other;
 }
 
-/* As that, of the only reference. */
+/* `wrap_held_result` of a result with one reference. */
 static PyObject *
 wrap_result(PyObject *r)
 {

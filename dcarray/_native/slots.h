@@ -1,6 +1,5 @@
 /* The slots of a handle that are filled when somebody asks.  In Python `__getattr__` does it; a class that has one
- * pays for it with every attribute, and with a bound method in every call of one.  Included where what it uses is
- * declared. */
+ * pays for it with every attribute, and with a bound method in every call of one. */
 
 static PyObject *
 get_store(PyObject *x, void *closure)

@@ -1,9 +1,9 @@
 /* Operators whose result may be written over an operand that is a temporary, as NumPy does with its own.
  *
- * Only code that `program/rewrite.py` has made calls these, and says which operands other operators and calls gave it
+ * Only code that dcarray/jit/loops has rewritten calls these, and says which operands other operators and calls gave it
  * a moment ago: if one of those has a single reference, it is nobody's but the interpreter's, which is about to drop
  * it.  An operator cannot know that of its operands by itself: what calls it may be an array of objects, or compiled
- * code, which holds the one reference for longer.  Included where what it uses is declared. */
+ * code, which holds the one reference for longer. */
 
 /* The memory of a large temporary that NumPy made at once, or NULL; borrowed. */
 static PyObject *

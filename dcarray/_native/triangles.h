@@ -1,5 +1,5 @@
 /* Triangles of plain arrays.  NumPy makes a mask of every element and chooses by it; a row of a triangle is what is copied
- * and what is cleared.  Included where what it uses is declared. */
+ * and what is cleared. */
 
 typedef struct {
     PyObject_HEAD
@@ -68,7 +68,7 @@ static PyTypeObject TriangleType = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "dc
                                     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
                                                 Py_TPFLAGS_DISALLOW_INSTANTIATION};
 
-/* make_triangles(function, lower) */
+/* make_triangles(function, lower): a callable that does NumPy's `tril` (or `triu`) row by row on plain arrays. */
 static PyObject *
 make_triangles(PyObject *module, PyObject *args)
 {

@@ -4,7 +4,7 @@
  * ufunc's to do, from the beginning and in its own words.
  *
  * The tables of a ufunc are part of NumPy's C interface (PyUFuncObject), and so is the function that makes
- * arrays.  Included where what it uses is declared. */
+ * arrays. */
 
 #include <fenv.h>
 #include <float.h>
@@ -121,7 +121,7 @@ has_one_stride(Array *a)
     return (a->flags & ALIGNED) && ((a->flags & IN_C_ORDER) || a->ndim == 1) && is_known(a->dtype);
 }
 
-/* A number as NumPy would have it beside an array of this dtype; 0 if that is not so simple. */
+/* A number as NumPy would have it beside an array of this dtype; it may decline. */
 static int
 store_number(PyObject *x, Descr *dtype, char *place)
 {
@@ -271,7 +271,7 @@ by_small_loop(PyObject *ufunc, PyObject *p, PyObject *q)
     return ufunc_by_loop(ufunc, p, q, 1);
 }
 
-/* As that, of a large array. */
+/* `ufunc_by_loop` of large arrays. */
 Py_NO_INLINE static PyObject *
 by_large_loop(PyObject *ufunc, PyObject *p, PyObject *q)
 {
@@ -292,7 +292,8 @@ static PyObject *np_, *np_matmul; /* of operators that have none; and one of whi
 OF_OPERATORS(DECLARE)
 #define OF_NUMPY(name) np_##name = PyDict_GetItemString(Loopable, #name); /* NULL: never called */
 
-/* call_loops(api, ufuncs): NumPy's table of functions, and the ufuncs by name */
+/* call_loops(api, ufuncs): call the inner loops of these ufuncs (by name) directly; `api` is NumPy's table of functions.
+ * False if that cannot be. */
 static PyObject *
 call_loops(PyObject *module, PyObject *args)
 {

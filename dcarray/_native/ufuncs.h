@@ -1,4 +1,4 @@
-/* Calls of ufuncs and of their methods on what is at hand.  Included where what it uses is declared. */
+/* The protocol `__array_ufunc__`: calls of ufuncs and of their methods whose operands NumPy can take at once. */
 
 /* ---- ufuncs ------------------------------------------------------------------------------------ */
 /* A call with keywords, one of which is `out`, if all in it is at hand; NULL without an exception if not. */

@@ -1,5 +1,4 @@
-/* What kind of call of an accelerated function this is, and whether it may be left to NumPy; see variants.py.  Included
- * where what it uses is declared. */
+/* The kind of a call of an accelerated function, and whether it may be left to NumPy (dcarray/jit/variants.py). */
 
 enum { DEEP = 4 }; /* tuples in tuples that are looked into */
 
@@ -22,7 +21,7 @@ size_class(uint64_t n)
     return n << 8 | more;
 }
 
-/* Whoever has the memory of an array, as `owner` of store.py; borrowed, NULL if that is not so simple. */
+/* The object that owns the memory of an array, as `owner` of dcarray/core/store.py; borrowed; it may decline. */
 static PyObject *
 owner_of(PyObject *x)
 {

@@ -1,4 +1,4 @@
-/* Arrays of others as ours, and ours as those of others.  Included where what it uses is declared. */
+/* Plain arrays as wrapped ones, and the exchange of NumPy's names for ours in dictionaries. */
 
 static PyObject *Families; /* a dict: weak references to stores by the identity of who owns their memory */
 static PyObject *Forget;   /* a function: forget those that have gone; how many there may be then */
@@ -68,7 +68,7 @@ adopt_array(PyObject *array)
     return x;
 }
 
-/* wrap(value) */
+/* wrap(value): a plain array as a wrapped one, as `wrap` of dcarray/api/array.py; any other object as it is. */
 static PyObject *
 wrap_value(PyObject *module, PyObject *value)
 {
