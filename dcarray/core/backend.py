@@ -37,22 +37,22 @@ class Backend(Protocol):
         """Split off the statements of a recording that have to run in a second one, or None."""
 
     def combine_flags(self, comm: Communicator, flags: int) -> int:
-        """The bitwise or of all ranks' flags."""
+        """Return the bitwise or of all ranks' flags."""
 
     def default_layout(self, shape: tuple[int, ...], options: Options, comm: Communicator) -> Layout:
-        """The layout of a new array."""
+        """Return the layout of a new array."""
 
     def is_distributed(self, x: Any) -> bool:
         """Whether an array is distributed."""
 
     def try_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A NumPy function on arrays in blocks, or `NOT_DISTRIBUTED`."""
+        """Call a NumPy function on arrays in blocks; `NOT_DISTRIBUTED` if it has no distributed form."""
 
     def try_call_replicated(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same for arrays that every rank has whole."""
+        """Call a NumPy function on arrays that every rank has whole; likewise."""
 
     def call_numpy_source(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A NumPy function by NumPy's own Python source, or `NOT_DISTRIBUTED`."""
+        """Call a NumPy function by NumPy's own Python source; likewise."""
 
     def index_trick(self, original: Any, key: Any) -> Any:
         """``np.r_[key]`` and the like, or `NOT_DISTRIBUTED`."""
@@ -67,33 +67,33 @@ class Backend(Protocol):
         """Random numbers of NumPy's stream in blocks, or `NOT_DISTRIBUTED`."""
 
     def shared_seed(self, comm: Communicator) -> int:
-        """A random seed, the same on all ranks."""
+        """Return a random seed, the same on all ranks."""
 
     def distributed_range(self, name: str, args: tuple[Any, ...]) -> Any:
-        """A distributed `numpy.arange` or `numpy.linspace`, or None."""
+        """Return a distributed `numpy.arange` or `numpy.linspace`, or None."""
 
     def layout_of(self, x: Any) -> Layout:
-        """The layout of an array."""
+        """Return the layout of an array."""
 
     def local_of(self, x: Any) -> np.ndarray[Any, Any]:
-        """This rank's elements."""
+        """Return this rank's elements."""
 
     def gather(self, x: Any, root: int | None) -> np.ndarray[Any, Any] | None:
-        """The whole array as a plain one."""
+        """Return the whole array as a plain one."""
 
     def elements_of(self, x: Any) -> np.ndarray[Any, Any]:
-        """The elements of an array, perhaps of a copy: not to be written."""
+        """Return the elements of an array, perhaps of a copy: not to be written."""
 
 
 @cache
 def backend() -> Backend:
-    """The distributed backend."""
+    """Return the distributed backend."""
     return cast("Backend", import_module("dcarray.distributed.backend"))
 
 
 def try_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A NumPy function on arrays in blocks; `NOT_DISTRIBUTED` if none is, or the call has no distributed
-    implementation."""
+    """Call a NumPy function on arrays in blocks; `NOT_DISTRIBUTED` if none is, or the function has no
+    distributed form."""
     return NOT_DISTRIBUTED if communicator() is None else backend().try_call(function, args, kwargs)
 
 

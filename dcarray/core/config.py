@@ -161,7 +161,8 @@ def _from_environment() -> Options:
 
 
 def _consistent(given: Options) -> Options:
-    """Options with ``eager_below`` at most ``distribute_above``: only recorded calls are distributed."""
+    """Return options whose ``eager_below`` is at most ``distribute_above``, since only recorded calls are
+    distributed."""
     if given.distribute_above < given.eager_below:
         return replace(given, eager_below=given.distribute_above)
     return given
@@ -179,7 +180,7 @@ def _environment() -> Options:
 
 
 def current() -> Options:
-    """The options in force in this thread and context; cheap enough for every call."""
+    """Return the options in force in this thread and context; cheap enough for every call."""
     return _scoped.get() or _process or _environment()
 
 

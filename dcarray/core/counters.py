@@ -181,7 +181,7 @@ _MOST_LINES = 10_000  # a program that generates code must not grow the table wi
 
 
 def _roots() -> tuple[str, ...]:
-    """The folders of this package (and its layers) and of NumPy, whose frames are not the user's."""
+    """Return the folders of this package (and its layers) and of NumPy, whose frames are not the user's."""
     found = {
         os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
         os.path.dirname(os.path.abspath(np.__file__)),

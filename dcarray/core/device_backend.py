@@ -27,19 +27,19 @@ class DeviceBackend(Protocol):
         """At the end of a recording: the buffers of what it used are pending from now on."""
 
     def created(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The results of a function that makes arrays, on a device."""
+        """Return the results of a function that makes arrays, on a device."""
 
     def converted(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The first argument as an array on a device."""
+        """Return the first argument as an array on a device."""
 
     def place(self, name: str, value: Any) -> Any:
-        """A value, its ordinary arrays on a device."""
+        """Return a value, its ordinary arrays on a device."""
 
     def moved(self, x: Any, name: str) -> Any:
-        """An array on a device: itself, or a copy."""
+        """Return an array on a device: itself, or a copy."""
 
 
 @cache
 def device_backend() -> DeviceBackend:
-    """The backend of devices."""
+    """Return the backend of devices."""
     return cast("DeviceBackend", import_module("dcarray.offload.backend"))

@@ -25,7 +25,7 @@ class Device(str):
     description: str
 
     def __new__(cls, name: str, description: str = "") -> Self:
-        """A name, which is equal to the plain string."""
+        """Return a name, which is equal to the plain string."""
         self = super().__new__(cls, name)
         self.description = description
         return self

@@ -15,12 +15,12 @@ __all__ = ["common_device", "different_devices", "name_of"]
 
 
 def name_of(device: Any) -> str:
-    """The name of a device, ``"cpu"`` for None."""
+    """Return the name of a device, ``"cpu"`` for None."""
     return "cpu" if device is None else str(device.name)
 
 
 def different_devices(one: Any, two: Any) -> ValueError:
-    """The error for operands on two devices."""
+    """Return the error for operands on two devices."""
     first, second = name_of(one), name_of(two)
     return ValueError(
         f"operands on different devices, {first} and {second}: "
@@ -39,7 +39,8 @@ def _arrays(values: Iterable[Any], inside: int) -> Iterable[Handle]:
 
 
 def common_device(default: Any, *values: Any) -> Any:
-    """The device of the arrays with axes among values, also in sequences; ``default`` if there are none.
+    """Return the device of the arrays with axes among values, also in sequences; ``default`` if there are
+    none.
 
     Raises
     ------

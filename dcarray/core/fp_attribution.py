@@ -37,7 +37,8 @@ _BY_ZERO = frozenset({"floor_divide", "remainder", "fmod", "reciprocal"})
 
 
 def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
-    """The exceptions that NumPy may raise in a statement, and those that only a kernel may raise, as bits."""
+    """Return the exceptions that NumPy may raise in a statement, and those that only a kernel may raise, as
+    bits."""
     if entry[0] == "call":
         # BLAS raises exceptions in the caller's thread, or loses them in one of its own
         return (OVER | UNDER | INVALID, 0) if entry[1] == "blas.matmul" else (ALL, ALL)
@@ -60,7 +61,7 @@ def raises(entry: tuple[Any, ...]) -> tuple[int, int]:
 
 
 def culprits(statements: list[tuple[Any, ...]], odd: bool = False) -> tuple[int, ...]:
-    """The statement that raises each kind of exception: its number, `NOBODY`, or `DOUBT`.
+    """Return the statement that raises each kind of exception: its number, `NOBODY`, or `DOUBT`.
 
     With ``odd``, for error states other than ignore, warn and raise, every possible kind is in doubt.
     """

@@ -48,8 +48,8 @@ def under(state: Any) -> Iterator[None]:
 
 @lru_cache(32)  # most programs have one or two states
 def watched_flags(state: Any) -> int:
-    """The exceptions that an error state does not ignore, as FPE bits; with `ODD` if it has another mode than
-    to ignore, warn or raise."""
+    """Return the exceptions that an error state does not ignore, as FPE bits; with `ODD` if it has another
+    mode than to ignore, warn or raise."""
     with under(state):
         err: Any = np.geterr()
     bits = sum(1 << k for k, name in enumerate(KINDS) if err[name] != "ignore")
@@ -58,7 +58,7 @@ def watched_flags(state: Any) -> int:
 
 @lru_cache(32)
 def modes(state: Any) -> dict[str, str] | None:
-    """The mode of an error state for each kind, if all are to ignore, warn or raise; else None."""
+    """Return the mode of an error state for each kind, if all are to ignore, warn or raise; else None."""
     with under(state):
         err: Any = np.geterr()
     return err if set(err.values()) <= {"ignore", "warn", "raise"} else None
@@ -82,7 +82,7 @@ def raises_or_calls(state: Any) -> bool:
 
 
 def notes_of(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
-    """The notes on a statement that has raised these FPE bits."""
+    """Return the notes on a statement that has raised these FPE bits."""
     err = modes(state)
     assert err is not None
     texts = {kind: text for text, kind in _TEXTS.items()}
@@ -94,8 +94,8 @@ def notes_of(loc: Any, state: Any, flags: int) -> list[tuple[Any, str, str]]:
 
 
 def merge_notes(notes: Iterable[Sequence[Note]]) -> list[Note]:
-    """The union of the notes of several ranks that ran the same statements on parts of the elements, in
-    order."""
+    """Return the union of the notes of several ranks that ran the same statements on parts of the elements,
+    in order."""
     order = list(_TEXTS)
     every = {note for some in notes for note in some}
     return sorted(every, key=lambda note: (note[0], order.index(note[2])))
@@ -141,7 +141,7 @@ _NONE = object()
 
 
 class Witness:
-    """Collects notes ``(loc, mode, text)`` of the warnings and errors of a run.
+    """A collector of notes ``(loc, mode, text)`` on the floating-point warnings and errors of a run.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ _cache: list[tuple[Any, Any]] = []
 
 
 def _noting_state(state: Any) -> Any:
-    """The error state that makes notes where ``state`` would warn or raise."""
+    """Return the error state that makes notes where ``state`` would warn or raise."""
     for known, made in _cache:
         if known is state:
             return made
@@ -233,7 +233,7 @@ _registries: dict[str, dict[Any, Any]] = {}
 
 
 def emit(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[Any], Any]) -> None:
-    """Warn or raise as NumPy would have.
+    """Issue the warnings, or raise the error, that NumPy would have for the notes.
 
     Raises
     ------

@@ -88,11 +88,11 @@ class Handle:
         return None
 
     def _finish_selection(self, rec: Any) -> Callable[[], None]:
-        """The action to take for this array when a recording has run: none, if it is no selection."""
+        """Return the action to take for this array when a recording has run: none, if it is no selection."""
         return _nothing
 
     def _evaluated(self) -> NDArray:
-        """The plain view of this array's memory, after all pending writes to it have run."""
+        """Return the plain view of this array's memory, after all pending writes to it have run."""
         if self._small is not None:
             return self._small
         store = self._store
@@ -105,7 +105,7 @@ class Handle:
         return self._ndarray if self._ndarray is not None else self._plain_view()
 
     def _empty(self) -> NDArray:
-        """A plain array without elements, of this array's shape and dtype."""
+        """Return a plain array without elements, of this array's shape and dtype."""
         a = np.empty(self._shape, self._store.dtype)
         a.flags.writeable = not self._readonly
         return a
@@ -121,7 +121,7 @@ class Handle:
             self._evaluated()
 
     def _plain_view(self) -> NDArray:
-        """The plain view of this array's memory, which must exist."""
+        """Return the plain view of this array's memory, which must exist."""
         if self._ndarray is None:
             mem = self._store.mem
             if mem is None:
@@ -153,7 +153,7 @@ class Handle:
         return a
 
     def _eager_view(self) -> NDArray | None:
-        """The plain view, if NumPy may work on it eagerly: it is small, and nothing is pending on it.
+        """Return the plain view, if NumPy may work on it eagerly: it is small, and nothing is pending on it.
         NumPy's result must not be a view of it."""
         return self._small_view if self._small_view is not None and self._idle() else None
 
@@ -193,14 +193,14 @@ def register(store: Store) -> None:
 
 
 def small(cls: type[Handle], a: NDArray) -> Any:
-    """A small handle on ``a``."""
+    """Return a small handle on ``a``."""
     x = object.__new__(cls)
     x._small = a
     return x
 
 
 def large(cls: type[Handle], store: Store, shape: tuple[int, ...], index: window.Index | None) -> Any:
-    """A large handle on a window of a store."""
+    """Return a large handle on a window of a store."""
     x = object.__new__(cls)
     x._small = None
     x._store = store
@@ -215,7 +215,7 @@ _composed: Any = Handle.__dict__["_index"]  # the slot itself: the attribute wou
 
 
 def as_class(cls: type[Handle], x: Any) -> Any:
-    """A handle of another class on the array ``x``."""
+    """Return a handle of another class on the array ``x``."""
     y = object.__new__(cls)
     y._small = x._small
     if x._small is None:
@@ -229,7 +229,7 @@ def as_class(cls: type[Handle], x: Any) -> Any:
 
 
 def part(whole: Handle, key: Any, view: NDArray) -> Any:
-    """The handle of ``whole[key]`` by a basic key, given the plain view of it."""
+    """Return the handle of ``whole[key]`` by a basic key, given the plain view of it."""
     x = object.__new__(type(whole))
     x._small = None
     x._store = whole._store
@@ -258,7 +258,7 @@ def locate(x: Handle) -> None:
 
 
 def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
-    """A handle that shares the memory of ``a``.
+    """Return a handle that shares the memory of ``a``.
 
     It is small when the owner of the memory is, so that all views of one memory are of one kind.
     """
@@ -276,7 +276,7 @@ def adopt(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
 
 
 def wrap_new(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
-    """A handle on a new contiguous array, of a dtype that compiles, that no other object refers to."""
+    """Return a handle on a new contiguous array, of a dtype that compiles, that no other object refers to."""
     if a.size < eager_below:
         return small(cls, a)
     store = Store(a.shape, a.dtype, None, a.size)
@@ -285,7 +285,7 @@ def wrap_new(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
 
 
 def export(x: Handle) -> NDArray:
-    """The plain view to hand out: while it or a view of it lives, work on this memory runs eagerly.
+    """Return the plain view for code outside: while it or a view of it lives, work on this memory is eager.
 
     Its base is a memoryview, so that views of it keep it alive rather than the memory alone.
     """
@@ -307,7 +307,8 @@ def export(x: Handle) -> NDArray:
 
 
 def derive(x: Handle, view: NDArray, eager_below: int) -> Any:
-    """A handle on ``view``, which NumPy made of the evaluated view of ``x`` and which may share its memory.
+    """Return a handle on ``view``, which NumPy made of the evaluated view of ``x`` and which may share its
+    memory.
 
     A view of a small array's memory is small, and so is a copy, but not one of many more elements.
     """

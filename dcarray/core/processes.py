@@ -31,19 +31,19 @@ _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK")
 
 
 def communicator() -> Communicator | None:
-    """The communicator of all ranks, if there are several; else None."""
+    """Return the communicator of all ranks, if there are several; else None."""
     comm = simulated() or _job()
     return comm if comm is not None and comm.size > 1 else None
 
 
 def simulated() -> Communicator | None:
-    """The communicator of `dcarray.comm.run`, if this thread is one of its ranks."""
+    """Return the communicator of `dcarray.comm.run`, if this thread is one of its ranks."""
     local: Any = sys.modules.get("dcarray.comm.transport.simulated_ranks")
     return None if local is None else local.current.get()
 
 
 def foreign_thread_error() -> Exception:
-    """The error for a thread that is no simulated rank and works on arrays of one."""
+    """Return the error for a thread that is no simulated rank and works on arrays of one."""
     from dcarray.comm.transport.errors import CommError
 
     return CommError(

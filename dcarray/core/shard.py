@@ -63,7 +63,7 @@ class Shard:
         self.done = self.exposed = False
 
     def run(self, head: Store, writing: bool = False) -> None:
-        """Nothing has to run."""
+        """Do nothing: the elements of a shard are computed."""
 
     def materialise(self, head: Store, writing: bool = False) -> None:
         """Gather the elements in the memory of ``head``; noted in the report for a NumPy function without a
@@ -83,14 +83,14 @@ class Shard:
             gather_store(head)
 
     def check(self) -> None:
-        """Raise nothing: shards hold no failed work."""
+        """Do nothing: shards hold no failed work."""
 
 
 _NAMES = {"__getitem__": "getitem", "__setitem__": "setitem", "reshape": "reshape"}
 
 
 def _calling_function() -> str | None:
-    """The name of the NumPy function that the user has called and that needs whole memory, or None."""
+    """Return the name of the NumPy function that the user has called and that needs whole memory, or None."""
     frame: FrameType | None = sys._getframe(2)
     found = None
     while frame is not None and is_inside(frame.f_code.co_filename):
@@ -123,8 +123,8 @@ _local = threading.local()
 
 
 def _exposed_stores() -> dict[int, Store]:
-    """The distributed stores of this thread whose whole memory other objects know, in the order in which they
-    were distributed.  The table keeps them alive until they are gathered."""
+    """Return the distributed stores of this thread whose whole memory other objects know, in the order in
+    which they were distributed.  The table keeps them alive until they are gathered."""
     try:
         return _local.shared  # type: ignore[no-any-return]
     except AttributeError:
@@ -179,7 +179,7 @@ def discard_shard(head: Store) -> None:
 
 
 def empty_sharded(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, comm: Communicator) -> Store:
-    """A distributed store with uninitialised elements."""
+    """Return a distributed store with uninitialised elements."""
     store = Store(shape, dtype)
     block = allocate(layout.local_shape(comm.rank), dtype)[0]
     set_shard(store, Shard(layout, block, comm))
@@ -187,7 +187,7 @@ def empty_sharded(shape: tuple[int, ...], dtype: np.dtype[Any], layout: Layout, 
 
 
 def element(head: Store, index: tuple[int, ...]) -> Any:
-    """One element of a distributed family, sent to all ranks."""
+    """Return one element of a distributed family, after its rank has sent it to all others."""
     held = head.remote
     layout, comm = held.layout, held.comm
     owner = layout.owner(index)
@@ -200,7 +200,7 @@ def element(head: Store, index: tuple[int, ...]) -> Any:
 
 
 def local_block(mem: NDArray, layout: Layout, comm: Communicator) -> NDArray:
-    """A copy of this rank's block of whole memory; no communication."""
+    """Return a copy of this rank's block of whole memory; no communication."""
     from dcarray.comm.exchange.redistribute import redistribute
     from dcarray.comm.layout.layouts import Layout
 

@@ -26,13 +26,13 @@ class Pending(Protocol):
     done: bool
 
     def run(self, head: Store, writing: bool = False) -> None:
-        """Run it, if it has not run, so that the elements of ``head`` are computed, whole or distributed."""
+        """Run the work, if it has not run, so that the elements of ``head`` are computed, or its blocks."""
 
     def materialise(self, head: Store, writing: bool = False) -> None:
-        """Run it, if it has not run, so that the whole memory of ``head`` may be read (or written)."""
+        """Run the work, if it has not run, so that the whole memory of ``head`` may be read (or written)."""
 
     def check(self) -> None:
-        """Raise the error of an attempt to run it, if one failed."""
+        """Raise the error of an attempt to run the work, if one failed."""
 
 
 # The dtypes that compile, by their character code.  NumPy does all others.
@@ -40,7 +40,7 @@ COMPILED = frozenset("?bBhHiIlLqQefdFD")
 
 
 class Store:
-    """One geometry of some memory.
+    """A piece of memory, existing or pending, seen with one shape, dtype and strides.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Origin(NamedTuple):
     window: Index | None
 
     def view(self, store: Store) -> np.ndarray[Any, Any]:
-        """The memory of the view, shared with the parent."""
+        """Return the memory of the view, shared with the parent."""
         a = memory(self.parent)
         if self.window is not None:
             a = view(a, self.shape, self.window)
@@ -184,7 +184,7 @@ class Origin(NamedTuple):
 
 
 def memory(store: Store) -> np.ndarray[Any, Any]:
-    """The memory of a store that is computed; a reshape shares that of its head."""
+    """Return the memory of a store that is computed; a reshape shares that of its head."""
     if store.mem is None:
         head = store.family
         if head.is_unused():
@@ -231,7 +231,7 @@ def _overlaps_itself(a: np.ndarray[Any, Any]) -> bool:
 
 
 def owner(a: Any) -> Any:
-    """The object at the end of the chain of bases; arrays with the same owner may share memory."""
+    """Return the object at the end of the chain of bases; arrays with the same owner may share memory."""
     while True:
         base: Any = a.obj if isinstance(a, memoryview) else getattr(a, "base", None)
         if base is None:
@@ -289,7 +289,7 @@ FAMILIES = Registry()
 
 
 def store_of(a: np.ndarray[Any, Any]) -> Store:
-    """The store of an ndarray, in the family of its memory."""
+    """Return the store of an ndarray, in the family of its memory."""
     own = owner(a)
     head = FAMILIES.find(own)
     if head is not None and head.mem is a:

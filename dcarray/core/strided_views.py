@@ -21,7 +21,7 @@ __all__ = ["element", "part_of_complex", "reinterpret"]
 
 
 def reinterpret(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None) -> Any:
-    """A view of an array in another shape or dtype, made without access to its memory.
+    """Return a view of an array in another shape or dtype, made without access to its memory.
 
     Parameters
     ----------
@@ -73,14 +73,15 @@ def reinterpret(x: Handle, shape: tuple[int, ...], dtype: np.dtype[Any] | None =
 
 
 def part_of_complex(x: Handle, which: int) -> Any:
-    """A view of the real (0) or imaginary (1) part of a large complex array; None if that is not possible."""
+    """Return a view of the real (0) or imaginary (1) part of a large complex array; None if that is not
+    possible."""
     real = np.dtype(x.dtype.char.lower())
     pairs = reinterpret(x, (*x._shape, 2), real)
     return None if pairs is None else pairs[..., which]
 
 
 def element(store: Store, index: tuple[int, ...]) -> Any:
-    """One element of a view of a distributed family, sent to all ranks."""
+    """Return one element of a view of a distributed family, sent to all ranks."""
     head = store.family
     strides = store.strides or c_strides(store.shape)
     at = _store_offset(store) + sum(s * k for s, k in zip(strides, index, strict=True))
@@ -93,7 +94,7 @@ def element(store: Store, index: tuple[int, ...]) -> Any:
 def _existing_store(
     head: Store, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
 ) -> Store | None:
-    """The store of a family that has this geometry, or None."""
+    """Return the store of a family that has this geometry, or None."""
     if dtype == head.dtype and shape == head.shape and offset == 0 and contiguous(shape, strides):
         return head
     if head.views is None:
@@ -110,7 +111,7 @@ def _one_axis_each(shape: tuple[int, ...], index: Index) -> bool:
 
 
 def _window_offset(store: Store, index: Index | None) -> int:
-    """The offset of a window's first element in its store's memory, in elements."""
+    """Return the offset of a window's first element in its store's memory, in elements."""
     if index is None:
         return 0
     strides = store.strides or c_strides(store.shape)
@@ -118,7 +119,7 @@ def _window_offset(store: Store, index: Index | None) -> int:
 
 
 def _store_offset(store: Store) -> int:
-    """The offset of a store's first element in the memory of its family, in elements of its dtype."""
+    """Return the offset of a store's first element in the memory of its family, in elements of its dtype."""
     if store.origin is None:
         return 0
     parent, _, index = store.origin

@@ -29,7 +29,7 @@ __all__ = [
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes of a reduction, normalised: all for None.  NumPy takes no lists or bools here."""
+    """Return the axes of a reduction, normalised: all for None.  NumPy takes no lists or bools here."""
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)
@@ -39,7 +39,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def strides_of(x: Any) -> tuple[int, ...]:
-    """The strides in elements, without running pending work."""
+    """Return the strides in elements, without running pending work."""
     if type(x) is np.ndarray or x._small is not None:
         plain = x if type(x) is np.ndarray else x._small
         return tuple(s // plain.itemsize for s in plain.strides)
@@ -57,7 +57,7 @@ def strides_of(x: Any) -> tuple[int, ...]:
 
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides in elements of an array in C order."""
+    """Return the strides in elements of an array in C order."""
     strides = []
     step = 1
     for n in reversed(shape):
@@ -80,7 +80,7 @@ def columns_first(x: Any) -> bool:
 def reshaped_strides(
     shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """The strides of a non-empty array seen in another shape; None if that takes a copy.
+    """Return the strides of a non-empty array seen in another shape; None if that takes a copy.
 
     Axes that are contiguous in memory merge into a run, and a run may be split into axes: the axes of the new
     shape must fall into groups, one for each run of old axes.
@@ -113,7 +113,7 @@ def contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The axes of the result of an element-wise operation, the outermost in memory first.
+    """Return the axes of the result of an element-wise operation, the outermost in memory first.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ..
 
 
 def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
-    """The axes of a concatenation, the outermost in memory first; None for C order.
+    """Return the axes of a concatenation, the outermost in memory first; None for C order.
 
     NumPy sorts them by the parts' strides, zero included; where parts disagree, C order wins.
     """
@@ -171,7 +171,8 @@ def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
 
 
 def order_of_copy(x: Handle) -> tuple[int, ...] | None:
-    """The axes of a copy that keeps the order of a large array, the outermost first; None for C order."""
+    """Return the axes of a copy that keeps the order of a large array, the outermost first; None for C
+    order."""
     if x._index is None and x._store.strides is None:
         return None
     steps = strides_of(x)
@@ -195,6 +196,6 @@ def _lies_inside(strides: list[list[int]], axis: int, other: int) -> bool | None
 
 
 def _steps(x: Any, ndim: int) -> list[int]:
-    """The absolute strides of an operand along the axes of the result; 0 where it has one element."""
+    """Return the absolute strides of an operand along the axes of the result; 0 where it has one element."""
     own = [0 if n == 1 else abs(s) for n, s in zip(x.shape, strides_of(x), strict=True)]
     return [0] * (ndim - len(own)) + own

@@ -33,7 +33,7 @@ _loops: dict[tuple[Any, ...], Loop] = {}
 
 
 def resolve(name: str, kinds: tuple[Any, ...]) -> Loop:
-    """The loop for operands of these kinds: a dtype character, or the type of a weak Python scalar.
+    """Return the loop for operands of these kinds: a dtype character, or the type of a weak Python scalar.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def resolve(name: str, kinds: tuple[Any, ...]) -> Loop:
 
 
 def resolve_fold(name: str, kind: str, dtype: Any) -> Loop:
-    """The loop of a reduction over a dtype character, accumulating in ``dtype`` if that is given."""
+    """Return the loop of a reduction over a dtype character, accumulating in ``dtype`` if that is given."""
     key = (name, kind, dtype)
     try:
         return _loops[key]
@@ -91,7 +91,8 @@ def _spell(inputs: tuple[Any, ...], output: Any) -> Loop:
 
 
 def short_power(kind: str, exponent: Any) -> str:
-    """The ufunc that NumPy's ``**`` calls for a kind of dtype and an exponent, or "" if it is `power`."""
+    """Return the ufunc that NumPy's ``**`` calls for a kind of dtype and an exponent, or "" if it is
+    `power`."""
     whole = type(exponent) is int
     if exponent == 2:  # of real numbers, `power` multiplies too
         return (

@@ -39,7 +39,7 @@ _IDENTITIES: list[Index] = [tuple((0, 1, k) for k in range(n)) for n in range(9)
 
 
 def slice_window(shape: tuple[int, ...], index: Index | None, key: tuple[Any, ...]) -> Any:
-    """`getitem` for a key of slices with step 1; None for any other key."""
+    """Return `getitem` for a key of slices with step 1; None for any other key."""
     out = []
     maps: list[tuple[int, int, int | None]] = []
     for axis, k in enumerate(key):
@@ -65,7 +65,7 @@ if BUILT:  # the same in C
 
 
 def getitem(shape: tuple[int, ...], index: Index, key: Any) -> tuple[tuple[int, ...], Index]:
-    """The window that basic indexing selects.
+    """Return the window that basic indexing selects.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def apply(index: Index, maps: list[tuple[int, int, int | None]]) -> Index:
 
 
 def transpose(shape: tuple[int, ...], index: Index, axes: tuple[int, ...]) -> tuple[tuple[int, ...], Index]:
-    """The window with its axes permuted: new axis ``k`` is old axis ``axes[k]``."""
+    """Return the window with its axes permuted: new axis ``k`` is old axis ``axes[k]``."""
     new_axis = {old: new for new, old in enumerate(axes)}
     return (
         tuple(shape[a] for a in axes),
@@ -144,7 +144,7 @@ def transpose(shape: tuple[int, ...], index: Index, axes: tuple[int, ...]) -> tu
 
 
 def view(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -> np.ndarray[Any, Any]:
-    """The ndarray of a window of ``mem``.  An axis that no index uses has stride 0."""
+    """Return the ndarray of a window of ``mem``.  An axis that no index uses has stride 0."""
     key: list[Any] = []
     used: list[int] = []
     for offset, stride, axis in index:
@@ -170,7 +170,7 @@ def view(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -> np.
 
 
 def _diagonal(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -> np.ndarray[Any, Any]:
-    """The view when one window axis walks along several store axes."""
+    """Return the view when one window axis walks along several store axes."""
     if 0 in shape:
         return np.broadcast_to(mem[(slice(0, 0),) * mem.ndim].reshape(-1), (*shape[:-1], 0)).reshape(shape)
     strides = [0] * len(shape)
@@ -183,7 +183,7 @@ def _diagonal(mem: np.ndarray[Any, Any], shape: tuple[int, ...], index: Index) -
 
 
 def find_window(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index | None:
-    """The window of ``mem`` whose elements a view has; None if no window describes it."""
+    """Return the window of ``mem`` whose elements a view has; None if no window describes it."""
     item = mem.itemsize
     if 0 in part.shape or any(s <= 0 for s, n in zip(mem.strides, mem.shape, strict=True) if n > 1):
         return None
@@ -213,7 +213,7 @@ def find_window(mem: np.ndarray[Any, Any], part: np.ndarray[Any, Any]) -> Index 
 
 
 def infer_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
-    """A requested shape with its -1 replaced; None if it does not fit (NumPy says why)."""
+    """Return a requested shape with its -1 replaced; None if it does not fit (NumPy says why)."""
     known = 1
     for n in shape:
         known *= n if n != -1 else 1
@@ -225,7 +225,8 @@ def infer_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...] | None:
 
 
 def reshape_unit_axes(shape: tuple[int, ...], index: Index, wanted: tuple[int, ...]) -> Index | None:
-    """The window reshaped by adding and dropping axes of length 1 alone; None if that is not enough."""
+    """Return the window reshaped by adding and dropping axes of length 1 alone; None if that is not
+    enough."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
     if [shape[k] for k in old] != [wanted[k] for k in new]:

@@ -1,1 +1,1 @@
-"""From a plan to values in memory; without a plan, op by op in NumPy."""
+"""Execution: recordings run by their plans, or op by op in NumPy."""

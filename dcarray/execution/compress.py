@@ -31,7 +31,7 @@ _ROUTINES = {size: Compiled("compress", "compress", size) for size in _SIZES}
 
 
 def compress(a: NDArray, m: NDArray) -> NDArray:
-    """``a[m]`` by a mask of the first axes, as a new array."""
+    """Return ``a[m]`` by a mask of the first axes, as a new array."""
     plain = a.shape[: m.ndim] == m.shape and a.flags.c_contiguous and m.flags.c_contiguous and compilable(a)
     size = m.size
     if not plain or policy.eager(a.size, policy.GATHER):

@@ -35,7 +35,7 @@ MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
 
 
 class Executor:
-    """The plans of a process."""
+    """The cache of plans of a process, and the runs of its recordings."""
 
     def __init__(self) -> None:
         # by the target, fastmath, and the exceptions that are not ignored
@@ -44,7 +44,8 @@ class Executor:
         self.background = Background(_end_waiting)
 
     def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
-        """The plan-cache entry of a log; its key has the windows' integers and the slots still held."""
+        """Return the plan-cache entry of a log; its key has the windows' integers and the slots still
+        held."""
         slots, unstored = rec.slots, rec.unstored
         live = tuple([k for k in rec.news if slots[k]() is not None and k != unstored])
         key = (tuple(rec.log), live, rec.kinds)
@@ -161,7 +162,7 @@ class Executor:
     def plan_for(
         self, plan_entry: templates.PlanEntry, options: config.Options, waited: bool = False
     ) -> templates.ExecutablePlan | None:
-        """The plan of a log that has none yet; None while the interpreter serves."""
+        """Return the plan of a log that has none yet; None while the interpreter serves."""
         if options.jit == "off":
             return None
         template = plan_entry.template
@@ -195,8 +196,8 @@ class Executor:
     def request_of(
         self, plan_entry: templates.PlanEntry, options: config.Options
     ) -> tuple[Request, tuple[int, ...]]:
-        """The request that the plan of a log was made for, or would be, and the values of its symbols where
-        there is a plan."""
+        """Return the request that the plan of a log was made for, or would be, and the values of its symbols
+        where there is a plan."""
         known = plan_entry.find_plan() if plan_entry.plan is None else (plan_entry.plan, plan_entry.symbols)
         if known is not None:
             return known[0].request, known[1]
@@ -205,7 +206,7 @@ class Executor:
         return request if related else request._replace(old=request.new), ()
 
     def unplanned(self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> str:
-        """Why a log is run op by op though a plan can be made for it; empty if the plan runs it."""
+        """Return why a log is run op by op though a plan can be made for it; empty if the plan runs it."""
         if options.jit == "off":
             return "NumPy runs these statements one by one, since the option jit is off"
         if plan_entry.eager_elements is None:
@@ -221,7 +222,7 @@ class Executor:
     def _job(
         self, plan_entry: templates.PlanEntry, request: LogRequest, options: config.Options
     ) -> Callable[[], None] | None:
-        """The job that makes a plan of a log; None if it is under way, or not worth it yet."""
+        """Return the job that makes a plan of a log; None if it is under way, or not worth it yet."""
         template = plan_entry.template
         template.recorded.observe()
         small = template.elements < policy.PLANNED_AT_ONCE
@@ -241,7 +242,7 @@ class Executor:
         return job
 
     def _found(self, template: templates.LogTemplate, request: LogRequest) -> None:
-        """Take the plan of a template that was seen once, if another process has left it."""
+        """Load the plan of a template that was seen once, if another process has stored it."""
         from dcarray.plans import provider
 
         plan = provider.load_stored(request)
@@ -250,7 +251,7 @@ class Executor:
 
 
 def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogRequest:
-    """The request for a plan of a log that has none."""
+    """Return the request for a plan of a log that has none."""
     from dcarray.plans.requests import LogRequest
 
     template = plan_entry.template
@@ -261,13 +262,13 @@ def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogReq
 
 
 def _end_waiting() -> None:
-    """A plan may be there: end the eager periods and op sequences that wait for it."""
+    """End the eager periods and op sequences that wait for a plan, since one may be there."""
     eager_period.expire()
     op_sequences.expire()
 
 
 def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
-    """A function that tells the user of floating-point exceptions and of failures."""
+    """Return a function that tells the user of floating-point exceptions and of failures."""
     if not notes and not _unreported:
         return _nothing
     calls, sites = rec.statements(), rec.sites
@@ -282,7 +283,7 @@ def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
 
 
 def _eager_elements(rec: Recording, plan_entry: templates.PlanEntry, threads: int) -> int:
-    """`cost_model.eager_elements` of a log; 0 without an estimate where that was so with about these
+    """Return `cost_model.eager_elements` of a log; 0 without an estimate where that was so with about these
     sizes."""
     template = plan_entry.template
     sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in plan_entry.values])
@@ -301,8 +302,8 @@ def _eager_elements(rec: Recording, plan_entry: templates.PlanEntry, threads: in
 
 
 def _calls(rec: Recording) -> int:
-    """The number of the user's calls that have recorded it.  One call may have recorded several statements,
-    but of different operations: those of a loop come again."""
+    """Return the number of the user's calls that have recorded it.  One call may have recorded several
+    statements, but of different operations: those of a loop come again."""
     calls, here, names = 0, None, set[str]()
     for (code, instruction, *_), entry in zip(rec.sites, rec.statements(), strict=True):
         place = id(code), instruction
@@ -313,7 +314,7 @@ def _calls(rec: Recording) -> int:
 
 
 def _attempt(job: Callable[[], None], debug: bool) -> None:
-    """Compile; where that fails, the interpreter goes on serving, and the user is told once."""
+    """Run a planning job; if it fails, the interpreter goes on serving, and the user is told once."""
     try:
         job()
     except Exception as error:
@@ -323,7 +324,8 @@ def _attempt(job: Callable[[], None], debug: bool) -> None:
 
 
 def report_failure(what: str, error: BaseException, where: tuple[str, int]) -> None:
-    """Put it into the report, and warn once of each reason when the user's thread has no work half done."""
+    """Note a failure in the report, and warn once of each reason, when the user's thread has no work half
+    done."""
     reason = f"{type(error).__name__}: {error}"
     note(f"interpreter ({reason})", where=where)
     if reason not in _reported:
@@ -341,7 +343,7 @@ _unreported: list[str] = []
 
 
 def _name_in_warnings(entry: tuple[Any, ...]) -> str:
-    """What NumPy calls a statement when it warns of it."""
+    """Return NumPy's name of a statement in warnings."""
     if entry[0] != "fold":
         return str(entry[1]).removeprefix("blas.")
     return "accumulate" if entry[1] in SCANS else "reduce"
@@ -350,7 +352,7 @@ def _name_in_warnings(entry: tuple[Any, ...]) -> str:
 def _run_op_by_op(
     rec: Recording, plan_entry: templates.PlanEntry | None, worked: Callable[[float], None] | None = None
 ) -> list[Any]:
-    """Run a recording call by call; ``worked`` is told the seconds of which a plan might have saved some."""
+    """Run a recording op by op; ``worked`` is called with the seconds that a plan might save part of."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
     run = OpByOp(rec, run_plan.steps_of(rec, plan_entry), witness)

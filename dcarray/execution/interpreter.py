@@ -47,7 +47,7 @@ class Step(NamedTuple):
 def live_steps(
     declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
 ) -> tuple[Step, ...]:
-    """The steps of a log: its statements without dead ones.
+    """Return the steps of a log: its statements without dead ones.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class OpByOp:
             return False
 
     def replay(self) -> Replay:
-        """The statements that could not run, to be recorded again."""
+        """Return the statements that could not run, to be recorded again."""
         left = {k: self._statements[k] for k in self.left}
         done = self._copied.union(*[step.writes for step in self._steps if step.position not in left])
         return Replay(self._rec, left, {k: a for k, a in self._memory.items() if k in done})
@@ -286,8 +286,8 @@ class OpByOp:
                 return
 
     def _value(self, arg: Any, domain: tuple[int, ...], char: str, parts: bool = False) -> Any:
-        """An argument in the dtype of the loop; with ``parts`` a large one may have any dtype that the ufunc
-        converts safely, buffer by buffer."""
+        """Return an argument in the dtype of the loop; with ``parts`` a large one may have any dtype that the
+        ufunc converts safely, buffer by buffer."""
         if type(arg) is int:
             a = self._rec.views[self._rec.kinds[arg]][arg : arg + 1].reshape(())
         else:
@@ -302,7 +302,7 @@ class OpByOp:
         return a if index is None else window.view(a, a.shape if shape is None else shape, index)
 
     def _array(self, slot: int) -> NDArray:
-        """The memory of a slot, allocated on first use."""
+        """Return the memory of a slot, allocated on first use."""
         known = self._arrays.get(slot)
         if known is not None:
             return known
@@ -322,7 +322,7 @@ class OpByOp:
         return found
 
     def _store(self, slot: int) -> Store | None:
-        """The store of a slot, if it is alive and the run works on the stores."""
+        """Return the store of a slot, if it is alive and the run works on the stores."""
         return None if self._separate else self._rec.store_at(slot)
 
     def _bind(self, head: int) -> None:
@@ -356,7 +356,7 @@ def _are_same_elements(a: NDArray, b: NDArray) -> bool:
 
 @lru_cache(1024)
 def _split_loop(text: str) -> tuple[str, str]:
-    """The dtype characters of a loop's arguments and of its result."""
+    """Return the dtype characters of a loop's arguments and of its result."""
     types, result = text.split("->")
     return types, result
 
@@ -367,5 +367,5 @@ def _have_dtypes(values: Sequence[NDArray], types: str) -> bool:
 
 
 def _real(a: Any, dtype: np.dtype[Any]) -> Any:
-    """The array to convert, without NumPy's warning of discarded imaginary parts."""
+    """Return the array to convert, without NumPy's warning of discarded imaginary parts."""
     return a.real if a.dtype.kind == "c" and dtype.kind not in "cb" else a

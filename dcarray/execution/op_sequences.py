@@ -1,4 +1,4 @@
-"""Op sequences: short recordings that come again and again, run without being recorded.
+"""Op sequences: short repeated chains of operations on arrays, run without being recorded.
 
 To record an operation and to run a region costs some ten microseconds each, most of it because kernels on
 arrays of some megabytes push Python's own memory out of the near cache.  Where the same few operators on
@@ -93,8 +93,9 @@ def _are_rows(index: Index, lengths: tuple[int, ...], shape: tuple[int, ...]) ->
 def _operations(
     maps: Sequence[Any], declared: Sequence[Any], shape: tuple[int, ...], rows: bool = False
 ) -> tuple[list[Operation], list[tuple[int, Index | None]], list[int], str] | None:
-    """The operations of statements, the slots of the arrays that they read and their windows, where these may
-    be ``rows``, their numbers, and these numbers' dtypes in their loops; None if they are no op sequence."""
+    """Return the operations of statements, the slots of the arrays that they read and their windows, where
+    these may be ``rows``, their numbers, and these numbers' dtypes in their loops; None if they are no op
+    sequence."""
     arrays, numbers, loops = list[tuple[int, Index | None]](), list[int](), ""
     made, found = dict[int, int](), list[Operation]()
     for entry in maps:
@@ -129,8 +130,8 @@ def _operations(
 
 
 def _groups(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
-    """The statements that may be op sequences, by position: those that need results of each other that are
-    not held are in one group."""
+    """Return the statements that may be op sequences, by position: those that need results of each other that
+    are not held are in one group."""
     makers: dict[int, int] = {}
     group = list(range(len(statements)))
     outside = set(live)
@@ -157,9 +158,9 @@ def _groups(statements: Sequence[Any], live: set[int]) -> list[list[int]]:
 
 
 def _make_recorder(rec: Recording, found: list[Operation], positions: Sequence[int]) -> Callable[..., None]:
-    """A function that records a deferred op sequence and has it run, from its shape, the stores that it reads
-    and which of their rows come first, its numbers, and the stores of its results, as far as they are
-    held."""
+    """Return a function that records a deferred op sequence and has it run, from its shape, the stores that
+    it reads and which of their rows come first, its numbers, and the stores of its results, as far as they
+    are held."""
     keeper, every = type(rec.session), rec.statements()
     state, statements = rec.sites[positions[0]][2], [every[k] for k in positions]
     marks = [rec.sites[k] for k in positions]

@@ -19,7 +19,7 @@ __all__ = ["Compiled"]
 
 
 class Compiled(PlanSlot[Any]):
-    """The code of one routine.
+    """A routine that is compiled when it is first asked for.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Compiled(PlanSlot[Any]):
         self._routine = module, name, argument
 
     def launch(self, seconds: float) -> Any:
-        """The function that calls the routine; None as long as NumPy serves, which takes about so many
+        """Return the function that calls the routine; None as long as NumPy serves, which takes about so many
         seconds.
 
         NumPy, which makes the result, gets the memory that is kept for ours while the code is awaited.
@@ -71,7 +71,7 @@ class Compiled(PlanSlot[Any]):
 
 
 def _compile(request: RoutineRequest) -> tuple[Any, ...]:
-    """The code from this process."""
+    """Compile a routine in this process; returns its code."""
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.program.loaded_plan import NotPortable
 
@@ -82,7 +82,8 @@ def _compile(request: RoutineRequest) -> tuple[Any, ...]:
 
 
 def _load_or_request(request: RoutineRequest) -> tuple[Any, ...] | None:
-    """The code from the cache folder or from the process that compiles; None if there is no such process."""
+    """Return the code of a routine from the cache folder or the planning process; None if there is no such
+    process."""
     import pickle
 
     from dcarray.plans import client, disk_store, server_handle

@@ -54,7 +54,7 @@ def run_kernels(
 def allocate_arrays(
     rec: Recording, template: templates.LogTemplate
 ) -> tuple[dict[int, Any], list[int], list[tuple[Any, ...]]]:
-    """The arrays of a run by slot, their addresses, and the new ones with their stores."""
+    """Return the arrays of a run by slot, their addresses, and the new ones with their stores."""
     slots = rec.slots
     arrays: dict[int, Any] = {}
     addresses: list[int] = []
@@ -116,7 +116,7 @@ def run_steps(
 
 
 def _copies(arrays: dict[int, Any]) -> dict[int, Any]:
-    """Copies of arrays by slot; several shapes of one memory share one copy."""
+    """Return copies of arrays by slot; several shapes of one memory share one copy."""
     found: dict[int, Any] = {}
     known: dict[tuple[int, int], Any] = {}
     for k, a in arrays.items():
@@ -139,7 +139,8 @@ def _attribute_flags(
     saved: dict[int, Any],
     flags: int,
 ) -> list[Any]:
-    """The notes of floating-point exceptions that are not ignored, with the statements that raised them.
+    """Return the notes of floating-point exceptions that are not ignored, with the statements that raised
+    them.
 
     ``arrays`` and ``saved`` have the overwritten elements as they were, the latter where the plan says.
     """
@@ -168,7 +169,7 @@ def _attribute_flags(
 
 
 def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[Step, ...]:
-    """The steps of a recording for the op-by-op interpreter, the same for all logs of one template."""
+    """Return the steps of a recording for the op-by-op interpreter, the same for all logs of one template."""
     if plan_entry is None:
         live = [k for k in rec.news if rec.store_at(k) is not None]
         return live_steps(rec.declarations(), rec.statements(), live)
@@ -180,7 +181,7 @@ def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[St
 
 
 def _first_suspect(rec: Recording, flags: int) -> list[Any]:
-    """The notes on the first statement that can raise floating-point exceptions."""
+    """Return the notes on the first statement that can raise floating-point exceptions."""
     for k, entry in enumerate(rec.statements()):
         state = rec.sites[k][2]
         if any(fp_attribution.raises(entry)) and fp_state.modes(state) is not None:
@@ -191,7 +192,7 @@ def _first_suspect(rec: Recording, flags: int) -> list[Any]:
 
 
 def line_of(site: Any) -> tuple[str, int]:
-    """The file and line of a call site."""
+    """Return the file and line of a call site."""
     code, instruction = site[:2]
     for start, end, line in code.co_lines():
         if start <= instruction < end and line is not None:

@@ -112,7 +112,7 @@ class SymbolicPlan(PlanSlot[ExecutablePlan]):
 
 
 def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]], tuple[int, ...] | None]:
-    """A function of a log's integers: the symbols' values if they have the pattern, else None."""
+    """Return a function of a log's integers: the symbols' values if they have the pattern, else None."""
     differ = [
         f"v{k} != {value if leader < 0 else f'v{leader} + {value}'}"
         for k, (leader, value) in enumerate(terms)

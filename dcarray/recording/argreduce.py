@@ -19,7 +19,7 @@ __all__ = ["argreduce"]
 
 
 def argreduce(name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
-    """The index of the first extremum along an axis, or in the flattened array.
+    """Record the search for the index of the first extremum along an axis, or in the flattened array.
 
     Parameters
     ----------

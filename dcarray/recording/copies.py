@@ -1,4 +1,4 @@
-"""New arrays that are assembled from copies of parts of another array (`numpy.roll`, `numpy.flip`, ...)."""
+"""New arrays made of copies of parts of another array (`numpy.roll`, `numpy.flip`, ...), recorded."""
 
 from __future__ import annotations
 

@@ -13,12 +13,14 @@ __all__ = ["flush_deferred", "note_recorder"]
 
 
 def flush_deferred() -> None:
-    """Have everything run that this thread has deferred."""
+    """Run all deferred op sequences of this thread."""
 
 
 def note_recorder(lock: Any) -> None:
-    """This thread is about to record, or to run what is recorded, and will hold this lock: where another one
-    does, no operator is deferred, which would be pending on memory that is being looked at."""
+    """Note that this thread records or runs recordings, for which it holds this lock.
+
+    While another thread does, no operator is deferred: it would be pending on memory that is being looked at.
+    """
 
 
 if BUILT:

@@ -1,4 +1,4 @@
-"""The fast path into the log for the most usual calls.
+"""The fast path into the log for common calls, whose loops are cached.
 
 The recorder finds out the loop of a call and leaves it here, in one cache by signatures: the name of the
 operation and the kinds of its operands.  The same call on other arrays then costs about two microseconds.
@@ -29,8 +29,9 @@ _COPIES = {c: f"{c}->{c}" for c in COMPILED}
 
 
 def binary(name: str, a: Any, b: Any) -> Any:
-    """A binary operation of the most usual kind - two large arrays, or one and a Python scalar - the short
-    way.  Gives None for any other; `elementwise` then does it."""
+    """Record a binary operation of two large arrays, or of one and a Python scalar; returns the result.
+
+    None for any other operands, which `elementwise` then tries."""
     ta, tb = type(a), type(b)
     if ta is tb:
         if a._small is not None or b._small is not None:
@@ -82,7 +83,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
 
 
 def unary(name: str, a: Any) -> Any:
-    """An operation of one large array; None if the recorder has to."""
+    """Record an operation of one large array; returns the result, or None if the recorder has to do it."""
     store = a._store
     found = SIGNATURES.get((name, store.char))
     if found is None or store.permuted or not a._shape:
@@ -91,8 +92,8 @@ def unary(name: str, a: Any) -> Any:
 
 
 def elementwise(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
-    """An operation on large arrays of one shape and scalars, into one of them, another such array, or a new
-    one; None if `recorder.elementwise` has to record it."""
+    """Record an operation on large arrays of one shape and scalars, into one of them, another such array, or
+    a new one; None if `recorder.elementwise` has to record it."""
     first = out if out is not None else next((x for x in inputs if isinstance(x, Handle)), None)
     if not isinstance(first, Handle) or first._small is not None or (out is not None and out._readonly):
         return None
@@ -122,7 +123,7 @@ def elementwise(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
 
 
 def outer(name: str, a: Any, b: Any) -> Any:
-    """``ufunc.outer`` of two large arrays whose dtypes it was met with; None of any others."""
+    """Record ``ufunc.outer`` of two large arrays whose loop is cached; returns the result, or None."""
     if type(a) is not type(b) or a._small is not None or b._small is not None:
         return None
     one, two = a._store, b._store
@@ -146,7 +147,7 @@ def outer(name: str, a: Any, b: Any) -> Any:
 
 
 def _array(rec: Recording, x: Any) -> Any:
-    """The log's argument for an array of the domain's shape."""
+    """Return the log's argument for an array of the domain's shape."""
     store = x._store
     head = store._head or store
     if store.rec is not rec or head.exports is not None:
@@ -175,7 +176,7 @@ def remember(name: str, inputs: tuple[Any, ...], loop: str, shape: tuple[int, ..
 
 
 def assign(target: Any, value: Any) -> bool:
-    """``target[...] = value`` between large arrays of one shape and dtype; False for any other."""
+    """Record ``target[...] = value`` between large arrays of one shape and dtype; False for any other."""
     if type(value) is not type(target) or target._small is not None or value._small is not None:
         return False
     shape = target._shape
@@ -207,9 +208,10 @@ def record_known(
     target: Any = None,
     waits: bool = False,
 ) -> Any:
-    """An operation whose loop and domain are known already, on large arrays of the domain's shape and NumPy
-    scalars: into the array ``target``, or a new one.  Gives None if an operand is not of this kind, or if
-    there is little to do and nothing that it ``waits`` for."""
+    """Record an operation of known loop and domain on large arrays of the domain's shape and NumPy scalars.
+
+    The result goes into the array ``target``, or a new one, and is returned; None if an operand is not of
+    this kind, or if there is little to do and nothing that it ``waits`` for."""
     size = prod(shape)
     if not size or (not waits and eager(size)):
         return None
@@ -232,7 +234,7 @@ def _logged(
     target: Any,
     cls: Any,
 ) -> Any:
-    """The entry of such an operation in the log."""
+    """Record an operation of known loop and domain; returns the array with its result."""
     with LOCK:
         rec = session().ready()
         args = [

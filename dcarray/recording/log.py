@@ -118,7 +118,7 @@ class Recording:
         self.arena, self.views = session.take_arena()
 
     def scalar(self, value: Any, char: str) -> int:
-        """The number of a new scalar argument.
+        """Add a scalar argument; returns its number.
 
         Raises
         ------
@@ -158,7 +158,8 @@ class Recording:
             raise copy.copy(self.failure)  # a copy, since a traceback would keep its frames alive
 
     def declare(self, store: Store) -> int:
-        """The slot of a store that is read or written (``old``), or reshapes a pending one (``new``)."""
+        """Declare a store that is read or written (``old``), or reshapes a pending one (``new``); returns its
+        slot."""
         slots = self.slots
         head = store._head
         if head is not None and head.rec is not self:
@@ -193,7 +194,7 @@ class Recording:
         return slot
 
     def declare_new(self, store: Store) -> int:
-        """The slot of a new store that the next entry computes."""
+        """Declare a new store that the next entry computes; returns its slot."""
         slots = self.slots
         store.slot = slot = len(slots)
         store.rec = store.dirty = self
@@ -203,7 +204,7 @@ class Recording:
         return slot
 
     def begin_whole(self, store: Store) -> int:
-        """The slot of a store without memory that the next entry writes as a whole."""
+        """Declare a store without memory that the next entry writes as a whole; returns its slot."""
         head = store._head
         if head is None:
             return self.declare_new(store)
@@ -230,11 +231,11 @@ class Recording:
         return self.writes or any([slots[k]() is not None for k in self.news])
 
     def declarations(self) -> list[tuple[Any, ...]]:
-        """The entries of the slots, in order."""
+        """Return the entries of the slots, in order."""
         return [entry for entry in self.log if entry[0] in ("old", "new")]
 
     def statements(self) -> list[tuple[Any, ...]]:
-        """The entries that are no declarations, in order: a statement's ``loc`` is its position."""
+        """Return the entries that are no declarations, in order: a statement's ``loc`` is its position."""
         return [entry for entry in self.log if entry[0] not in ("old", "new")]
 
     def drop(self) -> None:
@@ -254,6 +255,6 @@ class Recording:
         return entry if type(entry) is Store else entry()
 
     def substitute(self, slot: int) -> Store:
-        """A substitute for the store of a slot that another thread has released meanwhile."""
+        """Return a substitute for the store of a slot that another thread has released meanwhile."""
         entry = self.declarations()[slot]
         return Store(entry[2], np.dtype(entry[1]))

@@ -15,7 +15,7 @@ Log = tuple[tuple[Any, ...], ...]
 
 
 def rewrite(log: Log, f: Callable[[int], Any]) -> Log:
-    """The log with ``f`` applied to every size, stride and offset above 1."""
+    """Return the log with ``f`` applied to every size, stride and offset above 1."""
 
     def shape(dims: Any) -> Any:
         return None if dims is None else tuple([f(d) if d > 1 else d for d in dims])
@@ -50,7 +50,7 @@ def rewrite(log: Log, f: Callable[[int], Any]) -> Log:
 
 
 def split(log: Log) -> tuple[Log, tuple[int, ...]]:
-    """The template of a log, without its integers, and the integers in order."""
+    """Return the template of a log, without its integers, and the integers in order."""
     values: list[int] = []
 
     def take(n: int) -> None:
@@ -64,20 +64,20 @@ if BUILT:  # the same in C
 
 
 def reads(entry: tuple[Any, ...]) -> list[Any]:
-    """The arguments of a statement: ``(slot, index, shape)``, or the number of a scalar."""
+    """Return the arguments of a statement: ``(slot, index, shape)``, or the number of a scalar."""
     kind = entry[0]
     return list(entry[3] if kind == "call" else entry[6:] if kind == "map" else entry[7:])
 
 
 def writes(entry: tuple[Any, ...]) -> tuple[int, ...]:
-    """The slots that a statement writes."""
+    """Return the slots that a statement writes."""
     kind = entry[0]
     outs: tuple[int, ...] = entry[2] if kind == "call" else (entry[4],) if kind == "map" else (entry[6],)
     return outs
 
 
 def effects(statements: list[tuple[Any, ...]]) -> tuple[set[int], set[int]]:
-    """The slots that statements write and read."""
+    """Return the slots that statements write and read."""
     written = {slot for entry in statements for slot in writes(entry)}
     read = {arg[0] for entry in statements for arg in reads(entry) if type(arg) is tuple}
     return written, read

@@ -62,18 +62,19 @@ class Mask:
         return kept
 
     def recording(self) -> Recording | None:
-        """The pending recording that computes these values, which has all changes of the mask; else None."""
+        """Return the pending recording that computes these values, which has all changes of the mask; else
+        None."""
         rec = None if self._rec is None else self._rec()
         return rec if rec is not None and not rec.done and rec is session().rec else None
 
     def along(self, ndim: int) -> Any:
-        """The values for each element of an array of so many axes."""
+        """Return the values for each element of an array of so many axes."""
         v = self.values
         return v if v.ndim == ndim else v[(..., *(None,) * (ndim - v.ndim))]
 
 
 def mask_of(mask: Any) -> Mask:
-    """The values of a mask as they are now; the same object for the same values, if that is known."""
+    """Return the values of a mask as they are now; the same object for the same values, if that is known."""
     known = session().rec.latest_mask
     found: Mask | None = None if known is None else known()
     if found is None or not found.of(mask):
@@ -129,7 +130,7 @@ class Choice:
 
 
 def select(mask: Mask, x: Any, other: Any) -> Any:
-    """``x`` with the scalar ``other``, which is of its dtype, where the mask is false."""
+    """Return ``x`` with the scalar ``other``, which is of its dtype, where the mask is false."""
     char = x._store.char if x._small is None else ""
     found = (
         fast_path.record_known("where", f"?{char}{char}->{char}", x._shape, (mask.values, x, other))
@@ -140,7 +141,7 @@ def select(mask: Mask, x: Any, other: Any) -> Any:
 
 
 def note_gathered(choice: Choice) -> None:
-    """Note that a selection is gathered after all: made in vain, if that is how it goes at its call site."""
+    """Note that a pending selection is gathered: if that comes often, its call site gathers at once."""
     _state(choice.site).strike(2 if choice.folded else 1)
 
 
@@ -157,7 +158,7 @@ def note_reduced(choice: Choice) -> None:
 
 
 def _state(site: Any) -> TierState:
-    """The state of the selections of a call site."""
+    """Return the state of the selections of a call site."""
     found = _SITES.get(site)
     if found is None:
         if len(_SITES) > _MOST:
@@ -178,7 +179,7 @@ def is_mask(x: Any, key: Any) -> bool:
 
 
 def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
-    """``x[key]`` as a pending selection, or None; ``again`` is the earlier selection that it repeats."""
+    """Return ``x[key]`` as a pending selection, or None; ``again`` is an equal earlier selection."""
     if not isinstance(key, Handle) or key._small is not None or key._store.char != "?" or not is_mask(x, key):
         return None
     store = x._store
@@ -204,8 +205,8 @@ def choose(x: Any, key: Any, again: Choice | None = None) -> Choice | None:
 
 
 def _site(size: int) -> Any:
-    """The call site of a selection; None if selections made there did not pay.  NumPy then gathers there
-    eagerly from now on, from arrays of at most ``size`` elements."""
+    """Return the call site of a selection; None if selections made there did not pay.  NumPy then gathers
+    there eagerly from now on, from arrays of at most ``size`` elements."""
     frame = user_frame(3)
     code, rank = frame.f_code, simulated()  # each simulated rank learns for itself, and so all alike
     # for all ranks to learn alike, nothing may depend on addresses
@@ -262,7 +263,7 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
 
 
 def _convert(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
-    """The value converted to the dtype of ``x``, or None if NumPy has to do the conversion."""
+    """Return the value converted to the dtype of ``x``, or None if NumPy has to do the conversion."""
     if type(value) in _PYTHON or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
         one = np.empty(1, x.dtype)
         one[_ONE] = value  # raises NumPy's errors

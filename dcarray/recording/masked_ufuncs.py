@@ -23,7 +23,7 @@ _PYTHON = (bool, int, float, complex)
 
 
 def scalar_result(function: Callable[..., Any], rest: list[Any]) -> Any:
-    """The result of an operation on scalars, or None if it warns or raises."""
+    """Return the result of a ufunc on scalars, or None if it warns or raises."""
     key = (function, *[(type(r), r.tobytes() if isinstance(r, np.generic) else repr(r)) for r in rest])
     if key in _KNOWN:
         return _KNOWN[key]

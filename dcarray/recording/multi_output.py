@@ -17,7 +17,7 @@ __all__ = ["pair"]
 
 
 def pair(name: str, inputs: tuple[Any, ...]) -> Any:
-    """Both results of a ufunc.
+    """Record both results of a ufunc.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def _never_warns(divisor: Any) -> bool:
 
 
 def _modf(x: Any) -> Any:
-    """The fractional and the integral part; the fraction of infinity is zero."""
+    """Record the fractional and the integral part of an array; the fraction of infinity is zero."""
     finite = recorder.elementwise("where", (recorder.elementwise("isinf", (x,)), x.dtype.type(0), x))
     part = recorder.elementwise("subtract", (finite, recorder.elementwise("trunc", (finite,))))
     return recorder.elementwise("copysign", (part, x)), recorder.elementwise("trunc", (x,))

@@ -27,16 +27,16 @@ DTYPES = {c: np.dtype(c) for c in COMPILED}
 
 
 class RunEagerly(Exception):
-    """Raised for a call that is not to be recorded: NumPy does it eagerly."""
+    """Raised for a call that NumPy has to run at once, instead of recording it."""
 
 
 class NoCompiledForm(RunEagerly):
-    """As `RunEagerly`, for want of a lowering: noted in the report, and refused in strict mode."""
+    """Raised for a call that has no compiled form: it is noted in the report, and refused in strict mode."""
 
 
 # ---- results -----------------------------------------------------------------------------------------
 def wrap_result(cls: type[Handle], value: Any) -> Any:
-    """NumPy's result with plain arrays wrapped; scalars and subclasses of arrays stay."""
+    """Return NumPy's result with plain arrays wrapped; scalars and subclasses of arrays stay."""
     return adopt(cls, value, config.current().eager_below) if type(value) is np.ndarray else value
 
 
@@ -54,7 +54,7 @@ def write_result(out: Any, result: Any) -> Any:
 
 
 def plain_of(x: Any) -> Any:
-    """The plain array of a handle; any other object as it is."""
+    """Return the plain array of a handle; any other object as it is."""
     return x._evaluated() if isinstance(x, Handle) else x
 
 
@@ -89,7 +89,7 @@ def run_eagerly(
 
 
 def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The distributed form of a call on distributed operands; NotImplemented if there is none."""
+    """Call the distributed form of a function on distributed operands; NotImplemented if there is none."""
     if function is np.matmul or function is np.dot:  # the same but for their names in warnings
         return _product_in_blocks(function.__name__, inputs, kwargs)
     ufunc = getattr(function, "__self__", function)
@@ -104,8 +104,10 @@ def _in_blocks(function: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _product_in_blocks(name: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The distributed form of a product.  Ranks may raise different floating-point exceptions: afterwards all
-    ranks warn of, or raise, those of any."""
+    """Compute a product of distributed operands; NotImplemented if that has no distributed form.
+
+    Ranks may raise different floating-point exceptions: afterwards all ranks warn of, or raise, those of any.
+    """
     state = fp_state.current_state()
     usual = fp_state.modes(state) is not None  # else each rank calls, or prints, its own
     try:
@@ -154,7 +156,7 @@ def note_fallback(function: str, inputs: tuple[Any, ...]) -> None:
 
 
 def user_frame(depth: int = 2) -> FrameType:
-    """The innermost frame of user code, outside this package and NumPy, from ``depth`` calls up."""
+    """Return the innermost frame of user code, outside this package and NumPy, from ``depth`` calls up."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
@@ -182,7 +184,8 @@ def is_lossy_truth(x: Any) -> bool:
 
 # ---- operands ----------------------------------------------------------------------------------------
 def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -> Any:
-    """The log's argument for an operand, with its shape where that is not the ``domain``."""
+    """Enter an operand into a recording; returns the log's argument for it, with its shape if that is not the
+    ``domain``."""
     if isinstance(x, Handle):
         if x._small is None:
             store = x._store
@@ -209,8 +212,10 @@ def operand(rec: Recording, x: Any, domain: tuple[int, ...] | None, char: str) -
 
 
 def enter(rec: Recording, store: Store) -> int:
-    """The slot of a store in a recording.  Other work pending on its memory runs first; memory that has been
-    handed out makes the recording urgent."""
+    """Enter a store into a recording; returns its slot.
+
+    Other work pending on its memory runs first; memory that has been handed out makes the recording urgent.
+    """
     head = store._head or store
     if head.exports is not None and store.is_exported():
         rec.urgent = True
@@ -223,7 +228,7 @@ def enter(rec: Recording, store: Store) -> int:
 
 
 def target_of(rec: Recording, out: Handle) -> tuple[int, window.Index | None]:
-    """The slot and window of the array that the next entry writes; the operands must have been entered
+    """Return the slot and window of the array that the next entry writes; the operands must have been entered
     before."""
     store = out._store
     head = store._head or store
@@ -252,7 +257,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def kind_of(x: Any) -> Any:
-    """The kind of an operand for `resolve`: a dtype character, or the type of a Python scalar."""
+    """Return the kind of an operand for `resolve`: a dtype character, or the type of a Python scalar."""
     if isinstance(x, Handle):
         if x._small is not None:
             return x._small.dtype.char
@@ -293,7 +298,7 @@ def commit(rec: Recording, entry: tuple[Any, ...], warned_as: str | None = None)
 
 
 def run_urgent(rec: Recording) -> None:
-    """Run an urgent recording.
+    """Run a recording that has to run as soon as its last entry is complete.
 
     Raises
     ------

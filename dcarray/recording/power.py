@@ -1,4 +1,4 @@
-"""The operation that `numpy.power` is: with one exponent, or with one for each element.
+"""The choice of the operation for `numpy.power`: one exponent for all elements, or one for each.
 
 Given one exponent for all elements of a loop, NumPy's loop squares, takes roots and reciprocals; otherwise it
 calls a library, whose last bits differ.  Whether an exponent that is broadcast along some axes only is one
@@ -18,7 +18,7 @@ __all__ = ["power_operation"]
 
 
 def power_operation(exponent: Any, loop: str, shape: tuple[int, ...]) -> str:
-    """The operation of `dcarray.ir.ops` that ``numpy.power`` is.
+    """Return the operation of `dcarray.ir.ops` that ``numpy.power`` is.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ _BLAS = ("f", "d", "F", "D")
 
 
 def matmul(a: Any, b: Any, out: Any = None, called: Any = np.matmul) -> Any:
-    """The product of two operands; ``called`` is `numpy.matmul`, or `numpy.dot` of at most two axes each,
-    which is the same but for its name in warnings."""
+    """Record the product of two operands; ``called`` is `numpy.matmul`, or `numpy.dot` of at most two axes
+    each, which is the same but for its name in warnings."""
     cls = class_of(a, b, out)
     sa: tuple[int, ...] = ()
     sb: tuple[int, ...] = ()

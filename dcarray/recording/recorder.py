@@ -56,7 +56,7 @@ def elementwise(
     casting: str = "same_kind",
     warned_as: str | None = None,
 ) -> Any:
-    """An element-wise operation.
+    """Record an element-wise operation.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ NOT_RECORDED = (RunEagerly, AttributeError, OverflowError, RuntimeError, TypeErr
 def _loop_and_domain(
     name: str, inputs: tuple[Any, ...], out: Any, casting: str
 ) -> tuple[str, tuple[int, ...], bool]:
-    """The loop and domain of a call that can be recorded, and whether the inputs broadcast to that domain."""
+    """Return the loop and domain of a call that can be recorded, and whether the inputs broadcast to that
+    domain."""
     loop = resolve(name, tuple([kind_of(x) for x in inputs]))
     if loop is None:
         raise NoCompiledForm
@@ -141,7 +142,7 @@ def result_of(
     target: Handle | None = None,
     order: tuple[int, ...] | None = None,
 ) -> tuple[Any, int, window.Index | None]:
-    """The handle that an entry writes, with its slot and window."""
+    """Return the handle that the next entry writes, ``target`` or a new one, with its slot and window."""
     if target is not None:
         return target, *target_of(rec, target)
     if order is None:
@@ -179,7 +180,7 @@ def refuse_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, fact
 
 
 def _as_target(cls: type[Handle], out: Any) -> Handle:
-    """The large handle to write into."""
+    """Return the large handle to write into."""
     if isinstance(out, Handle):
         if out._small is not None or out._readonly:
             raise RunEagerly
@@ -206,7 +207,7 @@ def reduce(
     where: Any = True,
     warned_as: str | None = None,
 ) -> Any:
-    """``ufunc.reduce`` over any axes.
+    """Record ``ufunc.reduce`` over any axes.
 
     Parameters
     ----------
@@ -292,7 +293,7 @@ def restore_axes(result: Any, order: tuple[int, ...], axes: tuple[int, ...], kee
 
 
 def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
-    """``x.astype(dtype, order)`` with unsafe casting and order ``"K"``, ``"C"`` or, for a copy, ``"F"``."""
+    """Record ``x.astype(dtype, order)``, casting unsafely; the order is K, C or, for a copy, F."""
     dtype = np.dtype(dtype)
     shape = shape_of(x)
     cls = type(x)
@@ -318,7 +319,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
 
 
 def assign(target: Any, value: Any) -> None:
-    """``target[...] = value``, where ``target`` is a view already."""
+    """Record ``target[...] = value``, where ``target`` is a view already."""
     if fast_path.assign(target, value):
         return
     shape, _ = shape_of(target), shape_of(value)
@@ -339,7 +340,7 @@ def assign(target: Any, value: Any) -> None:
 
 
 def _assignment(target: Handle, value: Any, shape: tuple[int, ...]) -> tuple[str, str]:
-    """The dtype characters of target and value of an assignment that can be recorded."""
+    """Return the dtype characters of target and value of an assignment that can be recorded."""
     if target._small is not None or target._readonly:
         raise RunEagerly
     if not isinstance(value, (Handle, np.ndarray, np.generic, *SCALARS)):
@@ -384,7 +385,7 @@ def assign_where(target: Any, condition: Any, value: Any) -> bool:
 
 
 def empty(cls: type[Handle], shape: Any, dtype: Any = np.float64) -> Any:
-    """An array of uninitialised memory."""
+    """Return an array of uninitialised memory."""
     dtype = np.dtype(dtype)
     below = config.current().eager_below
     a = np.empty(shape, dtype)

@@ -28,7 +28,7 @@ _EXTREMES = frozenset({"maximum", "minimum", "fmax", "fmin"})
 def reduce(
     name: str, x: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any
 ) -> Any:
-    """``ufunc.reduce`` with any of ``out``, ``initial`` and ``where``; NotImplemented if NumPy has to do it.
+    """Record ``ufunc.reduce`` with any of ``out``, ``initial`` and ``where``.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ def reduce(
 
     Returns
     -------
-    Handle or scalar
+    Handle, scalar or NotImplemented
+        NotImplemented if NumPy has to do it.
     """
     shape = shape_of(x)
     size = math.prod(shape)
@@ -86,7 +87,8 @@ def _is_mask(where: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _initial_value(name: str, char: str, initial: Any, masked: bool) -> Any:
-    """The initial value in the dtype of the result, ``_NOTHING``, or None if NumPy has to do the call."""
+    """Return the initial value in the dtype of the result, ``_NOTHING``, or None if NumPy has to do the
+    call."""
     if initial is np._NoValue:
         if not masked:
             return _NOTHING
@@ -117,7 +119,7 @@ def _is_identity(name: str, begin: Any) -> bool:
 
 
 def _fill_unselected(name: str, x: Any, loop: str, where: Any, begin: Any) -> Any:
-    """``x`` with the identity where the mask leaves elements out."""
+    """Return ``x`` with the identity where the mask leaves elements out."""
     if name in _EXTREMES:
         rest = begin  # the result is combined with it in any case
     else:

@@ -38,7 +38,8 @@ class Unstored:
 
 
 def leave_out(rec: Recording, store: Store) -> Unstored | None:
-    """The statements to record again if ``store`` is left out of this run; None if it has to be stored."""
+    """Return the statements to record again if ``store`` is left out of this run; None if it has to be
+    stored."""
     if store.rec is not rec or store.mem is not None or store.remote is not None or store.family is not store:
         return None
     if rec.writes or rec.urgent or (store.size < LEAST and config.current().eager_below):

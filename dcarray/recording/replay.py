@@ -19,7 +19,7 @@ from .log_format import reads, writes
 
 
 def replace_operands(entry: tuple[Any, ...], outs: Sequence[int], args: Sequence[Any]) -> tuple[Any, ...]:
-    """A statement with other slots and arguments."""
+    """Return a statement with other slots and arguments."""
     kind = entry[0]
     if kind == "call":
         return (kind, entry[1], tuple(outs), tuple(args), entry[4])
@@ -78,7 +78,7 @@ class Replay:
         self._stores[slot] = store
 
     def held(self, slot: int) -> Store | None:
-        """The store of a slot, if the statements use it."""
+        """Return the store of a slot, if the statements use it."""
         return self._stores.get(slot)
 
     def record(self, rec: Recording) -> None:

@@ -22,7 +22,7 @@ _FOLDS = frozenset(
 
 
 def accumulate(name: str, x: Any, axis: int, dtype: Any = None, out: Any = None) -> Any:
-    """``ufunc.accumulate`` along one axis.
+    """Record ``ufunc.accumulate`` along one axis.
 
     Parameters
     ----------

@@ -66,8 +66,8 @@ class Session:
         return address, {c: arena.view(c)[:: 16 // np.dtype(c).itemsize] for c in CHARS}
 
     def ready(self) -> Recording:
-        """The recording for the next entry.  A large one runs first: by the user's next call, temporaries of
-        the last one are dead."""
+        """Return the recording for the next entry.  A large one runs first: by the user's next call,
+        temporaries of the last one are dead."""
         rec = self.rec
         if rec.due:
             self._limit_recording(rec)
@@ -85,7 +85,7 @@ class Session:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
 
     def release_held(self) -> None:
-        """Before eager work of a library: run the recording if it keeps memory alive that eager code would
+        """Run the recording, before eager work of a library, if it keeps memory alive that eager code would
         have freed."""
         rec = self.rec
         if rec.held_elements * 16 > HELD_BEFORE_EAGER:
@@ -272,7 +272,7 @@ class Executor(Protocol):
         """Run a recording; returns the function that reports its warnings once all results are in place."""
 
     def prepare(self, rec: Recording, options: config.Options) -> Any:
-        """The plan-cache entry of a recording."""
+        """Return the plan-cache entry of a recording."""
 
 
 _local = threading.local()
@@ -282,7 +282,7 @@ if hasattr(os, "register_at_fork"):  # so that a child inherits consistent state
 
 
 def session() -> Session:
-    """The session of this thread."""
+    """Return the session of this thread."""
     try:
         return _local.session  # type: ignore[no-any-return]
     except AttributeError:
@@ -308,7 +308,8 @@ class recording_for:
 
 
 def _session_for(device: Any) -> Session:
-    """The session of this thread for a device, whose recordings are pending beside those for others."""
+    """Return the session of this thread for a device, whose recordings are pending beside those for
+    others."""
     try:
         known: dict[Any, Session] = _local.known
     except AttributeError:

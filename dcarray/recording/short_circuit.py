@@ -20,7 +20,7 @@ _AND = frozenset(["logical_and", "bitwise_and", "minimum", "fmin"])
 
 
 def decide_early(name: str, x: Handle) -> Any:
-    """The reduction of all elements if NumPy decides it early, else None.
+    """Return the reduction of all elements if NumPy decides it early, else None.
 
     Parameters
     ----------

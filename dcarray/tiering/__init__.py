@@ -1,4 +1,4 @@
-"""Run eagerly or record: decided by amount of work, call sites and costs.
+"""Tiering: whether a call runs in NumPy at once or is recorded, by its size, call site and cost.
 
 With the C extension, its calls on small arrays and the table of call sites are in `_native` (`operators.h`,
 `call_sites.h`).

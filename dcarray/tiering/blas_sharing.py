@@ -1,4 +1,4 @@
-"""Matrix products of NumPy, and the spinning OpenBLAS threads that they leave beside the pool's threads.
+"""Small matrix products on one thread, so that OpenBLAS's spinning threads leave the cores to kernels.
 
 OpenBLAS's threads spin for some 25 ms after a product, waiting for the next, and leave the pool's threads
 half of a core.  So a small product, which one thread does in some 100 us, stays on the calling thread while
@@ -51,8 +51,8 @@ class SmallProducts:
         self._left = 0
 
     def context(self, a: Sequence[int], b: Sequence[int]) -> AbstractContextManager[object]:
-        """The context for a product of arrays of these shapes: `openblas.SingleThreaded`, which is not None
-        inside, if it stays on one thread, else none."""
+        """Return the context for a product of arrays of these shapes: `openblas.SingleThreaded`, which is not
+        None inside, if it stays on one thread, else none."""
         size = math.prod(a)
         multiplications = size * b[-1] if len(b) > 1 else size
         if (

@@ -1,4 +1,4 @@
-"""Call sites: code object and instruction in the user's code, and which NumPy serves at once.
+"""Call sites, each a code object and an instruction of the user's code, and their promotion to NumPy.
 
 To record and to run a region costs some microseconds.  Where a recording by itself - a cheap statement or two
 on some ten thousand elements, whose result is wanted at once - is done sooner by NumPy is not known when a
@@ -34,7 +34,7 @@ __all__ = ["demote", "promote", "suspended"]
 
 
 def promote(sites: Sequence[tuple[Any, ...]], elements: int, always: bool = False) -> None:
-    """Let NumPy do at once what these sites ask for, on at most so many elements.
+    """Let NumPy run the calls at these sites at once, on at most so many elements.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def promote(sites: Sequence[tuple[Any, ...]], elements: int, always: bool = Fals
 
 
 def demote(site: tuple[Any, int], block: bool = False) -> None:
-    """Have the calls of a site recorded, since what it made at once is an operand of something recorded.
+    """Have the calls of a site recorded, since a result of it is an operand of something recorded.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The cost model: what a recording takes, as NumPy does it call by call and as a region."""
+"""The cost model: the time of a recording, as NumPy runs it call by call and as a compiled region."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WORTH_SHARING = 100000.0
 
 
 class Tally:
-    """Totals of the regions that have run, from which `dcarray.jit.variants` sees what a call owes to them.
+    """Totals of the regions that have run, from which `dcarray.jit.variants` sees what a call gains.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ tally = Tally()
 
 
 def eager_elements(cost: Estimate) -> int:
-    """`Estimate.elements` of a recording that NumPy does sooner, call by call; else 0."""
+    """Return `Estimate.elements` of a recording that NumPy does sooner, call by call; else 0."""
     return cost.elements if cost.numpy <= cost.region else 0
 
 
@@ -220,7 +220,7 @@ def _is_sequence(statements: Sequence[tuple[Any, ...]]) -> bool:
 
 
 def _cache_factor(nbytes: float) -> float:
-    """The factor of a byte's time that comes from how far away so many bytes are: in caches or not."""
+    """Return the factor of a byte's time that comes from how far away so many bytes are: in caches or not."""
     return 1.0 if nbytes < _DEEP else _MEMORY
 
 

@@ -48,7 +48,7 @@ _EXACT_LOOPS = {"exp": 0.45, "sin": 0.65, "cos": 0.65, "power": 0.2}
 
 
 def element_costs(name: str, loop: str, exponent: float | None = None) -> tuple[float, float]:
-    """The nanoseconds for an element of an operation, without those for memory.
+    """Return the nanoseconds for an element of an operation, without those for memory.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The policy: whether NumPy does a call at once, or it is recorded.
+"""The size limits below which NumPy runs a call at once, instead of recording it.
 
 Little work on memory on which nothing is pending is NumPy's, and empty work always.  How much is little is
 the option `eager_below` times a factor of this table.  Beyond that NumPy works at once where a call site is

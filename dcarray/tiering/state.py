@@ -1,4 +1,4 @@
-"""Tier states: one state machine for all that changes the way in which calls run.
+"""Tier states: one state machine for everything that switches calls between two implementations.
 
 A subject is observed; after some observations it is a candidate for the other way; it is active while it goes
 that way; after some failures, its strikes, it is deoptimised: it goes the way that it came, for good or until
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Tier(IntEnum):
-    """The states."""
+    """The states of a subject."""
 
     OBSERVED = 0
     CANDIDATE = 1
@@ -40,7 +40,7 @@ class Tier(IntEnum):
 
 
 class Limits(NamedTuple):
-    """How many observations make a candidate, and how many strikes deoptimise."""
+    """The numbers of observations that make a candidate, and of strikes that deoptimise."""
 
     observations: int
     strikes: int
@@ -77,12 +77,12 @@ class TierState:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Return to the first state."""
         self.tier = Tier.OBSERVED
         self.observations = self.strikes = 0
 
     def observe(self) -> bool:
-        """Count an observation; whether it makes a candidate."""
+        """Count an observation; returns whether it makes a candidate."""
         self.observations += 1
         if self.observations != self._limits.observations or self.tier is not Tier.OBSERVED:
             return False
@@ -90,7 +90,7 @@ class TierState:
         return True
 
     def strike(self, weight: int = 1) -> bool:
-        """Count a failure; whether the subject is deoptimised."""
+        """Count a failure; returns whether the subject is deoptimised."""
         self.strikes += weight
         if self.strikes >= self._limits.strikes:
             self.tier = Tier.DEOPTIMISED
@@ -103,7 +103,7 @@ class TierState:
             self.tier = Tier.ACTIVE
 
     def retry(self) -> None:
-        """Be a candidate again."""
+        """Make the subject a candidate again."""
         self.tier, self.strikes = Tier.CANDIDATE, 0
 
 
@@ -123,7 +123,7 @@ class Backoff:
         self._longest = longest
 
     def next(self) -> int:
-        """The interval until the next trial."""
+        """Return the interval until the next trial."""
         length, self._next = self._next, min(2 * self._next, self._longest)
         return length
 
