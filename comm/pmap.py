@@ -1,4 +1,4 @@
-"""A parallel loop over tiles, which the ranks request dynamically.
+"""A parallel loop over tiles with dynamic scheduling: ranks request tiles from rank 0.
 
 AutoMPHC's ``pfor`` (Shirako and others, 2022) cuts a loop into tiles that run as tasks of a distributed
 runtime.  Here ranks run them, and rank 0 hands them out while it computes some itself: to each request for

@@ -43,7 +43,7 @@ Empty = Callable[[tuple[int, ...], np.dtype[Any]], Array]
 
 @dataclass(frozen=True)
 class Fetch:
-    """The communication that brings one factor's panel in one round.
+    """The messages that bring one factor's panel to a rank in one round, and those that it sends to others.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Round:
-    """One panel of both factors."""
+    """The panels of both factors that a rank multiplies in one round."""
 
     a: Fetch
     b: Fetch
@@ -102,7 +102,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Contraction:
-    """The part of one rank in a product, planned without data and without the other ranks.
+    """The plan of one rank for a distributed product, made without data and without the other ranks.
 
     Parameters
     ----------

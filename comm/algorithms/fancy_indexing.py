@@ -1,4 +1,4 @@
-"""Reading and writing elements at arbitrary positions of a distributed array: keys with several index arrays.
+"""Reads and writes of a distributed array by several index arrays, or at arbitrary positions.
 
 A position is the number of an element in C order.  Each rank has some of the positions, and the elements that
 are read or written there; the operation has those of all ranks, in the order of ranks.  Ranks request
@@ -46,7 +46,7 @@ Store = Callable[[Array, Any, Array], None]  # stores values in an array at an i
 
 @dataclass(frozen=True)
 class IndexResult:
-    """The elements that a key selects.
+    """The layout and the positions of the elements that an index expression selects.
 
     Parameters
     ----------

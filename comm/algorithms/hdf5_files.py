@@ -1,4 +1,4 @@
-"""Datasets of HDF5 files written and read by all ranks: each its own elements.
+"""Datasets of HDF5 files, of which each rank writes and reads its own elements.
 
 Files are opened through h5py without its parallel driver: ranks read at the same time, and write in turn.
 All ranks must see the file under the same name.

@@ -1,4 +1,4 @@
-"""The axes of a product of two arrays summed over some axes, and its computation on one rank.
+"""Products of two arrays in the notation of ``einsum``: their axes, and their computation on one rank.
 
 Axes are named by letters as in ``einsum``: ``"mk,kn->mn"`` is a matrix product, ``"bmk,bkn->bmn"`` a stack of
 them, ``"mk,k->m"`` one with a vector, ``"k,k->"`` a scalar product, ``"m,n->mn"`` an outer one.

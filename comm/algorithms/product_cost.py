@@ -1,4 +1,4 @@
-"""The cost of distributing a product in some way, for the ranks by which distributions are compared.
+"""The cost model by which distributions of a product over ranks are compared: bytes received, and work.
 
 A rank's share of an axis is the same in all distributions that cut the axis alike.  The elements of an array
 that a rank receives follow from products of such shares, so that many distributions are compared without
@@ -38,7 +38,7 @@ _ROUNDED = 1 - 1e-9  # products in another order may round to a larger number
 
 
 class ProductCosts:
-    """The costs of a product for a few sample ranks.
+    """The costs of distributions of a product, for a few sample ranks.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Scheme:
-    """The computation of a product, the same on all ranks.
+    """The plan of a distributed product that all ranks share: distribution of its axes, sums, result.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Reading and writing elements at given indices along one axis of a distributed array.
+"""Reads and writes of a distributed array by indices along one axis.
 
 Ranks request elements from their owners: counts first, then one message with the indices to each owner, one
 with the elements back.

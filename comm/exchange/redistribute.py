@@ -29,7 +29,7 @@ _Overlaps = list[tuple[int, tuple[Run, ...]]]
 
 @dataclass(frozen=True)
 class AxisWindow:
-    """The position of one axis of the moved window in one of the arrays.
+    """One axis of a window that is moved: who owns its points, and where they lie in an array.
 
     `axis` says which part owns which points; the point `t` is the array's index ``offset + stride * t`` along
     its axis `of`, which is distributed over the axis `grid` of the grid.  The array may lack the axis.

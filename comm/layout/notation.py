@@ -26,7 +26,7 @@ _SPECS: dict[str, Any] = {"whole": Whole, "block": Block, "cyclic": Cyclic}
 
 @dataclass(frozen=True)
 class Partial:
-    """The marking of an array of partial results: the operation, and the distribution of the reduced axes.
+    """The mark of an array of partial results: the reduction's operation, and how reduced axes are cut.
 
     Axis -1 is none of the axes of the statement that computes the parts, which makes them of other arrays.
     """

@@ -42,6 +42,8 @@ def localise(placed: PlacedRegion, ranks: int, rank: int, valid: Mapping[str, Va
 
 
 class _Localiser:
+    """The construction of one rank's program, step by step."""
+
     def __init__(self, placed: PlacedRegion, ranks: int, rank: int) -> None:
         self.placed, self.ranks, self.rank = placed, ranks, rank
         self.arrays = {a.name: a for a in placed.region.arrays}

@@ -23,7 +23,7 @@ KERNEL_TIME = 10e-6
 
 @dataclass(frozen=True)
 class _Split:
-    """The statements before and after the end of an exchange; the first `kernels` of the latter are a rim."""
+    """A step's statements before and after the wait for messages; `kernels` of the latter are a rim."""
 
     early: tuple[Stmt, ...]
     late: tuple[Stmt, ...]

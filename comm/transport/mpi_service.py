@@ -40,7 +40,7 @@ _let_others_run: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sl
 
 
 class Polled:
-    """An object that is polled whenever this rank waits."""
+    """An object that takes control messages, and is polled whenever this rank waits."""
 
     def poll(self) -> None:
         """Take what has arrived; raise an error that it tells of."""

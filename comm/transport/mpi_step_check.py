@@ -32,6 +32,8 @@ _MASK = (1 << _WORD) - 1
 
 @dataclass(frozen=True)
 class _Step:
+    """An operation of this rank whose check is under way."""
+
     number: int
     what: tuple[Any, ...]
     where: Location
@@ -63,7 +65,7 @@ def step_hash(what: tuple[Any, ...]) -> int:
 
 
 class StepCheck(Polled):
-    """The checked operations of one group.
+    """The check of one group's operations: the same ones on all ranks, in the same order.
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
+    """An unpickler that puts received arrays in the places of the collected ones."""
+
     def __init__(self, data: bytes, arrays: list[Array]) -> None:
         super().__init__(io.BytesIO(data))
         self._arrays = arrays

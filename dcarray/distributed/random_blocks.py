@@ -95,18 +95,18 @@ def block(
         raise ValueError("negative dimensions are not allowed")
     ranges, result = _lattice(sizes, window)
     local = np.random.Generator(type(bits)(0))
-    call, taken = _elements(local, method, args, kwargs)
+    call, use = _elements(local, method, args, kwargs)
     with bits.lock:
         start = bits.state
-        _move(local.bit_generator, start, taken.bits, -(-math.prod(sizes) // taken.elements))
+        _move(local.bit_generator, start, use.bits, -(-math.prod(sizes) // use.elements))
         bits.state = local.bit_generator.state
 
     def draw(first: int, count: int) -> Any:
-        words, before = divmod(first, taken.elements)
-        _move(local.bit_generator, start, taken.bits, words)
+        words, before = divmod(first, use.elements)
+        _move(local.bit_generator, start, use.bits, words)
         return call(before + count)[before:]
 
-    out = np.empty([len(r) for r in ranges], taken.dtype)
+    out = np.empty([len(r) for r in ranges], use.dtype)
     if out.size:
         strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
         _fill(out, ranges, strides, 0, draw)
@@ -115,7 +115,7 @@ def block(
 
 # ---- draws of a method -------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class _Taken:
+class _StreamUse:
     """The part of the random stream that elements consume.
 
     Attributes
@@ -134,7 +134,7 @@ class _Taken:
 
 def _elements(
     generator: np.random.Generator, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Callable[[int], Any], _Taken]:
+) -> tuple[Callable[[int], Any], _StreamUse]:
     """Return a function that draws a number of elements, and the part of the stream that these consume."""
     function: Callable[..., Any] = getattr(generator, method)
     if method not in _STEADY or (method == "standard_exponential" and kwargs.get("method") != "inv"):
@@ -148,17 +148,17 @@ def _elements(
 
     dtype: np.dtype[Any] = call(1).dtype
     if method != "integers":
-        return call, _Taken(8 * dtype.itemsize, dtype)
+        return call, _StreamUse(8 * dtype.itemsize, dtype)
     length = _length(*args, **kwargs)
     if length & (length - 1):
         raise ValueError(
             f"integers in a range of length {length} take a varying number of draws; {_CAN} do not"
         )
     if length == 1:
-        return call, _Taken(0, dtype)
+        return call, _StreamUse(0, dtype)
     if dtype.itemsize == 8:
-        return call, _Taken(32 if length <= 1 << 32 else 64, dtype)
-    return call, _Taken(32, dtype, 32 if dtype.kind == "b" else 4 // dtype.itemsize)
+        return call, _StreamUse(32 if length <= 1 << 32 else 64, dtype)
+    return call, _StreamUse(32, dtype, 32 if dtype.kind == "b" else 4 // dtype.itemsize)
 
 
 def _length(low: Any, high: Any = None, dtype: Any = None, endpoint: Any = False) -> int:

@@ -1,4 +1,4 @@
-"""`numpy.arange` and `numpy.linspace` into distributed arrays, with NumPy's bits."""
+"""`numpy.arange` and `numpy.linspace` that make distributed arrays, with NumPy's bits."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Pairs = list[tuple[Store, Store]]
 
 
 class _Uses:
-    """The statements' uses of storage families with several geometries.
+    """The slots by which statements read and write storage families that have several geometries.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class DistributedForm:
-    """The distributed computation of a library call.
+    """The distributed computation of a library call: layouts of operands and results, and steps.
 
     Parameters
     ----------

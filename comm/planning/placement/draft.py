@@ -24,7 +24,7 @@ __all__ = ["PlacedRegion", "RegionBuilder"]
 
 @dataclass(frozen=True)
 class PlacedRegion:
-    """A region with its communication.
+    """A region whose arrays have layouts, with its communication as calls.
 
     Parameters
     ----------

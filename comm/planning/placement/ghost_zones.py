@@ -87,6 +87,8 @@ def expand_ghost_zones(
 
 
 class _Expansion:
+    """The construction of a body with fewer halo exchanges, group by group."""
+
     def __init__(self, layouts: Mapping[str, Layout | None], partial: Collection[str], costs: Costs) -> None:
         self.layouts, self.partial, self.costs = layouts, partial, costs
         self.group_costs = GroupCosts(layouts, costs)

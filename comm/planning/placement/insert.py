@@ -71,6 +71,8 @@ def insert(
 
 
 class _Inserter(RegionBuilder):
+    """The placement of statements one after the other, each with the communication that it needs."""
+
     def __init__(
         self,
         region: Region,

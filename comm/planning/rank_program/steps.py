@@ -152,7 +152,7 @@ class ArrayExchange:
 
 @dataclass(frozen=True)
 class Exchanges:
-    """Exchanges of several arrays together: one message from each rank to each other."""
+    """The step that exchanges several arrays together: one message from each rank to each other."""
 
     items: tuple[ArrayExchange, ...]
     persistent: PersistentExchanges = field(default_factory=PersistentExchanges, compare=False, repr=False)
@@ -191,7 +191,7 @@ class Exchanges:
 
 @dataclass(frozen=True)
 class _Boundary:
-    """The beginning or the end of an exchange."""
+    """The step that begins or ends an exchange."""
 
     what: Exchanges
 
@@ -205,7 +205,7 @@ class _Boundary:
 
 
 class Begin(_Boundary):
-    """The beginning of an exchange; until its `Finish`, its arrays are not written nor its targets read."""
+    """The step that begins an exchange; until its `Finish`, arrays are not written nor targets read."""
 
     def counts(self) -> Counts:
         return self.what.counts()
@@ -215,7 +215,7 @@ class Begin(_Boundary):
 
 
 class Finish(_Boundary):
-    """The end of an exchange that has begun."""
+    """The step that waits for the end of an exchange."""
 
     def counts(self) -> Counts:
         return Counts()
@@ -226,7 +226,7 @@ class Finish(_Boundary):
 
 @dataclass(frozen=True)
 class Local:
-    """Statements on this rank's memory: a region of local arrays.
+    """The step that computes: a region of statements over this rank's local arrays.
 
     Its ``in`` and ``inout`` arrays are given, and written in place; ``temp`` ones are its own.
     """
@@ -250,7 +250,7 @@ class Local:
 
 @dataclass(frozen=True)
 class Frame:
-    """The copy of some boxes of a local array to one of the same shape."""
+    """The step that copies boxes of a local array to another one of the same shape."""
 
     source: str
     target: str
@@ -276,7 +276,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Reduce:
-    """The reduction of the values of ranks along some axes of a grid, for all of them.
+    """The step that reduces values over the ranks along some axes of a grid, for all of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""NumPy's functions on distributed arrays by NumPy's own Python source.
+"""NumPy's functions on distributed arrays, by running NumPy's own Python source on wrapped arrays.
 
 Many of NumPy's functions are written in Python in terms of others.  Where all of those have distributed
 implementations, the function's source runs with global names that make and take wrapped arrays.
