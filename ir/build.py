@@ -40,6 +40,7 @@ Entry = tuple[Any, ...]
 
 @lru_cache(maxsize=64)
 def dtype_of(char: str) -> np.dtype[Any]:
+    """Return the dtype of a character, cached."""
     return np.dtype(char)
 
 

@@ -14,6 +14,8 @@ from .windows import children, walk
 
 
 class Kind(Enum):
+    """The kind of a step, which says what its ``data`` are."""
+
     LOAD = 1  # data: the window
     UFUNC = 2  # data: the function, which takes out=
     FRESH = 3  # data: a function that makes new memory
@@ -35,6 +37,7 @@ class Step(NamedTuple):
 
 
 def program(root: Expr) -> tuple[Step, ...]:
+    """Return the steps of an expression, each node once, arguments first."""
     nodes = walk(root)
     number = {node: k for k, node in enumerate(nodes)}
     final: dict[int, int] = {}

@@ -212,6 +212,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class While:
+    """``while cond:`` the body runs in order; ``cond`` is read before each iteration."""
+
     cond: Expr
     body: tuple[Stmt, ...]
     loc: Any = field(default=None, compare=False)
@@ -219,6 +221,8 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
+    """``if cond: then else: orelse``; ``cond`` is a scalar."""
+
     cond: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()

@@ -29,7 +29,7 @@ def with_bodies(stmt: _Stmt, new: Sequence[tuple[Stmt, ...]]) -> _Stmt:
 
 
 def all_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Walk over the statements and those in loops and branches."""
+    """Walk over the statements and, after each loop or branch, the statements in it."""
     for stmt in body:
         yield stmt
         for part in bodies(stmt):
@@ -42,8 +42,8 @@ def loop_variables(body: Iterable[Stmt]) -> set[str]:
 
 
 def flatten(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Walk over the statements with those of nests, rows and bands one after the other, which gives the
-    same."""
+    """Walk over the statements, with those of nests, rows and time tiles in their place, one after the
+    other."""
     for stmt in body:
         if isinstance(stmt, Group):
             yield from flatten(stmt.body)

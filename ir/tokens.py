@@ -24,6 +24,8 @@ class ParseError(ValueError):
 
 
 class Token(NamedTuple):
+    """A token: its kind, its text, and the line that it is in."""
+
     kind: str
     text: str
     line: int

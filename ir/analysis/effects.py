@@ -249,8 +249,7 @@ def computes_of(stmt: Part) -> tuple[Compute, ...]:
 
 
 def row_targets(stmt: Part, axes: int) -> list[Window]:
-    """Return the targets of a statement that runs row by row, without those of reductions over rows, which
-    only the reduction touches."""
+    """Return the targets of a statement that runs row by row, without those of reductions over the rows."""
     return [compute.target for compute in computes_of(stmt) if not folds_rows(compute, axes)]
 
 

@@ -109,8 +109,8 @@ def _passes(body: Iterable[Stmt]) -> float:
 
 
 def worth_checking(region: Region, names: Collection[str], least: int, hints: Mapping[str, int]) -> bool:
-    """Whether it costs less to check the inputs than to keep undo copies of arrays, of at least ``least``
-    bytes, for these hints of the symbols."""
+    """Whether checking the inputs costs less than undo copies of the arrays ``names``, of at least ``least``
+    bytes in all."""
     given = [array for array in region.arrays if array.role in ("in", "inout")]
     if any(not dims.free_symbols(extent) <= hints.keys() for array in given for extent in array.shape):
         return False

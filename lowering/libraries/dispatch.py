@@ -33,7 +33,7 @@ class Library:
 
 
 def dtypes_of(call: Call, region: Region) -> list[np.dtype[Any]]:
-    """Return the dtypes of what a call writes and reads."""
+    """Return the dtypes of the arrays that a call writes and reads."""
     arrays = {array.name: array.dtype for array in region.arrays}
     return [arrays[window.array] for window in (*call.writes, *call.reads)]
 

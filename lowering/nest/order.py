@@ -56,7 +56,7 @@ def choose(
     weights = [(tuple(abs(hints(c)) for c in access.coefs), 3 if write else 2) for access, write in accesses]
 
     def cost(axis: int) -> float:
-        """Return the cache lines that one step along the axis touches, roughly, and the loop's overhead."""
+        """Return roughly the cache lines that one step along an axis touches, with the loop's overhead."""
         moved = sum(min(coefs[axis], 8) * weight for coefs, weight in weights)
         return moved + 16 / max(sizes[axis], 1)
 

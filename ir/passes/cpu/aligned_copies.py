@@ -146,7 +146,8 @@ def _bytes(array: Array) -> int:
 
 
 def live_around(array: Array, loop: Loop, region: Region) -> tuple[bool, bool]:
-    """Whether the contents of the array before a loop are used, and whether those after it are."""
+    """Whether an array's contents before a loop are used in or after it, and whether its contents after the
+    loop are."""
     position = next(k for k, stmt in enumerate(region.body) if stmt is loop)
     earlier, later = region.body[:position], region.body[position + 1 :]
     before = array.role in ("in", "inout") or any(array.name in touched_arrays(stmt) for stmt in earlier)

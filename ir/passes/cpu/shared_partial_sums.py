@@ -110,7 +110,7 @@ def shared_sum(stmt: Stmt, loop: Loop, region: Region) -> _Sum | Reason:
 
 
 def _conflict(found: _Sum, loop: Loop, region: Region) -> Reason | None:
-    """Return why shared terms may not exist before the iterations, or are not read by all alike."""
+    """Return why the common terms cannot be added up before the iterations, or differ between these."""
     start, stop, _ = loop.bounds
     block = dims.symbol(f"{loop.var}_block", None)
     parts = [_shared_terms(found, loop.var, block, ahead) for ahead in range(ITERATIONS)]

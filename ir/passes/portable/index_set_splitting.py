@@ -219,7 +219,7 @@ class _Sweep:
         )
 
     def without_unread(self, body: list[Stmt]) -> tuple[Stmt, ...]:
-        """Return the statements without those whose arrays nothing reads any more."""
+        """Return the statements that write arrays which are still read."""
         read: set[str] = set()
         kept: list[Stmt] = []
         for stmt in reversed(body):

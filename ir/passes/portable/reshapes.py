@@ -90,7 +90,7 @@ def _windows(stmt: Compute) -> list[Window]:
 
 
 def _whole(ix: Index, window: Window, extent: Dim) -> bool:
-    """Whether an index goes over all of an array's axis, in order."""
+    """Whether an index covers all of an array's axis, in order."""
     return (
         ix.axis is not None
         and dims.is_number(ix.offset, 0)

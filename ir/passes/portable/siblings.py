@@ -154,8 +154,8 @@ def _join(block: Block, pos: int, parts: tuple[Compute, ...], heads: list[int], 
 
 
 def merge_statements(block: Block, heads: list[int], places: tuple[int, int], home: int, whole: Stmt) -> None:
-    """Put one statement at ``home`` in place of those at two places, the first of which is among
-    ``heads``."""
+    """Replace the statements at two places by one at ``home``; ``heads`` are the places of statements that
+    may still be fused, the first of the two among them."""
     for place in places:
         block.replace(place, None)
     block.replace(home, whole)

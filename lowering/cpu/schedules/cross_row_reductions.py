@@ -98,8 +98,8 @@ def schedule_row_groups(nests: Sequence[LoopNest]) -> tuple[Kernel, Binding] | N
 
 
 def _independent(nest: LoopNest, folding: LoopNest) -> bool:
-    """Whether a nest writes nothing that a cross-row reduction reads; that one writes its partial results
-    only."""
+    """Whether a nest writes nothing that a cross-row reduction reads; the reduction itself writes partial
+    results only."""
     family = nest.memory.family
     read = {family(load.window.array) for value in folding.values for load in windows.loads(value)}
     return read.isdisjoint(family(compute.target.array) for compute in nest.computes)

@@ -32,6 +32,7 @@ def _parts() -> tuple[float, float, float]:
 
 
 def pair(value: Fraction) -> tuple[float, float]:
+    """Return a number as the sum of two doubles, the second the rounding error of the first."""
     high = float(value)
     return high, float(value - Fraction(high))
 

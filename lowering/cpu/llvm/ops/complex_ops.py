@@ -24,6 +24,7 @@ Pair = tuple[str, str]
 
 
 def multiply(b: Builder, t: str, x: Pair, y: Pair) -> Pair:
+    """Return the product of two complex values."""
     if not b.machine.fused_complex:
         down = b.fsub(t, b.fmul(t, x[0], y[0]), b.fmul(t, x[1], y[1]))
         up = b.fadd(t, b.fmul(t, x[0], y[1]), b.fmul(t, x[1], y[0]))
