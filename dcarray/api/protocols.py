@@ -66,7 +66,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
         if name in ("equal", "not_equal") or name not in UFUNCS:
             # NumPy compares arrays with any object
             return wrap_result(type(x), op(plain_of(x), other))
-        return _named(name)(x, other)
+        return getattr(np, name)(x, other)
     if name == "power":
         fast = _fast_power(x, other)
         if fast is not None:
@@ -78,7 +78,7 @@ def binary(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any:
     if name == "matmul":
         return np.matmul(x, other)
     if name not in UFUNCS:
-        return _named(name)(x, other)
+        return getattr(np, name)(x, other)
     return recorder.elementwise(name, (x, other))
 
 
@@ -92,9 +92,9 @@ def reflected(name: str, op: Callable[[Any, Any], Any], other: Any, x: Any) -> A
         if isinstance(other, np.ndarray) or _defers(other):
             # operators that others define for arrays only, like `*`, the product of `np.matrix`
             return rewrap(type(x), op(other, plain_of(x)))
-        return _named(name)(other, x)
+        return getattr(np, name)(other, x)
     if name == "matmul" or name not in UFUNCS:
-        return _named(name)(other, x)
+        return getattr(np, name)(other, x)
     return recorder.elementwise(name, (other, x))
 
 
@@ -114,12 +114,8 @@ def inplace(name: str, op: Callable[[Any, Any], Any], x: Any, other: Any) -> Any
     if name == "matmul" and (x.ndim == 0 or np.ndim(other) < 2):
         return op(plain_of(x), plain_of(other))  # NumPy's error: `x` would have to be broadcast
     if name == "matmul" or not _known(other):
-        return _named(name)(x, other, out=(x,))
+        return getattr(np, name)(x, other, out=(x,))
     return recorder.elementwise(name, (x, other), out=x)
-
-
-def _named(name: str) -> Any:
-    return getattr(np, name)
 
 
 def _fast_power(x: Any, exponent: Any, out: Any = None) -> Any:
@@ -166,7 +162,7 @@ def ufunc(
     known = UFUNCS.get(function.__name__) is function
     if method in ("at", "reduceat"):
         return _run_in_numpy(cls, function, method, inputs, kwargs)
-    inputs = tuple(x if _known(x) or isinstance(x, np.ndarray) else _plain(x) for x in inputs)
+    inputs = tuple(np.asarray(x) if isinstance(x, (list, tuple)) else x for x in inputs)
     if method == "__call__":
         return _call(cls, name if known else "", function, inputs, kwargs)
     if method == "reduce" and known and isinstance(inputs[0], Handle):
@@ -235,10 +231,6 @@ def _uncompiled(x: Any) -> bool:
     if isinstance(x, Handle):
         return x._small is None and not x._store.char
     return isinstance(x, (np.ndarray, np.generic)) and x.dtype.char not in COMPILED
-
-
-def _plain(x: Any) -> Any:
-    return np.asarray(x) if isinstance(x, (list, tuple)) else x
 
 
 def _call(

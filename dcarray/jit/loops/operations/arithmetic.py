@@ -223,7 +223,8 @@ class Arithmetic(Numbers):
         if op == "**" and set(kinds) <= {float, int, "d"} and not set(kinds) <= {int}:
             return self.of_c("pow", [a, b], float if weak else None)
         if not weak:
-            if op == "**" or (op in ("//", "%") and not self._is_nonzero_divisor(b)):
+            divides = kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)
+            if op == "**" or (op in ("//", "%") and not divides):
                 raise self.scope.fail(f"{op} of scalars")
             return None
         kind = max(kinds, key=PYTHON.index)
@@ -271,9 +272,6 @@ class Arithmetic(Numbers):
         if type(b) in PYTHON and not b:
             raise self.scope.fail("a division by zero")
         return type(b) in PYTHON
-
-    def _is_nonzero_divisor(self, b: Value) -> bool:
-        return kind_of(b) in (float, "f", "d", "e") or (type(b) is int and b != 0)
 
     def _integer_arithmetic(self, op: str, a: Value, b: Value) -> Data:
         """Arithmetic of run-time Python ints."""

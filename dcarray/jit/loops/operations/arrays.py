@@ -231,9 +231,7 @@ class Arrays(Operations):
         if not np.can_cast(result.dtype, target.dtype, "same_kind"):
             raise self.scope.fail("an in-place operation does not keep its dtype")
         shape = self.math.broadcast([result.shape, window.shape])
-        if len(shape) != len(window.shape) or any(
-            self.scope.eq(n, m) is not True for n, m in zip(shape, window.shape, strict=True)
-        ):
+        if not self.scope.same_shape(shape, window.shape):
             raise self.scope.fail("an in-place operation makes an array larger")
         expr = self.math.expand(cast(result.expr, target.dtype), result.shape, window.shape)
         self.memory.write(window, expr, *[v for v in (result, value) if isinstance(v, Data)])

@@ -127,9 +127,7 @@ def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
     """Return the selection that adds and drops axes of length 1; None if the reshape needs more."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
-    if len(old) != len(new) or any(
-        scope.eq(shape[a], wanted[b]) is not True for a, b in zip(old, new, strict=True)
-    ):
+    if not scope.same_shape([shape[k] for k in old], [wanted[k] for k in new]):
         return None
     place = dict(zip(old, new, strict=True))
     return tuple(Index(0, 1, place[k]) if k in place else Index(0) for k in range(len(shape))), wanted

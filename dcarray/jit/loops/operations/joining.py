@@ -31,8 +31,9 @@ class Joining(NumpyCalls):
         return self._join(parts, 0 if len(parts[0].shape) == 1 else 1)
 
     def _np_vstack(self, tup: Value) -> Value:
-        parts = [self._row(x) if len(x.shape) == 1 else x for x in self._array_list(tup)]
-        return self._join(parts, 0)
+        parts = self._array_list(tup)
+        rows = [x if len(x.shape) > 1 else self.arrays.element(x, (None, Ellipsis)) for x in parts]
+        return self._join(rows, 0)
 
     def _np_stack(self, arrays: Value, axis: Value = 0) -> Value:
         parts = self._array_list(arrays)
@@ -44,9 +45,6 @@ class Joining(NumpyCalls):
         parts = self._array_list(tup)
         columns = [x if len(x.shape) > 1 else self.arrays.element(x, (Ellipsis, None)) for x in parts]
         return self._join(columns, 1)
-
-    def _row(self, x: Data) -> Data:
-        return self.arrays.element(x, (None, Ellipsis))
 
     def _array_list(self, given: Value) -> list[Data]:
         if not isinstance(given, tuple | list) or not given or not all(map(is_array, given)):

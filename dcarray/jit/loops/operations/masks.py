@@ -46,7 +46,7 @@ class Masks(Operations):
         spent = [key]
         if isinstance(value, Masked):
             identical = value.mask.expr is mask and value.along == len(key.shape)
-            if not identical or not self._same(value.full.shape, x.shape):
+            if not identical or not self.scope.same_shape(value.full.shape, x.shape):
                 raise self.scope.fail("what is assigned through a mask was chosen by another one")
             expr = cast(value.full.expr, x.dtype)
             spent += [value.full, value.mask]
@@ -59,6 +59,3 @@ class Masks(Operations):
             one = self.math.expr(value, x.dtype) if one is None else one
             expr = self.math.expand(one, (), x.shape)
         self.memory.write(target, Apply("where", (mask, expr, x.expr), x.dtype), *spent)
-
-    def _same(self, a: Shape, b: Shape) -> bool:
-        return len(a) == len(b) and all(self.scope.eq(n, m) is True for n, m in zip(a, b, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from dcarray.core.errors import Untraceable
@@ -82,6 +82,10 @@ class Scope:
         if self.nonneg(d - 1) or self.nonneg(-d - 1):
             return False
         return True if self.nonneg(d) and self.nonneg(-d) else None
+
+    def same_shape(self, a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+        """Whether two shapes are proved to be equal."""
+        return len(a) == len(b) and all(self.eq(n, m) is True for n, m in zip(a, b, strict=True))
 
     def limits(self, a: Dim) -> tuple[int, int]:
         """Return the bounds of a Python int.

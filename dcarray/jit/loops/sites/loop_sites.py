@@ -150,7 +150,9 @@ class LoopSite:
         except Exception as error:
             if options.debug:
                 raise
-            self._give_up(f"{type(error).__name__}: {error}", self.loop.line)
+            self.enabled = False
+            self._note(f"{type(error).__name__}: {error}", self.loop.line)
+            self._enable_inner()
             return ()
         if plan is None:
             if entry is None or options.jit != "background":
@@ -386,12 +388,6 @@ class LoopSite:
             self._note(reason, line)
         elif len(refused) == len(self._entries):
             self.enabled = False
-
-    def _give_up(self, reason: str, line: int) -> None:
-        """Disable the site, and enable those inside."""
-        self.enabled = False
-        self._note(reason, line)
-        self._enable_inner()
 
     def _enable_inner(self) -> None:
         """Enable the sites inside the loop, which is not compiled as a whole."""
