@@ -90,10 +90,7 @@ shape_of(PyObject *array)
     PyObject *shape = PyTuple_New(a->ndim);
     for (int k = 0; shape != NULL && k < a->ndim; k++) {
         PyObject *length = PyLong_FromSsize_t(a->shape[k]);
-        if (length == NULL)
-            Py_CLEAR(shape);
-        else
-            PyTuple_SET_ITEM(shape, k, length);
+        set_or_clear(&shape, k, length);
     }
     return shape;
 }

@@ -183,8 +183,7 @@ begin_work(Work *w, Deferred *s)
         w->held[k] = Py_NewRef(AT(s->stores[k], Mem));
         w->arrays[k] = ((Array *)w->held[k])->data + s->skipped[k];
     }
-    if (fetestexcept(FLAGS))
-        feclearexcept(FLAGS);
+    clear_flags();
     return 1;
 }
 

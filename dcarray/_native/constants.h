@@ -48,6 +48,16 @@ HANDLE_SLOTS(OFFSET)
 STORE_SLOTS(OFFSET)
 RECORDING_SLOTS(OFFSET)
 
+/* Put a new reference into a new tuple, or give the tuple up where there is none. */
+static inline void
+set_or_clear(PyObject **tuple, Py_ssize_t k, PyObject *item)
+{
+    if (item == NULL)
+        Py_CLEAR(*tuple);
+    else
+        PyTuple_SET_ITEM(*tuple, k, item);
+}
+
 /* Give the module its constants: the numbers, and the tuple ANSWERED of names in the order of their numbers. */
 static int
 add_constants(PyObject *module)

@@ -177,10 +177,7 @@ wrap_any(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Ar
             item = wrap_array(item, 2, args, plains, n, found);
         else if (PyTuple_Check(item) || PyList_Check(item) || PyDict_Check(item) || PyObject_TypeCheck(item, PlainClass))
             Py_CLEAR(item);
-        if (item == NULL)
-            Py_CLEAR(items);
-        else
-            PyTuple_SET_ITEM(items, k, item);
+        set_or_clear(&items, k, item);
     }
     if (items == NULL || PyTuple_CheckExact(r))
         whole = items;

@@ -187,10 +187,7 @@ checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
             PyObject *a = Py_TYPE(x) == PlainClass ? x : small_array(x);
             address = PyLong_FromVoidPtr(((Array *)(a != NULL ? a : AT(x, View)))->data);
         }
-        if (address == NULL)
-            Py_CLEAR(addresses);
-        else
-            PyTuple_SET_ITEM(addresses, k, address);
+        set_or_clear(&addresses, k, address);
     }
     if (addresses != NULL && found > 0 && are_apart(spans, arrays))
         return addresses;

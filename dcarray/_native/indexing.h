@@ -184,10 +184,7 @@ numpy_key(PyObject *key, int of_small)
         PyObject *one = PyTuple_GET_ITEM(key, k);
         if (PyObject_TypeCheck(one, Wrapped))
             one = numpy_index(one, of_small);
-        if (one == NULL)
-            Py_CLEAR(made);
-        else
-            PyTuple_SET_ITEM(made, k, Py_NewRef(one));
+        set_or_clear(&made, k, Py_XNewRef(one));
     }
     PyErr_Clear(); /* of memory: the slow way says it again */
     return made;

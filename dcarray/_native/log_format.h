@@ -31,10 +31,7 @@ without_integers(PyObject *tuple, const char *kinds, PyObject *values)
         case 'l': item = without_integers(item, "a", values); break;
         default: item = Py_NewRef(item);
         }
-        if (item == NULL)
-            Py_CLEAR(left);
-        else
-            PyTuple_SET_ITEM(left, k, item);
+        set_or_clear(&left, k, item);
     }
     return left;
 }
@@ -66,10 +63,7 @@ split_log(PyObject *module, PyObject *log)
     for (Py_ssize_t k = 0; left != NULL && k < PyTuple_GET_SIZE(log); k++) {
         PyObject *entry = PyTuple_GET_ITEM(log, k);
         entry = without_integers(entry, kinds_of(entry), values);
-        if (entry == NULL)
-            Py_CLEAR(left);
-        else
-            PyTuple_SET_ITEM(left, k, entry);
+        set_or_clear(&left, k, entry);
     }
     integers = left == NULL ? NULL : PyList_AsTuple(values);
     if (integers != NULL)

@@ -60,8 +60,7 @@ by_loop_into(PyObject *ufunc, PyObject *p, PyObject *q, PyObject *into)
     strides[count] = width;
     if (alike)
         memcpy(kept, out->data, n * width);
-    if (fetestexcept(FLAGS))
-        feclearexcept(FLAGS);
+    clear_flags();
     loop->code(pointers, &n, strides, loop->data);
     if (!fetestexcept(FLAGS) && !PyErr_Occurred())
         return 1;
@@ -139,8 +138,7 @@ matmul_by_loop(PyObject *p, PyObject *q)
     pointers[2] = ((Array *)r)->data;
     Py_INCREF(p);
     Py_INCREF(q);
-    if (fetestexcept(FLAGS))
-        feclearexcept(FLAGS);
+    clear_flags();
     if ((double)sizes[1] * (double)sizes[2] * (double)sizes[3] > SLIGHT)
         state = PyEval_SaveThread();
     Products[letter].code(pointers, sizes, steps, Products[letter].data);

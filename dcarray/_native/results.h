@@ -157,10 +157,7 @@ wrap_tuple(PyObject *r)
             if (x == NULL && elements_of(one) >= SmallLimit)
                 Py_DECREF(one);
         }
-        if (x == NULL)
-            Py_CLEAR(made);
-        else
-            PyTuple_SET_ITEM(made, k, x);
+        set_or_clear(&made, k, x);
     }
     PyErr_Clear(); /* of memory: the slow way says it again */
     return made;

@@ -36,6 +36,15 @@ enum { LOOPS = 512, REST = 64, MOST = 4096 }; /* MOST: elements; NumPy gives up 
 enum { LARGEST = 1 << 20 };
 enum { FLAGS = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID };
 enum { API_VERSION = 0, API_NEW_FROM_DESCR = 94, API_SET_BASE = 282, API_NUMPY_2 = 0x02000000 }; /* in NumPy's table of functions */
+
+/* Clear the floating-point flags, which takes longer than to look at them. */
+static inline void
+clear_flags(void)
+{
+    if (fetestexcept(FLAGS))
+        feclearexcept(FLAGS);
+}
+
 static Loop Loops[LOOPS];
 static PyObject *Loopable; /* a dict of ufuncs by name: those of which loops may be called */
 
@@ -193,8 +202,7 @@ call_loop(Loop *loop, Array *like, Py_ssize_t n, char **pointers, Py_ssize_t *st
     }
     pointers[last] = ((Array *)r)->data;
     strides[last] = Known[((Descr *)loop->result)->type & 127].width;
-    if (fetestexcept(FLAGS))
-        feclearexcept(FLAGS);
+    clear_flags();
     if (n <= MOST) {
         code(pointers, &n, strides, data);
         raised = fetestexcept(FLAGS);

@@ -7,6 +7,7 @@ with or without gaps.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -130,18 +131,24 @@ def order_of(operands: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ..
     if len(shape) < 2 or not any(map(_may_be_permuted, operands)):
         return None
     strides = [_steps(x, len(shape)) for x in operands if isinstance(x, (Handle, np.ndarray))]
-    inner: list[int] = []  # the axes so far, the innermost first, kept sorted
-    for axis in reversed(range(len(shape))):
-        position = len(inner)
-        for k in reversed(range(len(inner))):
-            inside = _lies_inside(strides, axis, inner[k])
-            if inside is False:
-                break
-            if inside:
-                position = k
-        inner.insert(position, axis)
+    inner = _sorted_axes(reversed(range(len(shape))), lambda axis, other: _lies_inside(strides, axis, other))
     order = tuple(reversed(inner))
     return None if order == tuple(range(len(shape))) else order
+
+
+def _sorted_axes(axes: Iterable[int], comes_first: Callable[[int, int], bool | None]) -> list[int]:
+    """Return axes sorted by insertion, as NumPy does it; two of which nothing is known stay as they are."""
+    order: list[int] = []
+    for axis in axes:
+        position = len(order)
+        for k in reversed(range(len(order))):
+            first = comes_first(axis, order[k])
+            if first is False:
+                break
+            if first:
+                position = k
+        order.insert(position, axis)
+    return order
 
 
 def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
@@ -152,21 +159,16 @@ def order_of_joined(parts: list[Any], ndim: int) -> tuple[int, ...] | None:
     steps = [strides_of(p) for p in parts]
     if ndim < 2 or all(contiguous(p.shape, s) for p, s in zip(parts, steps, strict=True)):
         return None
-    order: list[int] = []
-    for axis in range(ndim):
-        position = len(order)
-        for k in reversed(range(len(order))):
-            other = order[k]
-            said = [
-                abs(s[axis]) > abs(s[other])
-                for p, s in zip(parts, steps, strict=True)
-                if p.shape[axis] != 1 and p.shape[other] != 1
-            ]
-            if said and not all(said):
-                break
-            if said:
-                position = k
-        order.insert(position, axis)
+
+    def is_outside(axis: int, other: int) -> bool | None:
+        said = [
+            abs(s[axis]) > abs(s[other])
+            for p, s in zip(parts, steps, strict=True)
+            if p.shape[axis] != 1 and p.shape[other] != 1
+        ]
+        return all(said) if said else None
+
+    order = _sorted_axes(range(ndim), is_outside)
     return None if order == list(range(ndim)) else tuple(order)
 
 

@@ -21,12 +21,11 @@ from dcarray.tiering.state import SELECTION, Tier, TierState
 
 from . import fast_path, recorder
 from .log import Recording
-from .operands import DTYPES, shape_of, user_frame
+from .operands import DTYPES, SCALARS, shape_of, user_frame
 from .session import LOCK, session
 from .value_numbering import is_same_value, is_written
 
 _BOOL = np.dtype(bool)
-_PYTHON = (bool, int, float, complex)
 ONES = {char: dtype.type(1) for char, dtype in DTYPES.items()}
 _ONE = np.ones(1, bool)
 _SITES: dict[Any, TierState] = {}  # of the selections that are made at a call site
@@ -264,7 +263,7 @@ def _assign_choice(x: Any, key: Any, choice: Choice) -> bool:
 
 def _convert(x: Any, value: Any, shape: tuple[int, ...]) -> Any:
     """Return the value converted to the dtype of ``x``, or None if NumPy has to do the conversion."""
-    if type(value) in _PYTHON or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
+    if type(value) in SCALARS or (isinstance(value, np.generic) and _safe(value.dtype, x.dtype)):
         one = np.empty(1, x.dtype)
         one[_ONE] = value  # raises NumPy's errors
         return one[0]

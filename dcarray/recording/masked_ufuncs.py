@@ -15,11 +15,11 @@ from dcarray.core.handle import Handle
 from dcarray.core.store import COMPILED
 
 from . import masked_assignment, recorder
+from .operands import SCALARS
 
 __all__ = ["record_masked", "scalar_result"]
 
 _KNOWN: dict[Any, Any] = {}  # results of operations on scalars
-_PYTHON = (bool, int, float, complex)
 
 
 def scalar_result(function: Callable[..., Any], rest: list[Any]) -> Any:
@@ -49,7 +49,7 @@ def record_masked(name: str, function: np.ufunc, inputs: tuple[Any, ...], mask: 
     if not plain or mask.dtype != np.bool_ or mask.shape != out.shape or not mask.shape:
         return False
     if any(
-        not isinstance(x, _PYTHON) and (x.dtype.char not in COMPILED or x.dtype.char == "e") for x in inputs
+        not isinstance(x, SCALARS) and (x.dtype.char not in COMPILED or x.dtype.char == "e") for x in inputs
     ):
         return False
     arrays = [isinstance(x, Handle) or type(x) is np.ndarray for x in inputs]
