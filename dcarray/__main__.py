@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from dcarray.core.device_names import resolve
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand and return the exit status."""
@@ -14,6 +16,7 @@ def main(argv: list[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="terrain analysis with plain and with wrapped arrays")
     demo.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture (default: out)")
     demo.add_argument("--factor", type=int, default=8, help="refinement of the large grid (default: 8)")
+    demo.add_argument("--device", default="cpu", help="where the wrapped arrays are (default: cpu)")
     demo.add_argument("--rounds", type=int, default=5, help="timed rounds (default: 5)")
     commands.add_parser("info", help="versions, device, options: the text to put into a bug report")
     commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
@@ -35,9 +38,13 @@ def main(argv: list[str] | None = None) -> int:
     except ImportError:
         print("the demo needs matplotlib: pip install 'dcarray[demo]'", file=sys.stderr)
         return 2
+    try:
+        device = resolve(args.device)
+    except ValueError as error:
+        parser.error(str(error))
     from .demo import run
 
-    return run(args.out, args.factor, args.rounds)
+    return run(args.out, args.factor, args.rounds, device)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,9 @@ class DeviceBackend(Protocol):
     def run(self, executor: Any, rec: Any, options: Options) -> Callable[[], None]:
         """Run a recording on its device."""
 
+    def planning_options(self, rec: Any, options: Options) -> Options:
+        """The options by which a recording on a device is planned."""
+
     def settle(self, rec: Any) -> None:
         """At the end of a recording: the buffers of what it used are pending from now on."""
 
@@ -31,6 +34,9 @@ class DeviceBackend(Protocol):
 
     def converted(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the first argument as an array on a device."""
+
+    def from_dlpack(self, x: Any, device: str, copy: bool | None) -> Any:
+        """An array of another library's elements, on a device."""
 
     def place(self, name: str, value: Any) -> Any:
         """Return a value, its ordinary arrays on a device."""

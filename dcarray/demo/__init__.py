@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.core.config import current, options
 from dcarray.core.counters import Report, report
 from dcarray.execution.executor import EXECUTOR
 from dcarray.inspect.drawing import size_text
 from dcarray.jit.decorator import accelerate
+from dcarray.lowering.gpu.device import get
 
 from .traffic_meter import Metered
 
@@ -60,6 +62,13 @@ def _difference(wrapped: Any, plain: Any) -> tuple[float, bool]:
     return gap, wrapped.shape == plain.shape and wrapped.dtype == plain.dtype and gap <= TOLERANCE * scale
 
 
+def _wait() -> None:
+    """Wait until the device of the option has done its work."""
+    name = current().device
+    if name != "cpu":
+        get(name).synchronise()
+
+
 def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int = ROUNDS) -> Result:
     """Analyse one grid with plain and with wrapped arrays.
 
@@ -90,7 +99,9 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
     def run_wrapped() -> Any:
         with accelerate("matplotlib.colors"):
             maps, figures = terrain.analyse(wrapped, dx, dy)
-            return dc.evaluate(maps), figures
+            dc.evaluate(maps)
+            _wait()
+            return maps, figures
 
     start = time.perf_counter()
     run_wrapped()
@@ -199,7 +210,7 @@ def _bars(axis: Any, results: list[Result]) -> None:
     axis.legend(loc="lower right")
 
 
-def run(out: Path, factor: int = FACTOR, rounds: int = ROUNDS) -> int:
+def run(out: Path, factor: int = FACTOR, rounds: int = ROUNDS, device: str = "cpu") -> int:
     """Run the demo.
 
     Parameters
@@ -210,6 +221,8 @@ def run(out: Path, factor: int = FACTOR, rounds: int = ROUNDS) -> int:
         The refinement of the large grid.
     rounds : int
         The number of measurements.
+    device : str
+        Where the wrapped arrays are.
 
     Returns
     -------
@@ -219,11 +232,13 @@ def run(out: Path, factor: int = FACTOR, rounds: int = ROUNDS) -> int:
     terrain = _user_code()
     z, dx, dy = terrain.load()
     print("terrain analysis (smoothing, slope, matplotlib's hillshade, statistics) of the Jacksboro fault\n")
-    results = [run_grid(terrain, "original", z, dx, dy, rounds)]
-    print(describe(results[-1]) + "\n", flush=True)
-    fine = terrain.upsample(z, factor)
-    results.append(run_grid(terrain, f"{factor} times finer", fine, dx / factor, dy / factor, rounds))
-    print(describe(results[-1]) + "\n", flush=True)
+    results = []
+    for times in (1, factor):
+        name = "original" if times == 1 else f"{times} times finer"
+        grid = z if times == 1 else terrain.upsample(z, times)
+        with options(device=device):
+            results.append(run_grid(terrain, name, grid, dx / times, dy / times, rounds))
+        print(describe(results[-1]) + "\n", flush=True)
     for name, value in results[-1].figures.items():
         print(f"  {name:<28} {value:10.2f}")
     out.mkdir(parents=True, exist_ok=True)

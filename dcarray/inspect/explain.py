@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,6 +13,7 @@ from typing import Any
 from dcarray.api.lazy_selection import Selected
 from dcarray.core.config import current
 from dcarray.core.counters import counters
+from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
@@ -20,7 +22,7 @@ from dcarray.ir.nodes import Branch, Loop, Stmt, While
 from dcarray.jit.loops.sites.loop_sites import watchers
 from dcarray.jit.loops.sites.requests import LoopRequest
 from dcarray.recording.log import Recording
-from dcarray.recording.session import session
+from dcarray.recording.session import flush_all, sessions
 from dcarray.tiering import call_sites
 
 from .explanation import Explanation
@@ -72,12 +74,13 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
         if isinstance(rec, Recording) and not rec.done:
             views += _view(rec)
     elif callable(what):
-        session().flush()  # pending operations from before are not the function's
+        flush_all()  # pending operations from before are not the function's
         with call_sites.suspended(), _collecting(views):
             kept = what(*args, **kwargs)
-        views += _view(session().rec, kept)  # alive: a result is no temporary
+        for one in sessions():
+            views += _view(one.rec, kept)  # alive: a result is no temporary
         del kept
-        session().flush()  # else dead statements would begin the next recording
+        flush_all()  # else dead statements would begin the next recording
     else:
         raise TypeError(f"explain() takes a dcarray.ndarray or a function, not {type(what).__name__}")
     remark = "" if views else "nothing is pending: no kernel has to run"
@@ -86,7 +89,7 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     """Return the view of a recording; none if no statement of it would run."""
-    options = current()
+    options = current() if rec.device is None else device_backend().planning_options(rec, current())
     plan_entry = EXECUTOR.prepare(rec, options)
     if not plan_entry.useful:
         return []
@@ -102,7 +105,7 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     program = _program(rec)
     if program is None:
         request, symbols = EXECUTOR.request_of(plan_entry, options)
-        remark = EXECUTOR.unplanned(rec, plan_entry, options)
+        remark = EXECUTOR.unplanned(rec, plan_entry, options) if rec.device is None else ""
         return [view_request(request, lines, names, symbols, remark=remark)]
     from dcarray.comm.planning.rank_program.steps import Local
     from dcarray.distributed.plan_cache import region_request
@@ -151,14 +154,14 @@ def _where(file: str, line: int) -> str:
 @contextmanager
 def _collecting(views: list[RegionView]) -> Iterator[None]:
     """Collect the view of every recording of this thread that runs inside the block."""
-    this_session = session()
+    thread = threading.get_ident()
 
     def seen(rec: Recording) -> None:
-        if rec.session is this_session:
+        if threading.get_ident() == thread:
             views.extend(_view(rec))
 
     def served(request: LoopRequest) -> None:
-        if session() is this_session:
+        if threading.get_ident() == thread:
             views.append(_view_loop(request))
 
     _watch(seen)
@@ -216,7 +219,8 @@ class Collection:
         _watch(self._seen)
 
     def _seen(self, rec: Recording) -> None:
-        template = id(EXECUTOR.prepare(rec, current()).template)
+        options = current() if rec.device is None else device_backend().planning_options(rec, current())
+        template = id(EXECUTOR.prepare(rec, options).template)
         if template not in self._templates:
             self._templates.add(template)
             if len(self._templates) <= self.MOST:

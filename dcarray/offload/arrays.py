@@ -156,6 +156,23 @@ class DeviceArray(ndarray):
             return result
         return result.to_device(device)
 
+    def __dlpack__(self, **how: Any) -> Any:
+        from .interchange import dlpack
+
+        full = {"stream": None, "max_version": None, "dl_device": None, "copy": None} | how
+        return dlpack(self, ndarray.__dlpack__, **full)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        from .interchange import dlpack_device
+
+        return dlpack_device(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        from .interchange import cuda_array_interface
+
+        return cuda_array_interface(self)
+
     def __reduce__(self) -> Any:
         return _restored, (name_of(self._device), export(self))
 

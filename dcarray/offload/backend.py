@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .buffer import settle
-from .executor import run
+from .executor import planning_options, run
+from .interchange import from_dlpack
 from .placing import converted, created, moved, place
 
-__all__ = ["converted", "created", "moved", "place", "run", "settle"]
+__all__ = ["converted", "created", "from_dlpack", "moved", "place", "planning_options", "run", "settle"]

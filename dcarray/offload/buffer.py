@@ -34,17 +34,21 @@ class DeviceBuffer:
         Its buffer.
     ahead : bool
         Whether the host's memory is out of date.
+    behind : bool
+        Whether the buffer is out of date.
+    exposed : bool
+        Whether other libraries know it: they may write to it at any time, and it has to stay.
     done : bool
         Whether the buffer was dropped.
     failure : Exception or None
         The error by which a run on the device has left the elements in an unknown state.
     """
 
-    __slots__ = ("__weakref__", "ahead", "buffer", "device", "done", "failure")
+    __slots__ = ("__weakref__", "ahead", "behind", "buffer", "device", "done", "exposed", "failure")
 
     def __init__(self, device: Device, buffer: Any, ahead: bool) -> None:
         self.device, self.buffer, self.ahead = device, buffer, ahead
-        self.done = False
+        self.behind = self.exposed = self.done = False
         self.failure: Exception | None = None
 
     def run(self, head: Store, writing: bool = False) -> None:
@@ -76,7 +80,12 @@ class DeviceBuffer:
             raise self._lost(self.failure)
 
     def drop(self, head: Store) -> None:
-        """Forget the buffer: the host's memory has the elements."""
+        """Forget the buffer: the host's memory has the elements, and is about to change."""
+        if self.exposed:
+            self.ahead, self.behind = False, True
+            if head.dirty is self:
+                head.dirty = None
+            return
         self.done = True
         self.buffer = None
         if head.remote is self:
@@ -102,9 +111,22 @@ class DeviceBuffer:
             mem[...] = into
         if head.mem is None:
             head.bind_new(mem, address)
-        self.ahead = False
-        if head.dirty is self:
-            head.dirty = None
+        if not self.exposed:
+            self.ahead = False
+            if head.dirty is self:
+                head.dirty = None
+
+    def refresh(self, head: Store) -> None:
+        """Bring the buffer up to date."""
+        if self.behind:
+            self.device.upload(np.ascontiguousarray(memory(head)), self.buffer)
+            self.behind, self.ahead = False, self.exposed
+
+    def expose(self, head: Store) -> None:
+        """Let other libraries have the buffer: from now on what is recorded on it runs at the call."""
+        self.exposed = self.ahead = True
+        head.dirty = head.used = self
+        head.exports = [lambda: self]
 
     def _lost(self, error: Exception) -> DeviceError:
         if isinstance(error, DeviceError):
@@ -155,6 +177,7 @@ def resident(device: Device, store: Store) -> DeviceBuffer | None:
     if held is None:
         held = head.remote = uploaded(device, memory(head))
     held.check()
+    held.refresh(head)
     return held  # type: ignore[no-any-return]
 
 

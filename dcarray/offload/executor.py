@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
     from dcarray.recording.log import Recording
 
-__all__ = ["run"]
+__all__ = ["planning_options", "run"]
 
 
 def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
@@ -69,9 +69,7 @@ def _run_plan(
     executor: Executor, rec: Recording, options: config.Options, device: Device, written: set[int]
 ) -> bool:
     """Run a recording by its plan; False if there is none, or an array has no place in a buffer."""
-    rec.watched = 0
-    rec.log = [(*entry[:3], None, entry[4]) if entry[0] == "old" else entry for entry in rec.log]
-    there = replace(options, target=device.target, jit="eager")
+    there = planning_options(rec, options)
     device.cache_dir = options.cache_dir
     plan_entry = executor.prepare(rec, there)
     if not plan_entry.useful:
@@ -115,10 +113,19 @@ def _run_plan(
     counters.bytes += plan_entry.bytes
     for _, held in changed:
         held.ahead = True
+        held.behind = False
     for store, held in fresh:
         if store.mem is None:
             store.remote = held
     return True
+
+
+def planning_options(rec: Recording, options: config.Options) -> config.Options:
+    """Return the options by which a recording on a device is planned; its log becomes one of contiguous
+    arrays, without floating-point flags."""
+    rec.watched = 0
+    rec.log = [(*entry[:3], None, entry[4]) if entry[0] == "old" else entry for entry in rec.log]
+    return replace(options, target=rec.device.target or options.target, jit="eager")
 
 
 class _OnHost(OpByOp):
@@ -169,7 +176,7 @@ def _keep_known_memory(rec: Recording, written: set[int]) -> None:
     for k, entry in enumerate(rec.declarations()):
         store = rec.store_at(k)
         head = None if store is None else store.family
-        if head is None or not isinstance(head.remote, DeviceBuffer):
+        if head is None or not isinstance(head.remote, DeviceBuffer) or head.remote.exposed:
             continue
         if head.is_exported() or (rec.urgent and entry[-1] in written and head.is_exposed()):
             head.remote.materialise(head, writing=True)

@@ -17,10 +17,10 @@ from dcarray.lowering.gpu import device as devices
 from .arrays import array_class, call
 from .buffer import settle_new, uploaded
 
-__all__ = ["converted", "created", "moved", "place", "placed"]
+__all__ = ["converted", "created", "device_of", "moved", "place", "placed"]
 
 
-def _device(name: str) -> Any:
+def device_of(name: str) -> Any:
     """The device of a name; None for the CPU.
 
     Raises
@@ -38,13 +38,13 @@ def _device(name: str) -> Any:
 
 def created(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The results of a function that makes arrays, on a device."""
-    device = _device(name)
+    device = device_of(name)
     return call(array_class(device), function, args, kwargs)
 
 
 def place(name: str, value: Any) -> Any:
     """A value, its ordinary arrays as arrays on a device with the same memory."""
-    device = _device(name)
+    device = device_of(name)
     return value if device is None else _of_class(array_class(device), value)
 
 
@@ -62,7 +62,7 @@ def _of_class(cls: type[ndarray], value: Any) -> Any:
 def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
     """A copy of a plain array on a device; of one that nobody else has (``owned``) the host's memory may be
     kept."""
-    device = _device(name)
+    device = device_of(name)
     cls = array_class(device)
     below = current().eager_below
     if device is None or a.size < below or not compiles(a.dtype) or not a.size:
@@ -88,7 +88,7 @@ def converted(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str,
     ValueError
         If a copy is needed, with ``copy=False``.
     """
-    device = _device(name)
+    device = device_of(name)
     a = args[0] if args else None
     if isinstance(a, Handle) and a._device is device:
         return call(array_class(device), function, args, kwargs)
@@ -116,7 +116,7 @@ def _plain(a: Any) -> Any:
 
 def moved(x: Any, name: str) -> Any:
     """An array on a device: itself, or a copy."""
-    device = _device(name)
+    device = device_of(name)
     if x._device is device:
         return x
     return placed(name, x._evaluated())

@@ -320,11 +320,16 @@ def _session_for(device: Any) -> Session:
     return found
 
 
+def sessions() -> list[Session]:
+    """The sessions of this thread, for all devices."""
+    here = session()
+    return [here, *(other for other in getattr(_local, "known", {}).values() if other is not here)]
+
+
 def flush_all() -> None:
     """Run all that this thread has pending, on all devices."""
-    session().flush()
-    for other in list(getattr(_local, "known", {}).values()):
-        other.flush()
+    for one in sessions():
+        one.flush()
 
 
 class DelayedInterrupt:

@@ -11,11 +11,13 @@ import numpy as np
 from dcarray.core.config import current
 from dcarray.core.device_backend import device_backend
 from dcarray.core.device_names import devices, resolve
+from dcarray.core.handle import Handle
 
-from . import fallback
+from . import creation, fallback
 from .common import NOTHING, is_array
 
 VERSION = "2025.12"
+_CUDA = 2  # the type of such devices by DLPack
 _MANY = 1 << 16  # elements from which a test for equal ones is cheaper than a stable sort
 
 
@@ -114,6 +116,29 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     return fallback.wrap_results(np.diff(a, n, axis, **{k: v for k, v in ends.items() if v is not None}))
 
 
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of another library's elements, shared where the device has no memory of its own; see
+    `numpy.from_dlpack`.
+
+    Parameters
+    ----------
+    x : object
+        An array with a method ``__dlpack__``.
+    device : str, optional
+        One of `dcarray.devices`; by default that of ``x``, if it is a GPU, or that of the option ``device``.
+    copy : bool, optional
+        Whether to copy; without it only where that is needed.
+    """
+    if isinstance(x, Handle) and x._device is not None:
+        return creation.asarray(x, device=device, copy=copy)
+    there = x.__dlpack_device__()
+    gpu = f"cuda:{there[1]}" if there[0] == _CUDA else None
+    name = resolve(device) if device is not None else gpu or current().device
+    if gpu is None and name == "cpu":
+        return fallback.call_numpy(np.from_dlpack, (x,), {} if copy is None else {"copy": copy})
+    return device_backend().from_dlpack(x, name, copy)
+
+
 def _frequencies(function: Callable[..., Any]) -> Callable[..., Any]:
     def frequencies(n: Any, d: Any = 1.0, device: Any = None, dtype: Any = None) -> Any:
         name = current().device if device is None else resolve(device)
@@ -153,6 +178,7 @@ STANDARD: dict[str, dict[str, Any]] = {
         "argsort": argsort,
         "clip": clip,
         "diff": diff,
+        "from_dlpack": from_dlpack,
         "sort": sort,
     },
     "fft": {"fftfreq": _frequencies(np.fft.fftfreq), "rfftfreq": _frequencies(np.fft.rfftfreq)},

@@ -142,6 +142,10 @@ class CudaDevice:
         self._functions[kernel.source, narrow] = found
         return found
 
+    def buffer_of(self, array: Any) -> CudaBuffer:
+        """Return the memory of a contiguous array of CuPy's as a buffer."""
+        return CudaBuffer(array.data, array.nbytes)
+
     def synchronise(self) -> None:
         """See `Device`."""
         with self.current() as stream:

@@ -1,0 +1,124 @@
+"""Arrays on devices given to other libraries, and taken from them: DLPack, and CUDA's array interface.
+
+Arrays on a CUDA device are shared, by address.  Other devices share no memory with other libraries: elements
+are brought to the host.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core.handle import large
+from dcarray.core.store import Store
+from dcarray.core.strides import c_strides
+
+from .arrays import array_class
+from .buffer import DeviceBuffer, resident, settle_new
+from .placing import device_of, placed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_dlpack"]
+
+CPU, CUDA = 1, 2  # types of devices by DLPack
+
+
+def _is_cuda(x: Any) -> bool:
+    return bool(x._device.target == "cuda")
+
+
+def dlpack_device(x: Any) -> tuple[int, int]:
+    """Return the type and the number of the device whose memory an array on a device shares by DLPack."""
+    return (CUDA, x._device.number) if _is_cuda(x) else (CPU, 0)
+
+
+def dlpack(x: Any, on_host: Callable[..., Any], **how: Any) -> Any:
+    """Return the capsule of an array on a device; ``on_host`` makes that of the host's memory."""
+    if not _is_cuda(x) or (how["dl_device"] is not None and how["dl_device"][0] == CPU):
+        return on_host(x, **how)
+    held, strides, offset = _shared(x)
+    view = x._device.cupy.ndarray(x.shape, x.dtype, held.buffer.memory + offset, strides)
+    return view.__dlpack__(**how)
+
+
+def cuda_array_interface(x: Any) -> dict[str, Any]:
+    """Return the description of an array on a CUDA device by its address.
+
+    Raises
+    ------
+    AttributeError
+        If it is on another one.
+    """
+    if not _is_cuda(x):
+        raise AttributeError(f"arrays on {x.device} have no attribute '__cuda_array_interface__'")
+    held, strides, offset = _shared(x)
+    return {
+        "shape": x.shape,
+        "strides": strides,
+        "typestr": x.dtype.str,
+        "data": (held.buffer.ptr + offset, x._small is None and x._readonly),
+        "version": 3,
+        "stream": 1,  # the default stream, in which all of the device's work is
+    }
+
+
+def _shared(x: Any) -> tuple[DeviceBuffer, tuple[int, ...], int]:
+    """Return the buffer of an array, that others may write to from now on; strides and offset in bytes."""
+    if x._small is not None or not x._store.char:  # whose memory is the host's
+        x._become(_in_buffer(x))
+    head = x._store.family
+    if head.dirty is not None and head.dirty is not head.remote:
+        head.dirty.run(head)
+    held = resident(x._device, x._store)
+    if held is None:  # elements that are not in C order
+        x._become(_in_buffer(x))
+        held = resident(x._device, x._store)
+    assert held is not None
+    head = x._store.family
+    head.used = held
+    held.expose(head)
+    strides, offset = [0] * len(x.shape), 0
+    for (start, stride, axis), step in zip(x._window(), c_strides(x._store.shape), strict=True):
+        offset += start * step
+        if axis is not None:
+            strides[axis] += stride * step
+    itemsize = x.dtype.itemsize
+    return held, tuple(s * itemsize for s in strides), offset * itemsize
+
+
+def _in_buffer(x: Any) -> Any:
+    """Return the same elements in a buffer of their own."""
+    a = x._evaluated()
+    store = Store(a.shape, a.dtype, None, a.size)
+    store.bind(np.ascontiguousarray(a))
+    return large(type(x), store, a.shape, None)
+
+
+def from_dlpack(x: Any, device: str, copy: bool | None) -> Any:
+    """Return an array of another library's elements: those on a CUDA device not copied where that can be.
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed, with ``copy=False``.
+    """
+    kind, number = x.__dlpack_device__()
+    if kind != CUDA:
+        if copy is False:
+            raise ValueError(f"Unable to avoid a copy of the array: {device} has memory of its own.")
+        return placed(device, np.from_dlpack(x))
+    there = device_of(f"cuda:{number}")
+    shared = there.cupy.from_dlpack(x)
+    if copy or not shared.flags.c_contiguous:
+        if copy is False:
+            raise ValueError("Unable to avoid a copy of the array: its elements are not in C order.")
+        shared = shared.copy(order="C")
+    store = Store(shared.shape, np.dtype(shared.dtype), None, shared.size)
+    held = DeviceBuffer(there, there.buffer_of(shared), True)
+    settle_new(store, held)
+    if not copy:
+        held.expose(store)
+    return large(array_class(there), store, store.shape, None).to_device(device)
