@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from copy import copy
 
@@ -35,7 +36,4 @@ class SizeHints:
 
     def product(self, shape: Iterable[Dim]) -> int:
         """Return the plausible product of extents."""
-        total = 1
-        for dim in shape:
-            total *= self(dim)
-        return total
+        return math.prod(map(self, shape))

@@ -37,8 +37,7 @@ def threads() -> int:
 @cache
 def _library() -> Any:
     """Return the library, or None.  It is loaded already: opening it by its path gives the same one."""
-    folder = Path(np.__file__).parent.parent / "numpy.libs"
-    found = list(folder.glob("libscipy_openblas64_*"))
+    found = list((Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas64_*"))
     if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     try:

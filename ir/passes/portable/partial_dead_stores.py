@@ -60,10 +60,7 @@ def worth_shrinking(fill: Compute, target: Window, hints: SizeHints) -> Reason |
 
 
 def _points(window: Window, hints: SizeHints) -> int:
-    count = 1
-    for ix in window.index:
-        count *= 1 if ix.axis is None else hints(window.shape[ix.axis])
-    return count
+    return hints.product(window.shape[ix.axis] for ix in window.index if ix.axis is not None)
 
 
 # ---- action -------------------------------------------------------------------------------------------
