@@ -148,7 +148,7 @@ class Handle:
                 return self._empty()
             rec.materialise(head, writing=True)
         a = self._evaluated()
-        if head.remote is not None:  # what was pending has left the elements on a device, too
+        if head.remote is not None and a.size:  # what was pending has left the elements on a device, too
             head.remote.materialise(head, writing=True)
         return a
 

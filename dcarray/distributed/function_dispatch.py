@@ -114,35 +114,35 @@ def _try_write(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
     Return `NOT_DISTRIBUTED` for a call without implementation.
     """
-    at = 1 if function is np.ufunc.at else 0
-    x: Any = args[at] if len(args) > at else None
-    whole = not is_distributed(x)
-    if whole and not (type(x) is ndarray and any(map(_contains_distributed, (*args, *kwargs.values())))):
+    position = 1 if function is np.ufunc.at else 0  # of the array that is written
+    x: Any = args[position] if len(args) > position else None
+    is_whole = not is_distributed(x)
+    if is_whole and not (type(x) is ndarray and any(map(_contains_distributed, (*args, *kwargs.values())))):
         return NOT_DISTRIBUTED
     if x._readonly or not x.ndim or not compiles(x.dtype):
         return NOT_DISTRIBUTED
-    given = [a if k == at else detach(a) for k, a in enumerate(args)]
-    named = {name: detach(a) for name, a in kwargs.items()}
+    args = tuple([a if k == position else detach(a) for k, a in enumerate(args)])
+    kwargs = {name: detach(a) for name, a in kwargs.items()}
     with communicating():
-        _check_same_call(args[0].__name__ if at else function.__name__, tuple(given[at:]), named)
+        _check_same_call(args[0].__name__ if position else function.__name__, args[position:], kwargs)
         try:
-            write = DISTRIBUTED_WRITES[function](*given, **named)
+            write = DISTRIBUTED_WRITES[function](*args, **kwargs)
         except Unserved:
             return NOT_DISTRIBUTED
-    target = distribute(x) if whole else detach(x)
+    target = distribute(x) if is_whole else detach(x)
     head = x._store.family
     reshaped = target is x and x._store is not head  # the distributed store has another shape
     with communicating():
-        piece = dist_array_of(target)
-        assert piece is not None
-        found = write(piece)
+        before = dist_array_of(target)
+        assert before is not None
+        after = write(before)
         if reshaped:
-            found = found.reshape(head.shape)
-    if found is piece and target is x:
+            after = after.reshape(head.shape)
+    if after is before and target is x:
         head.remote.filled = None
     else:
-        into = large(ndarray, head, head.shape, None) if reshaped else x
-        into[...] = ndarray_of(found)
+        destination = large(ndarray, head, head.shape, None) if reshaped else x
+        destination[...] = ndarray_of(after)
     return None
 
 
