@@ -17,6 +17,7 @@ from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel
 
 from .schedules.blocks import LIMITS, Limits
 from .schedules.elementwise import schedule_elementwise
+from .schedules.reductions import schedule_reduction
 
 
 def gpu_kernel(
@@ -55,9 +56,12 @@ def schedule(
     if not isinstance(stmt, Compute | Nest):
         raise Unsupported(f"a device runs no {type(stmt).__name__} as one kernel")
     nest = LoopNest(stmt, region)
-    if nest.scan is not None or any(nest.folds):
-        raise Unsupported("no reductions yet")
-    schedule_elementwise(nest, limits)
+    if nest.scan is not None:
+        raise Unsupported("no scans yet")
+    if any(nest.folds):
+        schedule_reduction(nest, limits)
+    else:
+        schedule_elementwise(nest, limits)
     return scalars_by_value(*make_kernel([nest]), region)
 
 

@@ -33,7 +33,6 @@ from dcarray.lowering.nest.loop_nest import Block, LoopNest, variable
 
 BLOCK, LANE = "block", "lane"  # the number of a block, and of a thread in it
 INT, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-NARROW = 32  # threads that access neighbouring elements in one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,12 @@ class Limits:
         Elements that a thread adds up before their sum is added with compensation.
     blocks : int
         Blocks from which on a device is occupied.
+    narrow : int
+        Threads that access neighbouring elements in one transaction, at least.
+    square : int
+        Threads along each of two loops where both have contiguous accesses.
+    short : int
+        Elements of a row that one thread folds.
     tile : int
         Rows and columns of a tile of a matrix product in shared memory.
     """
@@ -55,6 +60,9 @@ class Limits:
     threads: int = 256
     serial: int = 32
     blocks: int = 256
+    narrow: int = 32
+    square: int = 16
+    short: int = 16
     tile: int = 64
 
 
@@ -236,9 +244,9 @@ def ceil_power(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
 
 
-def width_along(extent: int, most: int) -> int:
+def width_along(extent: int, limits: Limits) -> int:
     """Return the number of threads along a loop: as many as leave few of them idle."""
-    width = most
-    while width > NARROW and -(-extent // width) * width * 4 > extent * 5:
+    width = limits.threads
+    while width > limits.narrow and -(-extent // width) * width * 4 > extent * 5:
         width //= 2
     return min(width, max(1, ceil_power(extent)))

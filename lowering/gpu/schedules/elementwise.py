@@ -21,7 +21,6 @@ from .blocks import (
 )
 
 LEVEL = 2  # of the threads of a block
-ACROSS = 16  # threads along each of two loops where both have contiguous accesses
 
 
 def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
@@ -47,10 +46,10 @@ def tile_of(nest: LoopNest, limits: Limits) -> Tile:
         return Tile(limits.threads, 1, rank - 1 if rank else None)
     inner = rank - 1
     turned = _contiguous_elsewhere(nest)
-    if turned is not None and min(extents[inner], extents[turned]) >= ACROSS:
-        width = min(ACROSS, limits.threads)
+    if turned is not None and min(extents[inner], extents[turned]) >= limits.square:
+        width = limits.square
         return Tile(width, limits.threads // width, inner, turned)
-    width = width_along(extents[inner], limits.threads)
+    width = width_along(extents[inner], limits)
     if width == limits.threads:
         return Tile(width, 1, inner)
     height = limits.threads // width

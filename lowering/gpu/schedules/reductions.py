@@ -1,0 +1,253 @@
+"""The schedules of reductions: by blocks of threads, or by pieces of fixed size and then their results.
+
+Results are folded in trees whose shapes depend on sizes alone, so that they do not depend on how many blocks
+run at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import Dim
+from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, Stmt, Store, affine
+from dcarray.lowering.nest.access import product, total
+from dcarray.lowering.nest.fold import Fold, Folding, foldings_of
+from dcarray.lowering.nest.loop_nest import Block, LoopHeader, LoopNest, build_loops, variable
+
+from .blocks import (
+    Lane,
+    Limits,
+    Spread,
+    Tile,
+    add_blocks,
+    ceil_power,
+    floor_power,
+    scope_at,
+    spread,
+    width_along,
+)
+from .teams import (
+    Part,
+    accumulate,
+    fold_together,
+    opened,
+    part_loops,
+    relax,
+    store_results,
+    team_of,
+)
+
+LEVEL = 2  # of the threads of a block
+PIECES = -1  # the number of the loop over pieces
+
+
+def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
+    """Add the phases of a nest with reductions."""
+    foldings = foldings_of(nest)
+    rank = len(nest.loops.axes)
+    kept = [loop for loop in range(rank) if loop not in nest.loops.folded]
+    folded = [loop for loop in range(rank) if loop in nest.loops.folded]
+    sizes = {loop: nest.hints(extent) for loop, extent in enumerate(nest.loops.extents)}
+    tile = tile_of(sizes, kept, folded, rank - 1, limits)
+    points = total(nest.loops.extents[loop] for loop in folded)
+    if not _cut(sizes, kept, folded, tile, limits):
+        blocks = spread(nest, kept, tile)
+        team = team_of(tile, folded)
+        if team.count > 1:
+            relax(foldings)
+        parts = {loop: _part(tile, loop) for loop in folded}
+        body = _reduce(nest, foldings, blocks, parts, limits, None)
+        add_blocks(nest, blocks.grid, tile.threads, body, (), points * nest.cost())
+        return
+    relax(foldings)
+    longest = max(folded, key=lambda loop: sizes[loop])
+    height = _height(sizes, folded, tile, longest, limits)
+    size = affine(height) if len(folded) == 1 else nest.arguments.integer(height, "height")
+    count = nest.block_count(nest.loops.extents[longest], height)
+    blocks = spread(nest, kept, tile, count)
+    start = product(size, blocks.piece)
+    parts = {loop: _part(tile, loop) for loop in folded}
+    few = len(folded) == 1
+    parts[longest] = replace(_part(tile, longest), first=start, stop=(affine(0, start, size),), short=few)
+    inside = rank - 1 in folded  # the results of a row lie beside each other, else those of a piece
+    places = [
+        nest.arguments.scratch(f.fold.wide, count * total(nest.loops.extents[k] for k in kept))
+        for f in foldings
+    ]
+    own = [replace(f, fold=_another(f.fold, nest)) for f in foldings]
+    body = _reduce(nest, own, blocks, parts, limits, (places, count, inside))
+    work = dims.simplify(points * nest.cost() // nest.largest(count, 1))
+    add_blocks(nest, blocks.grid, tile.threads, body, (), work)
+    sizes[PIECES] = nest.hints(count)
+    order = PIECES if inside else rank - 1
+    final = tile_of(sizes, kept, [PIECES], order, limits)
+    blocks = spread(nest, kept, final)
+    body = _combine(nest, foldings, blocks, places, count, inside)
+    add_blocks(nest, blocks.grid, final.threads, body, (), count * 8)
+
+
+def _another(fold: Fold, nest: LoopNest) -> Fold:
+    """Return another accumulation of the same kind."""
+    made = Fold(fold.name, fold.dtype, nest.names)
+    made.mode = fold.mode
+    return made
+
+
+def tile_of(
+    sizes: dict[int, int], kept: Sequence[int], folded: Sequence[int], inner: int, limits: Limits
+) -> Tile:
+    """Return the threads of a block for a reduction, given plausible extents and the innermost loop."""
+    most = limits.threads
+    rows = max(reversed(kept), key=lambda loop: sizes[loop], default=None)
+    other = max((loop for loop in folded if loop != inner), key=lambda loop: sizes[loop], default=None)
+    columns = 1
+    for loop in kept:
+        columns *= sizes[loop]
+    if inner in folded:
+        down = other if rows is None or (other is not None and columns < limits.blocks) else rows
+        if down is None:
+            return Tile(most, 1, inner)
+        width = floor_power(sizes[inner] // 4)
+        if sizes[inner] <= limits.short and down in kept and columns >= most:
+            width = 1
+        if down in folded:
+            width = ceil_power(sizes[inner])
+        height = min(max(1, most // width), floor_power(sizes[down]))
+        return Tile(most // height, height, inner, down if height > 1 else None)
+    width = width_along(sizes[inner], limits)
+    if columns < most * limits.blocks:
+        width = min(width, limits.narrow)
+    down = max(folded, key=lambda loop: sizes[loop])
+    height = min(max(1, most // width), floor_power(sizes[down]))
+    return Tile(most // height, height, inner, down if height > 1 else None)
+
+
+def _part(tile: Tile, loop: int) -> Part:
+    """Return the iterations of a folded loop that a thread does, but for the place of the thread."""
+    return Part(loop, affine(), tile.size(loop))
+
+
+def _placed(part: Part, tile: Tile, lane: Lane) -> Part:
+    """Return the iterations of a folded loop that the thread at a place does."""
+    if part.loop == tile.across:
+        return replace(part, first=affine(0, part.first, lane.column))
+    if part.loop == tile.down:
+        return replace(part, first=affine(0, part.first, lane.row))
+    return part
+
+
+def _cut(
+    sizes: dict[int, int], kept: Sequence[int], folded: Sequence[int], tile: Tile, limits: Limits
+) -> bool:
+    """Whether the folded loops are cut into pieces, since there are few blocks otherwise."""
+    blocks, each = 1, 1
+    for loop in kept:
+        blocks *= -(-sizes[loop] // tile.size(loop))
+    for loop in folded:
+        each *= -(-sizes[loop] // tile.size(loop))
+    return blocks < limits.blocks and each > 2 * limits.serial
+
+
+def _height(sizes: dict[int, int], folded: Sequence[int], tile: Tile, longest: int, limits: Limits) -> int:
+    """Return the iterations of a loop that are a piece."""
+    others = 1
+    for loop in folded:
+        if loop != longest:
+            others *= max(1, -(-sizes[loop] // tile.size(loop)))
+    return tile.size(longest) * max(1, limits.serial // others)
+
+
+def _reduce(
+    nest: LoopNest,
+    foldings: Sequence[Folding],
+    blocks: Spread,
+    parts: dict[int, Part],
+    limits: Limits,
+    partial: tuple[list[str], Dim, bool] | None,
+) -> Block:
+    """Return the body of a phase that folds, into partial results if there are such."""
+    tile, outside = blocks.tile, list[Stmt]()
+    team = team_of(tile, list(parts))
+
+    def part(lane: Lane) -> Block:
+        placed = [_placed(one, tile, lane) for one in parts.values()]
+        headers, carried = part_loops(nest, placed, foldings, limits)
+        values, depths = blocks.variables(lane), blocks.depths(LEVEL)
+        begin = scope_at(nest, values, depths, LEVEL, False)
+        declared = opened(nest, foldings, begin, LEVEL, carried)
+        names = {header.var: LEVEL + 1 + number for number, header in enumerate(headers)}
+        depths |= {loop: names[f"i{loop}"] for loop in parts}
+        main = scope_at(nest, values, depths, LEVEL + len(headers), nest.nonempty)
+        loops = accumulate(nest, foldings, main, LEVEL, headers, carried)
+        for scope in (begin, main):
+            outside.extend((*scope.take(0), *scope.take(1)))
+        return (*declared, *loops)
+
+    def finish(lane: Lane, totals: list[Expr]) -> Block:
+        values = blocks.variables(lane)
+        if partial is not None:
+            places, count, inside = partial
+            at = partial_place(nest, blocks.kept, values, blocks.piece, count, inside)
+            return tuple(Store(place, at, value) for place, value in zip(places, totals, strict=True))
+        scope = scope_at(nest, values, blocks.depths(LEVEL), LEVEL, False)
+        made = store_results(nest, foldings, scope, LEVEL, totals)
+        outside.extend((*scope.take(0), *scope.take(1)))
+        return made
+
+    body = fold_together(nest, foldings, team, blocks.guarded, part, finish)
+    return (*outside, *body)
+
+
+def partial_place(
+    nest: LoopNest, kept: Sequence[int], values: dict[int, Affine], piece: Affine, count: Dim, inside: bool
+) -> Affine:
+    """Return where the partial result of a piece lies: with those of the same row if ``inside``."""
+    extents, arguments = nest.loops.extents, nest.arguments
+    parts = []
+    for number, loop in enumerate(kept):
+        step = dims.simplify((count if inside else 1) * total(extents[k] for k in kept[number + 1 :]))
+        by = affine(1) if type(step) is int and step == 1 else arguments.integer(step, "partial", loop)
+        parts.append(product(by, values[loop]))
+    if inside:
+        return affine(0, piece, *parts)
+    width = total(extents[k] for k in kept)
+    return affine(0, product(arguments.integer(width, "partials"), piece), *parts)
+
+
+def _combine(
+    nest: LoopNest,
+    foldings: Sequence[Folding],
+    blocks: Spread,
+    places: Sequence[str],
+    count: Dim,
+    inside: bool,
+) -> Block:
+    """Return the body of the phase that folds the partial results of all pieces."""
+    tile, outside = blocks.tile, list[Stmt]()
+    team = team_of(tile, [PIECES])
+
+    def part(lane: Lane) -> Block:
+        values, depths = blocks.variables(lane), blocks.depths(LEVEL)
+        begin = scope_at(nest, values, depths, LEVEL, False)
+        declared = opened(nest, foldings, begin, LEVEL, True)
+        first = _placed(Part(PIECES, affine(), 1), tile, lane).first
+        header = LoopHeader("b0", first, (nest.arguments.integer(count, "pieces"),), tile.size(PIECES))
+        main = scope_at(nest, values, depths, LEVEL + 1, False)
+        at = partial_place(nest, blocks.kept, values, variable("b0"), count, inside)
+        for folding, place in zip(foldings, places, strict=True):
+            for stmt in folding.fold.add_partial(Elem(place, at, folding.fold.wide)):
+                main.add(stmt)
+        loops = build_loops(main, LEVEL, [header], "serial")
+        outside.extend((*begin.take(0), *begin.take(1)))
+        return (*declared, *loops)
+
+    def finish(lane: Lane, totals: list[Expr]) -> Block:
+        scope = scope_at(nest, blocks.variables(lane), blocks.depths(LEVEL), LEVEL, False)
+        made = store_results(nest, foldings, scope, LEVEL, totals)
+        outside.extend((*scope.take(0), *scope.take(1)))
+        return made
+
+    body = fold_together(nest, foldings, team, blocks.guarded, part, finish)
+    return (*outside, *body)

@@ -1,0 +1,187 @@
+"""Reductions by the threads of a block: each folds some elements, a team of them its results in a tree.
+
+The tree is in shared memory and has the same shape whatever the sizes are.  Where a thread folds on its own,
+there is no tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dcarray.ir import dims
+from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, Stack, Stmt, Store, affine
+from dcarray.lowering.nest.body import Scope
+from dcarray.lowering.nest.fold import Folding, op, starts_of
+from dcarray.lowering.nest.loop_nest import (
+    Block,
+    LoopHeader,
+    LoopNest,
+    build_loops,
+    evaluate_statements,
+    variable,
+    wrap_loop,
+)
+
+from .blocks import LANE, Lane, Limits, Tile, guarded, is_below, lane_of, threads
+
+Guard = Callable[[Lane, Block], Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads of a tile that fold one result: a row, a column, or all; ``step`` lies between two."""
+
+    tile: Tile
+    count: int
+    step: int
+
+    def index(self, lane: Lane) -> Affine:
+        """Return the number of a thread in its team."""
+        if self.count == self.tile.threads:
+            return variable(LANE)
+        return lane.column if self.step == 1 else lane.row
+
+
+def team_of(tile: Tile, folded: Sequence[int]) -> Team:
+    """Return the team of a tile where some loops are folded."""
+    across = tile.across in folded and tile.width > 1
+    down = tile.down in folded and tile.height > 1
+    if across and (down or tile.height == 1):
+        return Team(tile, tile.threads, 1)
+    if across:
+        return Team(tile, tile.width, 1)
+    return Team(tile, tile.height if down else 1, tile.width)
+
+
+def fold_together(
+    nest: LoopNest,
+    foldings: Sequence[Folding],
+    team: Team,
+    guard: Guard,
+    part: Callable[[Lane], Block],
+    finish: Callable[[Lane, list[Expr]], Block],
+) -> Block:
+    """Return what a block does to fold: ``part`` of it by each thread, ``finish`` with the results of a team.
+
+    ``guard`` puts statements of a thread under the condition that there is work for it.
+    """
+    count = team.tile.threads
+    lane = lane_of(team.tile, nest.names)
+    own = part(lane)
+    results = [folding.fold.result() for folding in foldings]
+    if team.count == 1:
+        return (threads(count, (*lane.before, *guard(lane, (*own, *finish(lane, results))))),)
+    shared = [nest.names("s") for _ in foldings]
+    made: list[Stmt] = []
+    for name, folding in zip(shared, foldings, strict=True):
+        made.append(Stack(name, folding.fold.wide, count))
+    here = variable(LANE)
+    stores = tuple(Store(name, here, value) for name, value in zip(shared, results, strict=True))
+    made.append(threads(count, (*lane.before, *guard(lane, (*own, *stores)))))
+    width = team.count // 2
+    while width:
+        lane = lane_of(team.tile, nest.names)
+        steps: list[Stmt] = []
+        for name, folding in zip(shared, foldings, strict=True):
+            there = affine(width * team.step, here)
+            one, other = (Elem(name, at, folding.fold.wide) for at in (here, there))
+            steps.append(Store(name, here, op(folding.fold.name, one, other)))
+        body = guard(lane, guarded([is_below(team.index(lane), width)], tuple(steps)))
+        made.append(threads(count, (*lane.before, *body)))
+        width //= 2
+    lane = lane_of(team.tile, nest.names)
+    totals: list[Expr] = [
+        Elem(name, here, folding.fold.wide) for name, folding in zip(shared, foldings, strict=True)
+    ]
+    last = guarded([is_below(team.index(lane), 1)], finish(lane, totals))
+    made.append(threads(count, (*lane.before, *guard(lane, last))))
+    return tuple(made)
+
+
+def relax(foldings: Sequence[Folding]) -> None:
+    """Let products of floating-point numbers be folded in any order, as several threads do it."""
+    for folding in foldings:
+        if folding.fold.mode == "ordered":
+            folding.fold.mode = "exact"
+
+
+def starts_early(folding: Folding) -> bool:
+    """Whether accumulation begins with the initial value."""
+    return folding.fold.idempotent or folding.fold.mode == "ordered"
+
+
+def opened(nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, carried: bool) -> Block:
+    """Return the declarations of accumulators, with what they begin with."""
+    early = [folding for folding in foldings if starts_early(folding)]
+    begins = dict(zip((f.number for f in early), starts_of(scope, nest, early), strict=True))
+    before = scope.take(level)
+    declared = [s for f in foldings for s in f.fold.open(begins.get(f.number), carried)]
+    return (*before, *declared)
+
+
+def store_results(
+    nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, totals: Sequence[Expr]
+) -> Block:
+    """Return the stores of the results."""
+    late = [folding for folding in foldings if not starts_early(folding)]
+    starts = dict(zip((f.number for f in late), starts_of(scope, nest, late), strict=True))
+    for folding, value in zip(foldings, totals, strict=True):
+        start = starts.get(folding.number, value)
+        scope.store(folding.compute.target, folding.fold.combined(start, value), False)
+    return scope.take(level)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The iterations of a folded loop that a thread does: from ``first``, at most to before ``stop``."""
+
+    loop: int
+    first: Affine
+    step: int
+    stop: tuple[Affine, ...] = ()
+    short: bool = False  # they are so few that their sum needs no compensation
+
+
+def part_loops(
+    nest: LoopNest, parts: Sequence[Part], foldings: Sequence[Folding], limits: Limits
+) -> tuple[list[LoopHeader], bool]:
+    """Return the loops of a thread over what it folds, and whether sums of blocks are accumulated with
+    compensation."""
+    headers = [
+        LoopHeader(f"i{part.loop}", part.first, (*part.stop, *nest.arguments.bounds(part.loop)), part.step)
+        for part in parts
+    ]
+    last, extent = parts[-1], nest.loops.extents[parts[-1].loop]
+    block = limits.serial * last.step
+    short = last.short or dims.prove_le(extent, block) is True
+    if short or not any(folding.fold.mode == "sum" for folding in foldings):
+        return headers, short and len(parts) > 1
+    inner = headers.pop()
+    strip, limit = variable("b1"), affine(block, variable("b1"))
+    headers.append(LoopHeader("b1", inner.lower, inner.upper, block))
+    headers.append(LoopHeader(inner.var, strip, (limit, *inner.upper), inner.step))
+    return headers, True
+
+
+def accumulate(
+    nest: LoopNest,
+    foldings: Sequence[Folding],
+    scope: Scope,
+    level: int,
+    headers: list[LoopHeader],
+    carried: bool,
+) -> Block:
+    """Return the loops that evaluate the statements and update the accumulators; the scope is innermost."""
+    scope.announce(nest.values, [compute.target for compute in nest.computes])
+    folds = {folding.number: folding.fold for folding in foldings}
+
+    def fold(number: int, value: Expr) -> None:
+        for stmt in folds[number].update(value):
+            scope.add(stmt)
+
+    begin = tuple(stmt for one in folds.values() for stmt in one.open_block()) if carried else ()
+    evaluate_statements(nest, scope, fold)
+    if carried:
+        wrap_loop(headers, -1, begin, tuple(s for one in folds.values() for s in one.close_block()))
+    return build_loops(scope, level, headers, "serial")
