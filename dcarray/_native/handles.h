@@ -24,7 +24,7 @@ new_handle(void)
 }
 
 /* A large array: a window of a store, or, without one, of what `view` is.  NULL with an exception. */
-static PyObject *
+static inline PyObject *
 new_large(PyObject *store, PyObject *shape, PyObject *index, PyObject *readonly, PyObject *view, PyObject *small_view)
 {
     PyObject *x = new_handle();
