@@ -287,3 +287,51 @@ def test_standard_arrays_on_devices() -> None:
         x + xp.ones(N)
     assert "made-up:0" in xp.__array_namespace_info__().devices()
     assert x.to_device("cpu").device == "cpu" and type(x.to_device("cpu")) is type(xp.ones(3))
+
+
+def test_loops_of_accelerated_functions_run_as_they_are_written(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("device_loops.py").write_text(
+        "import numpy as np\n\n\ndef f(a, b):\n    s = 0.0\n    for i in range(1, 50):\n"
+        "        a[i] = a[i - 1] * 0.5 + b[i]\n        s += a[i]\n    for _ in range(3):\n"
+        "        b[:] = b * 2 + a\n    return s, b + 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    module = __import__("device_loops")
+    f = dc.accelerate(module.f)
+    a, b = np.ones(N), np.arange(float(N))
+    want = module.f(a, b)
+    for _ in range(3):
+        x, y = np.ones(N), np.arange(float(N))
+        with dc.options(device="made-up:0"):
+            got = f(x, y)
+        assert got[0] == want[0] and np.array_equal(got[1], want[1])
+        assert np.array_equal(x, a) and np.array_equal(y, b)
+
+
+def test_several_ranks_have_no_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dcarray.offload.placing.communicator", object)
+    for make in (
+        lambda: dc.zeros(3, device="made-up:0"),
+        lambda: dc.asarray([1], device="made-up:0"),
+        lambda: dc.ones(3).to_device("made-up:0"),
+    ):
+        with pytest.raises(ValueError, match="made-up:0 are of one process: several ranks"):
+            make()
+
+
+def test_promoted_call_sites_and_deferred_sequences_leave_arrays_on_devices_alone(
+    devices: list[MadeUpDevice],
+) -> None:
+    def step(x: Any) -> Any:
+        y = x * 0.5
+        return y + 1
+
+    x = dc.asarray(np.ones(N))
+    for _ in range(60):  # a call site that NumPy serves, or an op sequence
+        float(step(x)[0])
+    there = dc.asarray(np.arange(float(N)), device="made-up:0")
+    for _ in range(10):
+        assert float(step(there)[2]) == 2.0
+    assert devices[0].runs == 10

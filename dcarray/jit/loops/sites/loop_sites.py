@@ -332,7 +332,9 @@ class LoopSite:
     def _unsupported_value(self, name: str, value: Any) -> None:
         """Note that a name has a value without a guard."""
         if not self._values.strikes:
-            self._note(f"{name} is nothing that compiled code knows: {type(value).__name__}", self.loop.line)
+            device = getattr(value, "_device", None)
+            known = "nothing that compiled code knows" if device is None else f"an array on {device.name}"
+            self._note(f"{name} is {known}: {type(value).__name__}", self.loop.line)
         self._enable_inner()
         self._count_unplannable()
 
