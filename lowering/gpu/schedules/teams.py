@@ -128,7 +128,7 @@ def store_results(
     starts = dict(zip((f.number for f in late), starts_of(scope, nest, late), strict=True))
     for folding, value in zip(foldings, totals, strict=True):
         start = starts.get(folding.number, value)
-        scope.store(folding.compute.target, folding.fold.combined(start, value), False)
+        scope.store(folding.compute.target, folding.fold.combine(start, value), False)
     return scope.take(level)
 
 
