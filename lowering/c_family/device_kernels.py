@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
-from dcarray.lowering.kernel.walk import values, walk
+from dcarray.lowering.kernel.walk import values, walk, walk_statements
 
 from .dialect import Dialect
 from .emit import Printer
@@ -105,11 +108,72 @@ class DevicePrinter(Printer):
             if isinstance(stmt, k.Stack) and not stmt.per_thread:
                 yield f"  {dialect.shared}{dialect.type(stmt.dtype)} {stmt.name}[{stmt.size}];"
         yield from self.together(phase.pre)
-        last = phase.body[-1] if phase.body else None
-        yield from self.together(phase.body[:-1] if isinstance(last, k.Threads) else phase.body)
-        if isinstance(last, k.Threads):
-            yield from ("  " + line for line in self.threads(last))
+        yield from self.final(phase.body)
         yield from ("}", "")
+
+    def final(self, body: Sequence[k.Stmt]) -> Iterator[str]:
+        """The body of a phase, or of a condition at its end: no thread waits behind the last statement."""
+        yield from self.together(body[:-1])
+        match body[-1] if body else None:
+            case k.Threads() as last:
+                yield from ("  " + line for line in self.threads(last))
+            case k.If(cond, then, orelse):
+                self._settled(cond)
+                yield f"  if ({self.expr(cond)}) {{"
+                yield from ("  " + line for line in self.final(then))
+                if orelse:
+                    yield "  } else {"
+                    yield from ("  " + line for line in self.final(orelse))
+                yield "  }"
+            case _:
+                yield from self.together(body[-1:])
+
+    def stmt(self, stmt: k.Stmt) -> Iterator[str]:
+        """A statement; what serves as an index alone has the type of indices, since compilers for processors
+        do not see through conversions that accesses are contiguous."""
+        if isinstance(stmt, k.Let) and stmt.name not in self._values:
+            text = self._index(stmt.value)
+            if text is not None:
+                yield f"const {self.dialect.index} {stmt.name} = {text};"
+                return
+        yield from super().stmt(stmt)
+
+    @cached_property
+    def _values(self) -> frozenset[str]:
+        """The locals that are read as values, and not only in indices."""
+        roots = [
+            root
+            for phase in self.kernel.phases
+            for stmt in walk_statements((*phase.pre, *phase.body))
+            for root in (*values(stmt), *((stmt.cond,) if isinstance(stmt, k.If | k.Repeat) else ()))
+        ]
+        return frozenset(node.name for root in roots for node in walk(root) if isinstance(node, k.Local))
+
+    def _index(self, expr: k.Expr) -> str | None:
+        """An integer of the schedule's own in the type of indices; None if it may need more bits."""
+        match expr:
+            case k.Index(at):
+                return affine(at)
+            case k.Op("floor_divide" | "bitwise_and" | "right_shift" as name, (left, k.Lit(bits, dtype))):
+                number = int(np.frombuffer(bits, dtype)[0]) if dtype.kind in "iu" else -1
+                first = self._index(left)
+                low, high = (1 if name == "floor_divide" else 0), (32 if name == "right_shift" else 1 << 31)
+                if first is None or not low <= number < high:
+                    return None
+                return self._index_operation(name, first, str(number))
+            case k.Op("floor_divide", (k.Index(left), k.Index(right))):
+                return self._index_operation("floor_divide", affine(left), affine(right))
+        return None
+
+    def _index_operation(self, name: str, left: str, right: str) -> str:
+        if name != "floor_divide":
+            return f"({left}) {'&' if name == 'bitwise_and' else '>>'} {right}"
+        index = self.dialect.index
+        text = (
+            f"{self.dialect.function}{index} floor_divide_index({index} a, {index} b) "
+            "{ return a / b - ((a % b != 0) & ((a % b < 0) != (b < 0))); }"
+        )
+        return f"{self.helper('floor_divide_index', text)}({left}, {right})"
 
     def threads(self, stmt: k.Threads) -> Iterator[str]:
         """The body of the threads of a block, without a barrier behind it."""
