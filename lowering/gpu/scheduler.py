@@ -9,15 +9,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.analysis.value_ranges import is_scalar
 from dcarray.ir.nodes import Branch, Compute, Loop, Nest, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer
-from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel
+from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel, row_nests
 
 from .schedules.blocks import LIMITS, Limits
 from .schedules.elementwise import schedule_elementwise
 from .schedules.reductions import schedule_reduction
+from .schedules.rows import schedule_rows
 
 
 def gpu_kernel(
@@ -53,6 +55,11 @@ def schedule(
     Unsupported
         If there is no schedule for it, or its legality cannot be proved; the text is the reason.
     """
+    if isinstance(stmt, Rows):
+        reason = rows_conflict(stmt.body, stmt.axes, region)
+        if reason is not None:
+            raise Unsupported(reason.text)
+        return scalars_by_value(*schedule_rows(row_nests(stmt.body, region, stmt.axes), limits), region)
     if not isinstance(stmt, Compute | Nest):
         raise Unsupported(f"a device runs no {type(stmt).__name__} as one kernel")
     nest = LoopNest(stmt, region)

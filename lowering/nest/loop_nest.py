@@ -249,6 +249,26 @@ class LoopNest:
         return (len(every) + sum(self.folds)) * total(self.shape)
 
 
+def row_nests(
+    body: Sequence[Part],
+    region: Region,
+    axes: int,
+    shared: SharedArguments | None = None,
+    enclosing: EnclosingLoops | None = None,
+) -> list[LoopNest]:
+    """Return the loop nests of statements that run row by row."""
+
+    def nests(axes: int) -> list[LoopNest]:
+        made: list[LoopNest] = []
+        for part in body:
+            made.append(LoopNest(part, region, axes, made[0] if made else shared, enclosing))
+        return made
+
+    found = nests(axes)
+    # if the axes cannot be collapsed, a row is everything with the same first coordinate
+    return found if all(nest.joined for nest in found) else nests(1)
+
+
 def row_phase(nests: Sequence[LoopNest]) -> Phase:
     """Return the phases of several statements over the same rows, as one."""
     rows = [phase for nest in nests for phase in nest.phases]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from dcarray.ir.nodes import Dim, Part, Region
+from dcarray.ir.nodes import Dim
 from dcarray.lowering.kernel.nodes import Expr, If, Index, Op, Phase, affine
 from dcarray.lowering.nest.access import positive, total
 from dcarray.lowering.nest.body import all_of, literal
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,
-    EnclosingLoops,
     Kind,
     LoopHeader,
     LoopNest,
-    SharedArguments,
     build_loops,
     scope_of_statements,
     variable,
@@ -26,26 +22,6 @@ from dcarray.lowering.nest.loop_nest import (
 from .transpose import find_tiling, schedule_transposed
 
 STRIP = 4096  # elements of one parallel chunk when the innermost loop itself is parallel
-
-
-def row_nests(
-    body: Sequence[Part],
-    region: Region,
-    axes: int,
-    shared: SharedArguments | None = None,
-    enclosing: EnclosingLoops | None = None,
-) -> list[LoopNest]:
-    """Return the loop nests of statements that run row by row."""
-
-    def nests(axes: int) -> list[LoopNest]:
-        made: list[LoopNest] = []
-        for part in body:
-            made.append(LoopNest(part, region, axes, made[0] if made else shared, enclosing))
-        return made
-
-    found = nests(axes)
-    # if the axes cannot be collapsed, a row is everything with the same first coordinate
-    return found if all(nest.joined for nest in found) else nests(1)
 
 
 def schedule_row(nest: LoopNest) -> None:

@@ -43,10 +43,10 @@ from dcarray.lowering.nest import expansion
 from dcarray.lowering.nest.access import Arguments, Memory, product, total
 from dcarray.lowering.nest.body import Names, Scope
 from dcarray.lowering.nest.legality import check_types
-from dcarray.lowering.nest.loop_nest import EnclosingLoops, LoopNest, row_phase, variable
+from dcarray.lowering.nest.loop_nest import EnclosingLoops, LoopNest, row_nests, row_phase, variable
 
 from .cross_row_reductions import folds_rows
-from .elementwise import elementwise_loops, row_nests, schedule_row
+from .elementwise import elementwise_loops, schedule_row
 from .reductions import schedule_reduction
 
 _BOOL = np.dtype(np.bool_)

@@ -15,10 +15,10 @@ from dcarray.lowering.cpu.kernel_passes.streaming_stores import stream_stores
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Op
 from dcarray.lowering.kernel.specialise import SMALL, specialise
-from dcarray.lowering.nest.loop_nest import MIN_PARALLEL, LoopNest, make_kernel
+from dcarray.lowering.nest.loop_nest import MIN_PARALLEL, LoopNest, make_kernel, row_nests
 
 from .cross_row_reductions import folds_rows, schedule_row_blocks, schedule_row_groups
-from .elementwise import row_nests, schedule_elementwise, schedule_row
+from .elementwise import schedule_elementwise, schedule_row
 from .loop_kernels import schedule_loops
 from .reductions import schedule_reduction
 from .scans import schedule_scan

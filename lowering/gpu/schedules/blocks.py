@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Protocol
 
 import numpy as np
 
@@ -144,6 +145,31 @@ def grid_of(nest: LoopNest, counts: Sequence[Dim]) -> Grid:
         rest = variable(quotient)
     whole = total(counts)
     return Grid(tuple(before), tuple(reversed(places)), whole, arguments.integer(whole, "grid"))
+
+
+class KeptLoops(Protocol):
+    """The kept loops of a nest, and where threads are in them."""
+
+    @property
+    def kept(self) -> Sequence[int]:
+        """The loops."""
+
+    @property
+    def tile(self) -> Tile:
+        """The threads of a block."""
+
+    @property
+    def piece(self) -> Affine:
+        """The number of the piece of the other loops."""
+
+    def variables(self, lane: Lane) -> dict[int, Affine]:
+        """Return the value of each kept loop at a place in the block."""
+
+    def depths(self, level: int) -> dict[int, int]:
+        """Return the level that opens each kept loop: that of the block, or of threads (``level``)."""
+
+    def guarded(self, lane: Lane, body: Block) -> Block:
+        """Return what threads do inside of the domain."""
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from dcarray.lowering.nest.fold import Fold, Folding, foldings_of
 from dcarray.lowering.nest.loop_nest import Block, LoopHeader, LoopNest, build_loops, variable
 
 from .blocks import (
+    KeptLoops,
     Lane,
     Limits,
     Spread,
@@ -54,12 +55,9 @@ def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
     points = total(nest.loops.extents[loop] for loop in folded)
     if not _cut(sizes, kept, folded, tile, limits):
         blocks = spread(nest, kept, tile)
-        team = team_of(tile, folded)
-        if team.count > 1:
-            relax(foldings)
         parts = {loop: _part(tile, loop) for loop in folded}
-        body = _reduce(nest, foldings, blocks, parts, limits, None)
-        add_blocks(nest, blocks.grid, tile.threads, body, (), points * nest.cost())
+        before, body = reduce_parts(nest, foldings, blocks, parts, limits, None)
+        add_blocks(nest, blocks.grid, tile.threads, (*before, *body), (), points * nest.cost())
         return
     relax(foldings)
     longest = max(folded, key=lambda loop: sizes[loop])
@@ -77,9 +75,9 @@ def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
         for f in foldings
     ]
     own = [replace(f, fold=_another(f.fold, nest)) for f in foldings]
-    body = _reduce(nest, own, blocks, parts, limits, (places, count, inside))
+    before, body = reduce_parts(nest, own, blocks, parts, limits, (places, count, inside))
     work = dims.simplify(points * nest.cost() // nest.largest(count, 1))
-    add_blocks(nest, blocks.grid, tile.threads, body, (), work)
+    add_blocks(nest, blocks.grid, tile.threads, (*before, *body), (), work)
     sizes[PIECES] = nest.hints(count)
     order = PIECES if inside else rank - 1
     final = tile_of(sizes, kept, [PIECES], order, limits)
@@ -159,17 +157,19 @@ def _height(sizes: dict[int, int], folded: Sequence[int], tile: Tile, longest: i
     return tile.size(longest) * max(1, limits.serial // others)
 
 
-def _reduce(
+def reduce_parts(
     nest: LoopNest,
     foldings: Sequence[Folding],
-    blocks: Spread,
+    blocks: KeptLoops,
     parts: dict[int, Part],
     limits: Limits,
     partial: tuple[list[str], Dim, bool] | None,
-) -> Block:
-    """Return the body of a phase that folds, into partial results if there are such."""
+) -> tuple[Block, Block]:
+    """Return what a block needs before it folds, and how it folds; into partial results if there are such."""
     tile, outside = blocks.tile, list[Stmt]()
     team = team_of(tile, list(parts))
+    if team.count > 1:
+        relax(foldings)
 
     def part(lane: Lane) -> Block:
         placed = [_placed(one, tile, lane) for one in parts.values()]
@@ -197,7 +197,7 @@ def _reduce(
         return made
 
     body = fold_together(nest, foldings, team, blocks.guarded, part, finish)
-    return (*outside, *body)
+    return tuple(outside), body
 
 
 def partial_place(

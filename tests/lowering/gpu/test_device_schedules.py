@@ -1,14 +1,19 @@
 """Schedules for devices against the interpreter, by the slow executor of kernels that watches for races."""
 
 import contextlib
+import random
+from dataclasses import replace
 
 import pytest
-from device_statements import run_both
+from device_statements import SMALL, run_both
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_statements import regions
+from row_regions import Maker
 
 from dcarray.ir import text, verify
+from dcarray.ir.analysis.effects import rows_conflict
+from dcarray.ir.nodes import Rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.gpu.scheduler import schedule
 from dcarray.lowering.kernel.text import kernel_text
@@ -93,3 +98,43 @@ def test_overlap_is_refused(body):
     made = text.parse(f"region() {{\n  inout a: f64[9]\n  {body}\n}}")
     with pytest.raises(Unsupported, match="overlap"):
         schedule(made.body[0], made)
+
+
+# ---- rows -----------------------------------------------------------------------------------------------
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6), st.booleans(), st.sampled_from([1, 9]))
+def test_random_rows(seed, symbolic, short):
+    maker = Maker(random.Random(seed), symbolic)
+    made = maker.region()
+    whole = Rows(made.body, 1)
+    limits = replace(SMALL, threads=4, short=short, blocks=1)
+    if rows_conflict(made.body, 1, made) is None:
+        with contextlib.suppress(Unsupported):
+            run_both(replace(made, body=(whole,)), maker.values, seed, limits)
+    else:
+        with pytest.raises(Unsupported):
+            schedule(whole, replace(made, body=(whole,)), limits)
+
+
+SOFTMAX = """region() {
+  in x: f64[90, 37];  inout m: f64[90, 1];  inout s: f64[90, 1];  out e: f64[90, 37]
+  rows 1 {
+    m[i,0] maximum= x[i,j] init -inf for i<90, j<37
+    nest {
+      e[i,j] = exp(subtract(x[i,j], m[i,0])) for i<90, j<37
+      s[i,0] add= e[i,j] init 0.0 for i<90, j<37
+    }
+    e[i,j] = divide(e[i,j], s[i,0]) for i<90, j<37
+  }
+}"""
+
+
+@pytest.mark.parametrize("short", [2, 99])
+def test_a_softmax_is_one_phase(short):
+    made = region(SOFTMAX)
+    limits = replace(SMALL, short=short)
+    (kernel,) = run_both(made, limits=limits)
+    _, binding = schedule(made.body[0], made, limits)
+    assert len(kernel.phases) == 1 and len(kernel.buffers) == 4
+    assert binding.extents == ((90,) if short == 2 else (12,))
+    assert ("stack" in kernel_text(kernel)) == (short == 2)

@@ -1,0 +1,224 @@
+"""The schedule of statements that run row by row: a block for each row, or a thread if they are short.
+
+A block does one statement after the other, with its threads along the row; what one of them stores, the
+others see behind the barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dcarray.ir.nodes import Dim
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, Index, Kernel, Op, Phase, Stmt, affine
+from dcarray.lowering.nest.access import total
+from dcarray.lowering.nest.fold import Folding, foldings_of
+from dcarray.lowering.nest.loop_nest import (
+    Block,
+    LoopHeader,
+    LoopNest,
+    assemble_kernel,
+    build_loops,
+    evaluate_statements,
+    variable,
+)
+
+from .blocks import (
+    BLOCK,
+    BOOL,
+    LANE,
+    Lane,
+    Limits,
+    Tile,
+    ceil_power,
+    guarded,
+    is_below,
+    lane_of,
+    scope_at,
+    threads,
+    width_along,
+)
+from .reductions import LEVEL, reduce_parts, tile_of
+from .teams import Part, accumulate, opened, part_loops, store_results
+
+ROW = 0  # the loop over rows
+LONG = 64  # points for each thread of a row from which on few rows are better done by statements on their own
+
+
+def schedule_rows(nests: Sequence[LoopNest], limits: Limits) -> tuple[Kernel, Binding]:
+    """Return the kernel of statements that run row by row.
+
+    Raises
+    ------
+    Unsupported
+        If a statement reduces over the rows, or a block for each row would leave a device idle.
+    """
+    first = nests[0]
+    if any(ROW in nest.loops.folded for nest in nests):
+        raise Unsupported("a reduction over the rows beside statements that run row by row")
+    hints, work = first.hints, 0
+    rows = first.loops.extents[ROW]
+    longest = max(hints(total(nest.loops.extents[1:])) for nest in nests)
+    if hints(rows) * 8 < limits.blocks and longest > LONG * limits.threads:
+        raise Unsupported("the rows are too few")
+    work = sum((total(nest.loops.extents[1:]) * nest.cost() for nest in nests), start=0)
+    count: Dim = rows
+    if longest <= limits.short and hints(rows) > limits.threads:
+        count = first.block_count(rows, limits.threads)
+        phase = _by_threads(nests, count, limits)
+    else:
+        width = min(limits.threads, max(limits.narrow, ceil_power(longest)))
+        phase = _by_blocks(nests, replace(limits, threads=width))
+    return assemble_kernel(nests, [phase], [(count, work)])
+
+
+# ---- a block for each row --------------------------------------------------------------------------
+def _by_blocks(nests: Sequence[LoopNest], limits: Limits) -> Phase:
+    """Return the phase of blocks, each of which does a row."""
+    body: list[Stmt] = []
+    for nest in nests:
+        made = _reduced_row(nest, limits) if any(nest.folds) else _row(nest, limits)
+        body.extend(made)
+    extent = nests[0].arguments.extent(ROW)
+    return Phase(BLOCK, extent, "blocks", tuple(body), (), limits.threads)
+
+
+def _row(nest: LoopNest, limits: Limits) -> Block:
+    """Return element-wise statements along a row."""
+    tile = _row_tile(nest, limits)
+    lane = lane_of(tile, nest.names)
+    headers = []
+    for loop in range(1, len(nest.loops.axes)):
+        place = lane.column if loop == tile.across else lane.row if loop == tile.down else affine()
+        header = LoopHeader(f"i{loop}", place, nest.arguments.bounds(loop), tile.size(loop))
+        headers.append(header)
+    before, body = _elementwise(nest, variable(BLOCK), 1, headers)
+    if not headers:
+        body = guarded([is_below(variable(LANE), 1)], body)
+    return (*before, threads(limits.threads, (*lane.before, *body)))
+
+
+def _elementwise(nest: LoopNest, row: Affine, depth: int, headers: list[LoopHeader]) -> tuple[Block, Block]:
+    """Return what comes before the threads, and what a thread does; ``depth`` is the level of the row."""
+    depths = {ROW: depth, **{loop: LEVEL + loop for loop in range(1, len(headers) + 1)}}
+    scope = scope_at(nest, {ROW: row}, depths, LEVEL + len(headers), nest.nonempty)
+    scope.announce(nest.values, [compute.target for compute in nest.computes])
+    evaluate_statements(nest, scope, None)
+    body = build_loops(scope, LEVEL, headers, "serial")
+    return (*scope.take(0), *scope.take(1)), body
+
+
+def _row_tile(nest: LoopNest, limits: Limits) -> Tile:
+    """Return the threads of a block along the axes of a row."""
+    rank, sizes = len(nest.loops.axes), [nest.hints(extent) for extent in nest.loops.extents]
+    if rank < 3:
+        return Tile(limits.threads, 1, rank - 1)
+    width = width_along(sizes[rank - 1], limits)
+    if width == limits.threads:
+        return Tile(width, 1, rank - 1)
+    down = max(range(1, rank - 1), key=lambda loop: sizes[loop])
+    return Tile(width, limits.threads // width, rank - 1, down)
+
+
+@dataclass(slots=True)
+class RowLoops:
+    """The kept loops of a row, through which all threads of a block go together, a tile at a time."""
+
+    nest: LoopNest
+    kept: Sequence[int]
+    tile: Tile
+
+    @property
+    def piece(self) -> Affine:
+        """The number of the piece of the other loops, of which there is one."""
+        return affine()
+
+    def variables(self, lane: Lane) -> dict[int, Affine]:
+        """Return the value of each kept loop at a place in the block."""
+        found = {ROW: variable(BLOCK)}
+        for loop in self.kept:
+            at = affine()
+            if loop == self.tile.across:
+                at = lane.column
+            elif loop == self.tile.down:
+                at = lane.row
+            found[loop] = affine(0, variable(f"u{loop}"), at)
+        return found
+
+    def depths(self, level: int) -> dict[int, int]:
+        """Return the level that opens each kept loop."""
+        return {ROW: 1, **{loop: level for loop in self.kept}}
+
+    def guarded(self, lane: Lane, body: Block) -> Block:
+        """Return what threads do inside of the domain."""
+        values = self.variables(lane)
+        inside: list[Expr] = [
+            Op("less", (Index(values[loop]), Index(self.nest.arguments.extent(loop))), BOOL)
+            for loop in self.kept
+            if loop in (self.tile.across, self.tile.down)
+        ]
+        return guarded(inside, body)
+
+    def around(self, body: Block) -> Block:
+        """Return the loops over the tiles."""
+        for loop in reversed(self.kept):
+            bounds = self.nest.arguments.bounds(loop)
+            body = (For(f"u{loop}", affine(), bounds, self.tile.size(loop), "serial", body),)
+        return body
+
+
+def _reduced_row(nest: LoopNest, limits: Limits) -> Block:
+    """Return statements with reductions along a row."""
+    foldings, kept, folded = _loops(nest)
+    sizes = {loop: nest.hints(extent) for loop, extent in enumerate(nest.loops.extents)}
+    tile = tile_of(sizes, kept, folded, len(nest.loops.axes) - 1, limits)
+    loops = RowLoops(nest, kept, tile)
+    parts = {loop: Part(loop, affine(), tile.size(loop)) for loop in folded}
+    outside, body = reduce_parts(nest, foldings, loops, parts, limits, None)
+    return (*outside, *loops.around(body))
+
+
+def _loops(nest: LoopNest) -> tuple[list[Folding], list[int], list[int]]:
+    """Return the reductions of a nest, and the kept and the folded loops of a row."""
+    loops = range(1, len(nest.loops.axes))
+    folded = [loop for loop in loops if loop in nest.loops.folded]
+    return foldings_of(nest), [loop for loop in loops if loop not in folded], folded
+
+
+# ---- a thread for each row -------------------------------------------------------------------------
+def _by_threads(nests: Sequence[LoopNest], count: Dim, limits: Limits) -> Phase:
+    """Return the phase of blocks, of which each thread does a row."""
+    first = nests[0]
+    row = affine(0, variable(LANE), *(replace(t, coef=limits.threads) for t in variable(BLOCK).terms))
+    body: list[Stmt] = []
+    for nest in nests:
+        if any(nest.folds):
+            body.extend(_reduced_alone(nest, row, limits))
+        else:
+            headers = [nest.whole_loop(loop) for loop in range(1, len(nest.loops.axes))]
+            before, made = _elementwise(nest, row, LEVEL, headers)
+            body.extend((*before, *made))
+    inside: Expr = Op("less", (Index(row), Index(first.arguments.extent(ROW))), BOOL)
+    work = threads(limits.threads, guarded([inside], tuple(body)))
+    return Phase(BLOCK, first.arguments.integer(count, "grid"), "blocks", (work,), (), limits.threads)
+
+
+def _reduced_alone(nest: LoopNest, row: Affine, limits: Limits) -> Block:
+    """Return statements with reductions along a row, done by one thread."""
+    foldings, kept, folded = _loops(nest)
+    level = LEVEL + len(kept)
+    parts = [Part(loop, affine(), 1) for loop in folded]
+    headers, carried = part_loops(nest, parts, foldings, limits)
+    depths = {ROW: LEVEL, **{loop: LEVEL + 1 + number for number, loop in enumerate(kept)}}
+    ends = scope_at(nest, {ROW: row}, depths, level, False)
+    declared = opened(nest, foldings, ends, level, carried)
+    names = {header.var: level + 1 + number for number, header in enumerate(headers)}
+    depths |= {loop: names[f"i{loop}"] for loop in folded}
+    main = scope_at(nest, {ROW: row}, depths, level + len(headers), nest.nonempty)
+    loops = accumulate(nest, foldings, main, level, headers, carried)
+    stores = store_results(nest, foldings, ends, level, [f.fold.result() for f in foldings])
+    main.absorb(ends)
+    main.put(level, (*declared, *loops, *stores))
+    body = build_loops(main, LEVEL, [nest.whole_loop(loop) for loop in kept], "serial")
+    return (*main.take(0), *main.take(1), *body)
