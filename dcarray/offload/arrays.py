@@ -156,11 +156,13 @@ class DeviceArray(ndarray):
             return result
         return result.to_device(device)
 
-    def __dlpack__(self, **how: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         from .interchange import dlpack
 
-        full = {"stream": None, "max_version": None, "dl_device": None, "copy": None} | how
-        return dlpack(self, ndarray.__dlpack__, **full)
+        how = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return dlpack(self, ndarray.__dlpack__, **how)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         from .interchange import dlpack_device

@@ -41,6 +41,18 @@ class Info(getattr(np, "__array_namespace_info__", object)):  # type: ignore[mis
         """Return the device of arrays that do not say ``device=``."""
         return current().device
 
+    def default_dtypes(self, *, device: Any = None) -> Any:
+        """Return the dtypes of new arrays that do not say theirs, the same on all devices."""
+        if device is not None:
+            resolve(device)
+        return super().default_dtypes()
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> Any:
+        """Return the dtypes by name, the same on all devices."""
+        if device is not None:
+            resolve(device)
+        return super().dtypes(kind=kind)
+
 
 def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
