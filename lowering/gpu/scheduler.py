@@ -20,6 +20,7 @@ from .schedules.blocks import LIMITS, Limits
 from .schedules.elementwise import schedule_elementwise
 from .schedules.reductions import schedule_reduction
 from .schedules.rows import schedule_rows
+from .schedules.scans import schedule_scan
 
 
 def gpu_kernel(
@@ -64,8 +65,8 @@ def schedule(
         raise Unsupported(f"a device runs no {type(stmt).__name__} as one kernel")
     nest = LoopNest(stmt, region)
     if nest.scan is not None:
-        raise Unsupported("no scans yet")
-    if any(nest.folds):
+        schedule_scan(nest, limits)
+    elif any(nest.folds):
         schedule_reduction(nest, limits)
     else:
         schedule_elementwise(nest, limits)

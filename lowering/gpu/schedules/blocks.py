@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +28,7 @@ from dcarray.lowering.kernel.nodes import (
     affine,
 )
 from dcarray.lowering.nest.access import scale, total
-from dcarray.lowering.nest.body import Names, Scope, literal
+from dcarray.lowering.nest.body import Names, Scope, all_of, literal
 from dcarray.lowering.nest.loop_nest import Block, LoopNest, variable
 
 BLOCK, LANE = "block", "lane"  # the number of a block, and of a thread in it
@@ -168,7 +167,7 @@ class KeptLoops(Protocol):
     def depths(self, level: int) -> dict[int, int]:
         """Return the level that opens each kept loop: that of the block, or of threads (``level``)."""
 
-    def guarded(self, lane: Lane, body: Block) -> Block:
+    def guard(self, lane: Lane, body: Block) -> Block:
         """Return what threads do inside of the domain."""
 
 
@@ -205,7 +204,7 @@ class Spread:
         """Whether a loop's iterations are those of threads."""
         return loop in (self.tile.across, self.tile.down)
 
-    def guarded(self, lane: Lane, body: Block) -> Block:
+    def guard(self, lane: Lane, body: Block) -> Block:
         """Return what threads do inside of the domain."""
         values = self.variables(lane)
         inside = [
@@ -213,7 +212,7 @@ class Spread:
             for loop in self.kept
             if self.in_tile(loop)
         ]
-        return guarded(inside, body)
+        return guard(inside, body)
 
 
 def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None = None) -> Spread:
@@ -227,12 +226,12 @@ def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None =
     return Spread(nest, kept, tile, grid, affine() if pieces is None else grid.coordinates[-1])
 
 
-def guarded(conditions: Iterable[Expr], body: Block) -> Block:
+def guard(conditions: Iterable[Expr], body: Block) -> Block:
     """Return statements that are run where all conditions hold."""
     conditions = list(conditions)
     if not conditions or not body:
         return body
-    return (If(reduce(lambda a, b: Op("logical_and", (a, b), BOOL), conditions), body),)
+    return (If(all_of(conditions), body),)
 
 
 def is_below(value: Affine, limit: int) -> Expr:

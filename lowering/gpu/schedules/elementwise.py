@@ -11,7 +11,7 @@ from .blocks import (
     Limits,
     Tile,
     add_blocks,
-    guarded,
+    guard,
     is_below,
     lane_of,
     scope_at,
@@ -33,7 +33,7 @@ def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
     scope.announce(nest.values, [compute.target for compute in nest.computes])
     evaluate_statements(nest, scope, None)
     body = scope.take(LEVEL)
-    inside = guarded([is_below(variable(LANE), 1)], body) if not kept else blocks.guarded(lane, body)
+    inside = guard([is_below(variable(LANE), 1)], body) if not kept else blocks.guard(lane, body)
     before = scope.take(1)
     whole = (*before, threads(tile.threads, (*lane.before, *inside)))
     add_blocks(nest, blocks.grid, tile.threads, whole, scope.preamble(), tile.threads * nest.cost())

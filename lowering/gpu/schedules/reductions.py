@@ -32,8 +32,8 @@ from .blocks import (
 from .teams import (
     Part,
     accumulate,
+    declare,
     fold_together,
-    opened,
     part_loops,
     relax,
     store_results,
@@ -176,7 +176,7 @@ def reduce_parts(
         headers, carried = part_loops(nest, placed, foldings, limits)
         values, depths = blocks.variables(lane), blocks.depths(LEVEL)
         begin = scope_at(nest, values, depths, LEVEL, False)
-        declared = opened(nest, foldings, begin, LEVEL, carried)
+        declared = declare(nest, foldings, begin, LEVEL, carried)
         names = {header.var: LEVEL + 1 + number for number, header in enumerate(headers)}
         depths |= {loop: names[f"i{loop}"] for loop in parts}
         main = scope_at(nest, values, depths, LEVEL + len(headers), nest.nonempty)
@@ -196,7 +196,7 @@ def reduce_parts(
         outside.extend((*scope.take(0), *scope.take(1)))
         return made
 
-    body = fold_together(nest, foldings, team, blocks.guarded, part, finish)
+    body = fold_together(nest, foldings, team, blocks.guard, part, finish)
     return tuple(outside), body
 
 
@@ -231,7 +231,7 @@ def _combine(
     def part(lane: Lane) -> Block:
         values, depths = blocks.variables(lane), blocks.depths(LEVEL)
         begin = scope_at(nest, values, depths, LEVEL, False)
-        declared = opened(nest, foldings, begin, LEVEL, True)
+        declared = declare(nest, foldings, begin, LEVEL, True)
         first = _placed(Part(PIECES, affine(), 1), tile, lane).first
         header = LoopHeader("b0", first, (nest.arguments.integer(count, "pieces"),), tile.size(PIECES))
         main = scope_at(nest, values, depths, LEVEL + 1, False)
@@ -249,5 +249,5 @@ def _combine(
         outside.extend((*scope.take(0), *scope.take(1)))
         return made
 
-    body = fold_together(nest, foldings, team, blocks.guarded, part, finish)
+    body = fold_together(nest, foldings, team, blocks.guard, part, finish)
     return (*outside, *body)

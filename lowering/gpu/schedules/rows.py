@@ -32,7 +32,7 @@ from .blocks import (
     Limits,
     Tile,
     ceil_power,
-    guarded,
+    guard,
     is_below,
     lane_of,
     scope_at,
@@ -40,7 +40,7 @@ from .blocks import (
     width_along,
 )
 from .reductions import LEVEL, reduce_parts, tile_of
-from .teams import Part, accumulate, opened, part_loops, store_results
+from .teams import Part, accumulate, declare, part_loops, store_results
 
 ROW = 0  # the loop over rows
 LONG = 64  # points for each thread of a row from which on few rows are better done by statements on their own
@@ -95,7 +95,7 @@ def _row(nest: LoopNest, limits: Limits) -> Block:
         headers.append(header)
     before, body = _elementwise(nest, variable(BLOCK), 1, headers)
     if not headers:
-        body = guarded([is_below(variable(LANE), 1)], body)
+        body = guard([is_below(variable(LANE), 1)], body)
     return (*before, threads(limits.threads, (*lane.before, *body)))
 
 
@@ -150,7 +150,7 @@ class RowLoops:
         """Return the level that opens each kept loop."""
         return {ROW: 1, **{loop: level for loop in self.kept}}
 
-    def guarded(self, lane: Lane, body: Block) -> Block:
+    def guard(self, lane: Lane, body: Block) -> Block:
         """Return what threads do inside of the domain."""
         values = self.variables(lane)
         inside: list[Expr] = [
@@ -158,7 +158,7 @@ class RowLoops:
             for loop in self.kept
             if loop in (self.tile.across, self.tile.down)
         ]
-        return guarded(inside, body)
+        return guard(inside, body)
 
     def around(self, body: Block) -> Block:
         """Return the loops over the tiles."""
@@ -200,7 +200,7 @@ def _by_threads(nests: Sequence[LoopNest], count: Dim, limits: Limits) -> Phase:
             before, made = _elementwise(nest, row, LEVEL, headers)
             body.extend((*before, *made))
     inside: Expr = Op("less", (Index(row), Index(first.arguments.extent(ROW))), BOOL)
-    work = threads(limits.threads, guarded([inside], tuple(body)))
+    work = threads(limits.threads, guard([inside], tuple(body)))
     return Phase(BLOCK, first.arguments.integer(count, "grid"), "blocks", (work,), (), limits.threads)
 
 
@@ -212,7 +212,7 @@ def _reduced_alone(nest: LoopNest, row: Affine, limits: Limits) -> Block:
     headers, carried = part_loops(nest, parts, foldings, limits)
     depths = {ROW: LEVEL, **{loop: LEVEL + 1 + number for number, loop in enumerate(kept)}}
     ends = scope_at(nest, {ROW: row}, depths, level, False)
-    declared = opened(nest, foldings, ends, level, carried)
+    declared = declare(nest, foldings, ends, level, carried)
     names = {header.var: level + 1 + number for number, header in enumerate(headers)}
     depths |= {loop: names[f"i{loop}"] for loop in folded}
     main = scope_at(nest, {ROW: row}, depths, level + len(headers), nest.nonempty)

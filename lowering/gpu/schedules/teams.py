@@ -23,7 +23,7 @@ from dcarray.lowering.nest.loop_nest import (
     wrap_loop,
 )
 
-from .blocks import LANE, Lane, Limits, Tile, guarded, is_below, lane_of, threads
+from .blocks import LANE, Lane, Limits, Tile, guard, is_below, lane_of, threads
 
 Guard = Callable[[Lane, Block], Block]
 
@@ -58,27 +58,27 @@ def fold_together(
     nest: LoopNest,
     foldings: Sequence[Folding],
     team: Team,
-    guard: Guard,
+    within: Guard,
     part: Callable[[Lane], Block],
     finish: Callable[[Lane, list[Expr]], Block],
 ) -> Block:
     """Return what a block does to fold: ``part`` of it by each thread, ``finish`` with the results of a team.
 
-    ``guard`` puts statements of a thread under the condition that there is work for it.
+    ``within`` puts statements of a thread under the condition that there is work for it.
     """
     count = team.tile.threads
     lane = lane_of(team.tile, nest.names)
     own = part(lane)
     results = [folding.fold.result() for folding in foldings]
     if team.count == 1:
-        return (threads(count, (*lane.before, *guard(lane, (*own, *finish(lane, results))))),)
+        return (threads(count, (*lane.before, *within(lane, (*own, *finish(lane, results))))),)
     shared = [nest.names("s") for _ in foldings]
     made: list[Stmt] = []
     for name, folding in zip(shared, foldings, strict=True):
         made.append(Stack(name, folding.fold.wide, count))
     here = variable(LANE)
     stores = tuple(Store(name, here, value) for name, value in zip(shared, results, strict=True))
-    made.append(threads(count, (*lane.before, *guard(lane, (*own, *stores)))))
+    made.append(threads(count, (*lane.before, *within(lane, (*own, *stores)))))
     width = team.count // 2
     while width:
         lane = lane_of(team.tile, nest.names)
@@ -87,15 +87,15 @@ def fold_together(
             there = affine(width * team.step, here)
             one, other = (Elem(name, at, folding.fold.wide) for at in (here, there))
             steps.append(Store(name, here, op(folding.fold.name, one, other)))
-        body = guard(lane, guarded([is_below(team.index(lane), width)], tuple(steps)))
+        body = within(lane, guard([is_below(team.index(lane), width)], tuple(steps)))
         made.append(threads(count, (*lane.before, *body)))
         width //= 2
     lane = lane_of(team.tile, nest.names)
     totals: list[Expr] = [
         Elem(name, here, folding.fold.wide) for name, folding in zip(shared, foldings, strict=True)
     ]
-    last = guarded([is_below(team.index(lane), 1)], finish(lane, totals))
-    made.append(threads(count, (*lane.before, *guard(lane, last))))
+    last = guard([is_below(team.index(lane), 1)], finish(lane, totals))
+    made.append(threads(count, (*lane.before, *within(lane, last))))
     return tuple(made)
 
 
@@ -111,7 +111,7 @@ def starts_early(folding: Folding) -> bool:
     return folding.fold.idempotent or folding.fold.mode == "ordered"
 
 
-def opened(nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, carried: bool) -> Block:
+def declare(nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, carried: bool) -> Block:
     """Return the declarations of accumulators, with what they begin with."""
     early = [folding for folding in foldings if starts_early(folding)]
     begins = dict(zip((f.number for f in early), starts_of(scope, nest, early), strict=True))

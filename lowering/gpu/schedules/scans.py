@@ -1,0 +1,229 @@
+"""The schedules of scans: a thread for each line, or three phases for lines that are few and long.
+
+In three phases each thread first folds a chunk of a line; then a block scans the results of all chunks of a
+line; then each thread scans its chunk and folds what comes before it into each element.  The errors of
+floating-point sums are those of reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import Compute, Const, Dim
+from dcarray.lowering.kernel.nodes import (
+    Affine,
+    Assign,
+    Declare,
+    Elem,
+    Expr,
+    For,
+    Index,
+    Let,
+    Lit,
+    Local,
+    Op,
+    Stack,
+    Stmt,
+    Store,
+    affine,
+)
+from dcarray.lowering.nest.access import product, scale, total
+from dcarray.lowering.nest.body import Scope
+from dcarray.lowering.nest.fold import Fold, cast_to, op
+from dcarray.lowering.nest.loop_nest import Block, LoopNest, build_loops, variable
+
+from .blocks import (
+    BOOL,
+    LANE,
+    Limits,
+    Spread,
+    Tile,
+    add_blocks,
+    guard,
+    is_below,
+    lane_of,
+    scope_at,
+    spread,
+    threads,
+    width_along,
+)
+
+LEVEL = 2  # of the threads of a block
+
+
+def schedule_scan(nest: LoopNest, limits: Limits) -> None:
+    """Add the phases of a scan."""
+    (compute,) = nest.computes
+    scanned = next(k for k, axes in enumerate(nest.loops.axes) if compute.scan in axes)
+    kept = [k for k in range(len(nest.loops.axes)) if k != scanned]
+    lines = nest.hints(total(nest.loops.extents[k] for k in kept))
+    length = nest.hints(nest.loops.extents[scanned])
+    if lines >= limits.threads * limits.short or length <= 2 * limits.serial:
+        _by_lines(nest, compute, kept, scanned, limits)
+    else:
+        _by_chunks(nest, compute, kept, scanned, limits)
+
+
+def _start(compute: Compute) -> Lit:
+    start = compute.init
+    assert isinstance(start, Const)
+    return Lit(start.bits, start.dtype)
+
+
+def _by_lines(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, limits: Limits) -> None:
+    """Add the phase in which each thread scans lines, in order."""
+    tile = _line_tile(nest, kept, limits)
+    blocks = spread(nest, kept, tile)
+    lane = lane_of(tile, nest.names)
+    depths = {**blocks.depths(LEVEL), scanned: LEVEL + 1}
+    scope = scope_at(nest, blocks.variables(lane), depths, LEVEL + 1, nest.nonempty)
+    start, name = _start(compute), str(compute.combine)
+    folded = Local(nest.names("a"), start.dtype)
+    value = _value(nest, compute, scope)
+    made = scope.name(op(name, folded, value))
+    scope.add(Assign(folded.name, made))
+    scope.store(compute.target, made, False)
+    body = build_loops(scope, LEVEL, [nest.whole_loop(scanned)], "serial")
+    body = (Declare(folded.name, start), *body)
+    inside = blocks.guard(lane, body) if kept else guard([is_below(variable(LANE), 1)], body)
+    whole = (*scope.take(0), *scope.take(1), threads(tile.threads, (*lane.before, *inside)))
+    add_blocks(nest, blocks.grid, tile.threads, whole, (), tile.threads * nest.loops.extents[scanned])
+
+
+def _value(nest: LoopNest, compute: Compute, scope: Scope) -> Expr:
+    """Evaluate the value of an element."""
+    scope.announce(nest.values, [compute.target])
+    value = scope.evaluate(nest.values[0])
+    return value if isinstance(value, Local | Lit) else scope.name(value)
+
+
+def _line_tile(nest: LoopNest, kept: Sequence[int], limits: Limits) -> Tile:
+    """Return the threads of a block that scan a line each."""
+    if len(kept) < 2:
+        return Tile(limits.threads, 1, kept[0] if kept else None)
+    sizes = [nest.hints(nest.loops.extents[loop]) for loop in kept]
+    width = width_along(sizes[-1], limits)
+    if width == limits.threads:
+        return Tile(width, 1, kept[-1])
+    down = max(range(len(kept) - 1), key=lambda k: sizes[k])
+    return Tile(width, limits.threads // width, kept[-1], kept[down])
+
+
+# ---- three phases ----------------------------------------------------------------------------------
+def _by_chunks(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, limits: Limits) -> None:
+    """Add the phases that fold chunks, scan their results, and scan the chunks."""
+    extents = nest.loops.extents
+    dtype = nest.memory.arrays[compute.target.array].dtype
+    folds = [Fold(str(compute.combine), dtype, nest.names) for _ in range(5)]
+    for fold in folds:
+        if fold.mode == "ordered":
+            fold.mode = "exact"
+    count = nest.block_count(extents[scanned], limits.serial)
+    place = nest.arguments.scratch(folds[0].wide, count * total(extents[k] for k in kept))
+    work = limits.threads * limits.serial * nest.cost()
+    for last in (False, True):
+        blocks = spread(nest, kept, Tile(limits.threads, 1, None), nest.block_count(count, limits.threads))
+        results = place, _line(nest, kept, blocks, count), count
+        body = _chunk(nest, compute, blocks, folds[-1 if last else 0], scanned, results, limits, last)
+        if last:
+            _scan_chunks(nest, kept, folds[1:4], place, count, compute, limits)
+        add_blocks(nest, blocks.grid, limits.threads, body, (), work)
+
+
+def _line(nest: LoopNest, kept: Sequence[int], blocks: Spread, count: Dim) -> Affine:
+    """Return where the results of the chunks of a line begin."""
+    parts = []
+    for number, loop in enumerate(kept):
+        step = dims.simplify(count * total(nest.loops.extents[k] for k in kept[number + 1 :]))
+        parts.append(product(nest.arguments.integer(step, "line", loop), blocks.grid.coordinates[number]))
+    return affine(0, *parts)
+
+
+def _chunk(
+    nest: LoopNest,
+    compute: Compute,
+    blocks: Spread,
+    fold: Fold,
+    scanned: int,
+    results: tuple[str, Affine, Dim],
+    limits: Limits,
+    last: bool,
+) -> Block:
+    """Return what a block does with chunks: each thread folds one or, at last, scans it."""
+    place, line, count = results
+    lane = lane_of(blocks.tile, nest.names)
+    chunk = affine(0, scale(limits.threads, blocks.piece), lane.column)
+    here = affine(0, line, chunk)
+    scope = scope_at(
+        nest, blocks.variables(lane), {**blocks.depths(LEVEL), scanned: LEVEL + 1}, LEVEL + 1, True
+    )
+    header = nest.loop_from(scanned, scale(limits.serial, chunk), affine(limits.serial))
+    value = _value(nest, compute, scope)
+    start = _start(compute)
+    declared = fold.open(start, False)
+    before, after = list[Stmt](), list[Stmt]()
+    for stmt in fold.update(value):
+        scope.add(stmt)
+    if last:
+        offset = Local(nest.names("v"), fold.wide)
+        before.append(Let(offset.name, Elem(place, here, fold.wide)))
+        made = op(fold.name, offset, fold.result())
+        scope.store(compute.target, cast_to(made, fold.dtype), False)
+    else:
+        after.append(Store(place, here, fold.result()))
+    loops = build_loops(scope, LEVEL, [header], "serial")
+    inside: Expr = Op("less", (Index(chunk), Index(nest.arguments.integer(count, "chunks"))), BOOL)
+    body = guard([inside], (*declared, *before, *loops, *after))
+    return (*scope.take(0), *scope.take(1), threads(limits.threads, (*lane.before, *body)))
+
+
+def _scan_chunks(
+    nest: LoopNest,
+    kept: list[int],
+    folds: Sequence[Fold],
+    place: str,
+    count: Dim,
+    compute: Compute,
+    limits: Limits,
+) -> None:
+    """Add the phase in which a block scans the results of the chunks of a line: each becomes the result of
+    all before the chunk."""
+    size = limits.threads
+    tile = Tile(size, 1, None)
+    blocks = spread(nest, kept, tile)
+    line, here = _line(nest, kept, blocks, count), variable(LANE)
+    first, middle, second = folds
+    start, wide, name = _start(compute), first.wide, first.name
+    run = nest.arguments.integer(nest.block_count(count, size), "run")
+    begin = product(run, here)
+    stop = (affine(0, begin, run), nest.arguments.integer(count, "chunks"))
+    shared = nest.names("s")
+    at = affine(0, line, variable("b0"))
+    # each thread folds a run of chunks
+    opened = first.open(start, True)
+    one = (*opened, For("b0", begin, stop, 1, "serial", first.add_partial(Elem(place, at, wide))))
+    body: list[Stmt] = [Stack(shared, wide, size)]
+    body.append(threads(size, (*one, Store(shared, here, first.result()))))
+    # one thread scans their results, beginning with the initial value
+    opened, thread = middle.open(start, True), variable("b0")
+    old = Local(nest.names("v"), wide)
+    before = op(name, cast_to(start, wide), middle.result())
+    step = (
+        Let(old.name, Elem(shared, thread, wide)),
+        Store(shared, thread, before),
+        *middle.add_partial(old),
+    )
+    alone = (*opened, For("b0", affine(), (affine(size),), 1, "serial", step))
+    body.append(threads(size, guard([is_below(here, 1)], alone)))
+    # each thread scans its run
+    value, offset = Local(nest.names("v"), wide), Local(nest.names("v"), wide)
+    opened = second.open(start, True)
+    go_on = (
+        Let(value.name, Elem(place, at, wide)),
+        Store(place, at, op(name, offset, second.result())),
+        *second.add_partial(value),
+    )
+    again = For("b0", begin, stop, 1, "serial", go_on)
+    body.append(threads(size, (Let(offset.name, Elem(shared, here, wide)), *opened, again)))
+    add_blocks(nest, blocks.grid, size, tuple(body), (), count * 8)
