@@ -166,7 +166,7 @@ def test_loops_are_found_and_checked(monkeypatch):
     find = numpy_loops.find.__wrapped__
     assert find("exp", (double,), double) == numpy_loops.find("exp", (double,), double)
     with monkeypatch.context() as patch:  # another function than the one that was asked for
-        patch.setattr(numpy_loops, "_tried", lambda *_: None)
+        patch.setattr(numpy_loops, "_try", lambda *_: None)
         assert find("exp", (double,), double) is None
     for name in ("_ABI", "_UFunc"):
         with monkeypatch.context() as patch:
