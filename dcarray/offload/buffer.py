@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dcarray.core.processes import LOCK
 from dcarray.core.store import Store, memory
 from dcarray.lowering.runtime.buffer_pool import allocate
 
@@ -62,12 +63,11 @@ class DeviceBuffer:
         DeviceError
             If the elements cannot be had.
         """
-        if self.done:
-            return
-        if self.ahead:
-            self._download(head)
-        if writing:
-            self.drop(head)
+        with LOCK:
+            if self.ahead and not self.done:
+                self._download(head)
+            if writing and not self.done:
+                self.drop(head)
 
     def check(self) -> None:
         """Raise the error of elements that were lost.

@@ -16,6 +16,7 @@ from dcarray.core.store import Store
 from dcarray.execution import run_plan
 from dcarray.execution.executor import exception_reporter, report_failure
 from dcarray.execution.interpreter import OpByOp
+from dcarray.plans.templates import are_related
 from dcarray.recording.log_format import writes
 
 from .buffer import DeviceBuffer, DeviceError, lost, resident, settle_new
@@ -56,13 +57,17 @@ def _try_on_device(
     except Exception as error:
         if options.debug and not isinstance(error, MemoryError):
             raise
-        where = run_plan.line_of(rec.sites[0]) if rec.sites else ("<recording>", 0)
         if isinstance(error, MemoryError):
-            note(f"interpreter ({device.name} has no memory left)", where=where)
+            note(f"interpreter ({device.name} has no memory left)", where=_line(rec))
         else:
-            report_failure(f"a region is run on the host instead of {device.name}", error, where)
+            report_failure(f"a region is run on the host instead of {device.name}", error, _line(rec))
         error.__traceback__ = None  # its frames hold memory
         return False
+
+
+def _line(rec: Recording) -> tuple[str, int]:
+    """Return the file and line of a recording's first call."""
+    return run_plan.line_of(rec.sites[0]) if rec.sites else ("<recording>", 0)
 
 
 def _run_plan(
@@ -76,6 +81,8 @@ def _run_plan(
         return True
     plan = plan_entry.plan or executor.plan_for(plan_entry, there)
     if plan is None:
+        if not are_related(plan_entry.template.sample, plan_entry.values):
+            note(f"interpreter ({device.name} has plans for other sizes of the same calls)", where=_line(rec))
         return False
     heads: dict[int, DeviceBuffer] = {}
     fresh: list[tuple[Store, DeviceBuffer]] = []

@@ -202,3 +202,12 @@ def test_errors_are_raised_on_the_host(device: MadeUpDevice) -> None:
     with pytest.raises(ValueError, match="broadcast"):
         x + np.ones(3)
     assert float((x + 1)[0]) == 1.0
+
+
+def test_explanations_are_of_the_devices_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_up(monkeypatch, MadeUpDevice(target="c"))
+    x = dc.asarray(np.ones(N), device="made-up:0")
+    shown = dc.explain(np.sqrt(x * x + 1))
+    assert len(shown.kernels) == 1 and "sqrt(x[i] * x[i] + 1.0)" in str(shown)
+    shown = dc.explain(lambda x: (x + 1) * 2, x)
+    assert len(shown.kernels) == 1
