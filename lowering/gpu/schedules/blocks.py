@@ -55,6 +55,8 @@ class Limits:
         Elements of a row that one thread folds.
     tile : int
         Rows and columns of a tile of a matrix product in shared memory.
+    cheap : int
+        Work at an element, in additions, up to which a test of its place matters.
     """
 
     threads: int = 256
@@ -64,6 +66,7 @@ class Limits:
     square: int = 16
     short: int = 16
     tile: int = 64
+    cheap: int = 32
 
 
 LIMITS = Limits()
@@ -204,15 +207,15 @@ class Spread:
         """Whether a loop's iterations are those of threads."""
         return loop in (self.tile.across, self.tile.down)
 
-    def guard(self, lane: Lane, body: Block) -> Block:
-        """Return what threads do inside of the domain."""
+    def guard(self, lane: Lane, body: Block, otherwise: Block = ()) -> Block:
+        """Return what threads do inside of the domain, and outside of it."""
         values = self.variables(lane)
         inside = [
             Op("less", (Index(values[loop]), Index(self.nest.arguments.extent(loop))), BOOL)
             for loop in self.kept
             if self.in_tile(loop)
         ]
-        return guard(inside, body)
+        return guard(inside, body, otherwise)
 
 
 def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None = None) -> Spread:
@@ -226,12 +229,12 @@ def spread(nest: LoopNest, kept: Sequence[int], tile: Tile, pieces: Dim | None =
     return Spread(nest, kept, tile, grid, affine() if pieces is None else grid.coordinates[-1])
 
 
-def guard(conditions: Iterable[Expr], body: Block) -> Block:
-    """Return statements that are run where all conditions hold."""
+def guard(conditions: Iterable[Expr], body: Block, otherwise: Block = ()) -> Block:
+    """Return statements that are run where all conditions hold, and those for elsewhere."""
     conditions = list(conditions)
     if not conditions or not body:
         return body
-    return (If(all_of(conditions), body),)
+    return (If(all_of(conditions), body, otherwise),)
 
 
 def is_below(value: Affine, limit: int) -> Expr:

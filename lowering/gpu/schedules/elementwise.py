@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dcarray.ir import windows
 from dcarray.ir.nodes import Load
-from dcarray.lowering.nest.loop_nest import LoopNest, evaluate_statements, variable
+from dcarray.lowering.kernel.nodes import Let, affine
+from dcarray.lowering.nest.loop_nest import Block, LoopNest, evaluate_statements, variable
 
 from .blocks import (
     LANE,
+    Lane,
     Limits,
+    Spread,
     Tile,
     add_blocks,
     guard,
@@ -24,19 +27,41 @@ LEVEL = 2  # of the threads of a block
 
 
 def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
-    """Add the phase of element-wise statements."""
+    """Add the phase of element-wise statements.
+
+    Where elements are cheap, blocks that lie inside of the domain have a body of their own, in which no
+    thread tests whether it does: compilers for processors make masked accesses of such a test.
+    """
     tile = tile_of(nest, limits)
     kept = list(range(len(nest.loops.axes)))
     blocks = spread(nest, kept, tile)
-    lane = lane_of(tile, nest.names)
+    body, pre = _threads(nest, blocks, tested=True)
+    if kept and nest.cost() <= limits.cheap and _are_mostly_whole(nest, tile):
+        last = Lane((), affine(tile.width - 1), affine(tile.height - 1))
+        inner, inner_pre = _threads(nest, blocks, tested=False)
+        body, pre = blocks.guard(last, inner, body), (*pre, *inner_pre)
+    add_blocks(nest, blocks.grid, tile.threads, body, pre, tile.threads * nest.cost())
+
+
+def _threads(nest: LoopNest, blocks: Spread, tested: bool) -> tuple[Block, tuple[Let, ...]]:
+    """The body of a block, and what comes before all blocks; ``tested``: threads may be outside of the
+    domain."""
+    tile, lane = blocks.tile, lane_of(blocks.tile, nest.names)
     scope = scope_at(nest, blocks.variables(lane), blocks.depths(LEVEL), LEVEL, True)
     scope.announce(nest.values, [compute.target for compute in nest.computes])
     evaluate_statements(nest, scope, None)
     body = scope.take(LEVEL)
-    inside = guard([is_below(variable(LANE), 1)], body) if not kept else blocks.guard(lane, body)
-    before = scope.take(1)
-    whole = (*before, threads(tile.threads, (*lane.before, *inside)))
-    add_blocks(nest, blocks.grid, tile.threads, whole, scope.preamble(), tile.threads * nest.cost())
+    if not blocks.kept:
+        body = guard([is_below(variable(LANE), 1)], body)
+    elif tested:
+        body = blocks.guard(lane, body)
+    return (*scope.take(1), threads(tile.threads, (*lane.before, *body))), scope.preamble()
+
+
+def _are_mostly_whole(nest: LoopNest, tile: Tile) -> bool:
+    """Whether most blocks lie inside of the domain."""
+    sizes = [(nest.hints(extent), tile.size(loop)) for loop, extent in enumerate(nest.loops.extents)]
+    return all(4 * (extent // size) >= 3 * -(-extent // size) for extent, size in sizes)
 
 
 def tile_of(nest: LoopNest, limits: Limits) -> Tile:

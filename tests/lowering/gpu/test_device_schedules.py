@@ -16,6 +16,7 @@ from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.gpu.scheduler import schedule
+from dcarray.lowering.kernel.nodes import If
 from dcarray.lowering.kernel.text import kernel_text
 
 
@@ -64,6 +65,32 @@ def test_what_is_transposed_has_square_blocks():
 }""")
     run_both(made)
     assert schedule(made.body[0], made)[1].extents == (5 * 3,)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "in a: f64[101];  out b: f64[101]\n  b[i] = multiply(a[100-i], a[3]) for i<101",
+        "in a: f64[41, 35];  out b: f64[35, 41]\n  b[i,j] = negative(a[j,i]) for i<35, j<41",
+        "in a: f64[9, 41];  inout b: f64[9, 41]\n  b[i,j+1] = subtract(a[i,j], b[i,j+1]) for i<9, j<40",
+        "in a: f64[45, 2];  in c: f64[];  out b: f64[45, 5]\n  b[i,j] = add(a[i,j], c[]) for i<45, j<2",
+    ],
+)
+def test_threads_of_whole_blocks_make_no_test(body):
+    made = region("region() {\n  " + body + "\n}")
+    (kernel,) = run_both(made)
+    (branch,) = (stmt for stmt in kernel.phases[0].body if isinstance(stmt, If))
+    inside, outside = branch.then[-1], branch.orelse[-1]
+    assert not any(isinstance(stmt, If) for stmt in inside.body)
+    assert any(isinstance(stmt, If) for stmt in outside.body)
+
+
+def test_where_elements_are_dear_or_blocks_few_every_thread_makes_its_test():
+    dear = "b[i] = exp(exp(exp(exp(exp(exp(a[i])))))) for i<1000"
+    for body in (dear, "b[i] = add(a[i], a[i]) for i<20"):
+        made = region("region() {\n  in a: f64[1000];  out b: f64[1000]\n  " + body + "\n}")
+        kernel, _ = schedule(made.body[0], made, SMALL)
+        assert not any(isinstance(stmt, If) for stmt in kernel.phases[0].body)
 
 
 def test_one_element():
