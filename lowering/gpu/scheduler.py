@@ -18,6 +18,7 @@ from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel, row_nests
 
 from .schedules.blocks import LIMITS, Limits
 from .schedules.elementwise import schedule_elementwise
+from .schedules.products import product_of, schedule_product
 from .schedules.reductions import schedule_reduction
 from .schedules.rows import schedule_rows
 from .schedules.scans import schedule_scan
@@ -66,6 +67,8 @@ def schedule(
     nest = LoopNest(stmt, region)
     if nest.scan is not None:
         schedule_scan(nest, limits)
+    elif (product := product_of(nest, limits)) is not None:
+        schedule_product(nest, product, limits)
     elif any(nest.folds):
         schedule_reduction(nest, limits)
     else:

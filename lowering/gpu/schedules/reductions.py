@@ -115,11 +115,15 @@ def tile_of(
         height = min(max(1, most // width), floor_power(sizes[down]))
         return Tile(most // height, height, inner, down if height > 1 else None)
     width = width_along(sizes[inner], limits)
-    if columns < most * limits.blocks:
+    many = columns >= most * limits.blocks
+    if not many:
         width = min(width, limits.narrow)
     down = max(folded, key=lambda loop: sizes[loop])
-    height = min(max(1, most // width), floor_power(sizes[down]))
-    return Tile(most // height, height, inner, down if height > 1 else None)
+    if many or sizes[down] * width < most:
+        down = max((*kept[:-1], down), key=lambda loop: sizes[loop] * (loop in kept or not many))
+    if width == most or (down in folded and sizes[down] * width < most):
+        return Tile(most, 1, inner)
+    return Tile(width, most // width, inner, down)
 
 
 def _part(tile: Tile, loop: int) -> Part:
