@@ -137,6 +137,7 @@ class Target:
 _BUILT_IN = {
     "cpu": "dcarray.lowering.cpu.llvm.target:TARGET",
     "c": "dcarray.lowering.cpu.c.target:TARGET",
+    "cuda": "dcarray.lowering.gpu.cuda.target:TARGET",
 }
 _loaded: dict[str, Target] = {}
 

@@ -26,7 +26,7 @@ from dcarray.lowering.nest.access import total
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.python_driver import Driver
 
-__all__ = ["printed"]
+__all__ = ["DriverPrinter", "printed"]
 
 
 def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
@@ -35,24 +35,31 @@ def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver
     Its function takes the positions of a CPU's: instead of addresses, for each array that a run is given, in
     order, its buffer or, for a scalar argument, its value; instead of a number of threads the device.
     """
-    printer = _Printer(program)
-    printer.block(program.body, 1)
-    return Driver(printer.text(), printer.things, False)
+    return DriverPrinter(program).driver()
 
 
-class _Printer:
+class DriverPrinter:
     """Writes a driver node by node; ``depth`` is the depth of indentation."""
 
     def __init__(self, program: nodes.Program) -> None:
-        self.region, self.given = program.region, program.given
+        self.program, self.region, self.given = program, program.region, program.given
         self.variables = [symbol.name for symbol in self.region.symbols]  # with those of the loops around
-        self._declared = {array.name: array for array in self.region.arrays}
+        self.declared = {array.name: array for array in self.region.arrays}
         self._lines: list[str] = []
         self.things: dict[str, Any] = {}  # what the text calls by name
+
+    def driver(self) -> Driver:
+        """Return the driver."""
+        self.block(self.program.body, 1)
+        return Driver(self.text(), self.things, False)
 
     def line(self, depth: int, text: str) -> None:
         """Write a line."""
         self._lines.append("    " * depth + text)
+
+    def declare(self, array: Array) -> None:
+        """Know an array that the program allocates."""
+        self.declared.setdefault(array.name, array)
 
     def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
         """Write the nodes of a body."""
@@ -63,7 +70,7 @@ class _Printer:
         """Write one node."""
         match node:
             case nodes.Alloc(array):
-                self._declared.setdefault(array.name, array)
+                self.declare(array)
                 size = dims.show(total((*array.shape, array.dtype.itemsize)))
                 self.line(depth, f"{self.buffer(array.name)} = _device.allocate({size})")
             case nodes.Free(array):
@@ -103,24 +110,31 @@ class _Printer:
         """Launch a kernel."""
         if all(type(extent) is int and extent <= 0 for extent in binding.extents):
             return
-        number = len(self.things)
+        kernel, arguments, scratch = self.prepared(node)
+        for name, size in scratch.items():
+            self.line(depth, f"{name} = _device.allocate({size})")
+        self.line(depth, f"{kernel}(_device, {arguments})")
+        if scratch:
+            self.line(depth, f"{' = '.join(scratch)} = None")
+
+    def prepared(self, node: nodes.Launch) -> tuple[str, str, dict[str, str]]:
+        """Return the name of a launch's kernel, the text of its arguments, and the memory that it needs for
+        itself: variables and their bytes."""
+        number, binding = len(self.things), node.binding
         self.things[f"_g{number}"] = node.loaded
-        arguments, scratch = "", []
+        arguments, scratch = "", {}
         for slot, (buffer, pointer) in enumerate(zip(node.kernel.buffers, binding.pointers, strict=True)):
             if isinstance(pointer, Scratch):
-                scratch.append(f"_h{number}_{slot}")
                 size = dims.show(total((pointer.size, pointer.dtype.itemsize)))
-                self.line(depth, f"{scratch[-1]} = _device.allocate({size})")
-                arguments += f"({scratch[-1]}, 0), "
+                scratch[f"_h{number}_{slot}"] = size
+                arguments += f"(_h{number}_{slot}, 0), "
             elif buffer.by_value:
                 arguments += f"{self.buffer(pointer.array)}, "
             else:
                 arguments += f"({self.buffer(pointer.array)}, {self.offset(pointer)}), "
         blocks = "".join(f"{dims.show(extent)}, " for extent in binding.extents)
         ints = "".join(f"{dims.show(value)}, " for value in binding.ints)
-        self.line(depth, f"_g{number}(_device, ({blocks}), ({arguments}), ({ints}))")
-        if scratch:
-            self.line(depth, f"{' = '.join(scratch)} = None")
+        return f"_g{number}", f"({blocks}), ({arguments}), ({ints})", scratch
 
     def offset(self, pointer: Pointer) -> str:
         """An expression: the element of its array that a pointer begins with."""
@@ -134,7 +148,7 @@ class _Printer:
         written = {window.array for window in writes(stmt)}
         arrays = ""
         for name in names:
-            array = self._declared[name]
+            array = self.declared[name]
             self.things[f"_d{number}_{name}"] = array.dtype
             arrays += f"({self.buffer(name)}, {_shape(array)}, _d{number}_{name}, {name in written}), "
         values = ", ".join(f"{name!r}: {name}" for name in self.variables)
@@ -142,11 +156,14 @@ class _Printer:
 
     def buffer(self, name: str) -> str:
         """The variable that holds an array's buffer."""
-        while name not in self.given and (base := self._declared[name].base) is not None:
+        while name not in self.given and (base := self.declared[name].base) is not None:
             name = base
-        return (
-            f"_a{self.given.index(name)}" if name in self.given else f"_t{list(self._declared).index(name)}"
-        )
+        return f"_a{self.given.index(name)}" if name in self.given else f"_t{list(self.declared).index(name)}"
+
+    def imports(self) -> list[str]:
+        """Return the lines that import what the text uses."""
+        host = "from dcarray.lowering.gpu.host_calls import flag, on_host"
+        return [host, ""] if any("on_host(" in line or "flag(" in line for line in self._lines) else []
 
     def text(self) -> str:
         """Return the whole text."""
@@ -156,9 +173,7 @@ class _Printer:
         if self.region.symbols:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         first = "def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):"
-        host = "from dcarray.lowering.gpu.host_calls import flag, on_host"
-        used = [host, ""] if any("on_host(" in line or "flag(" in line for line in self._lines) else []
-        lines = [*used, first, *("    " + line for line in head), *self._lines]
+        lines = [*self.imports(), first, *("    " + line for line in head), *self._lines]
         return "\n".join([*lines, "    return 0", ""])
 
 

@@ -45,6 +45,13 @@ class DeviceKernel:
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> None:
         """Enqueue all phases on a device; see `LaunchedKernel`."""
+        narrow, given = self.prepare(blocks, arguments, ints)
+        device.launch(self, narrow, blocks, given, ints)
+
+    def prepare(
+        self, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
+    ) -> tuple[bool, list[Any]]:
+        """Return whether indices of 32 bits will do, and buffers, offsets and values one after the other."""
         narrow = all(-_NARROW < n < _NARROW for n in ints)
         given: list[Any] = []
         for argument, size in zip(arguments, self.sizes, strict=True):
@@ -55,4 +62,4 @@ class DeviceKernel:
             else:
                 given.append(argument)
         narrow = narrow and all(n * t < _NARROW for n, t in zip(blocks, self.threads, strict=True))
-        device.launch(self, narrow, blocks, given, ints)
+        return narrow, given

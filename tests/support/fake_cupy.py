@@ -23,17 +23,28 @@ class CUDADriverError(RuntimeError):
     pass
 
 
-class MemoryPointer:
-    """Memory with something in it that was never written there."""
+class Memory:
+    """Memory with something in it that was never written there; a multiple of 512 bytes, as CuPy's pool has."""
 
     def __init__(self, size: int, pool: FakeCupy) -> None:
-        self.elements = np.full(size, 0x5A, np.uint8)
-        self.ptr, self.pool = self.elements.ctypes.data, pool
+        size = -(-size // 512) * 512
+        self.elements, self.pool = np.full(size, 0x5A, np.uint8), pool
         pool.in_use += size
         pool.peak = max(pool.peak, pool.in_use)
 
     def __del__(self) -> None:
         self.pool.in_use -= self.elements.size
+
+
+class MemoryPointer:
+    """A place in memory."""
+
+    def __init__(self, memory: Memory, offset: int = 0) -> None:
+        self.mem, self.elements = memory, memory.elements[offset:]
+        self.ptr = memory.elements.ctypes.data + offset
+
+    def __add__(self, offset: int) -> MemoryPointer:
+        return MemoryPointer(self.mem, self.ptr - self.mem.elements.ctypes.data + offset)
 
     def copy_from_host(self, address: int, size: int) -> None:
         assert size <= self.elements.size
@@ -52,6 +63,7 @@ class Stream:
     """A stream: everything is done at once."""
 
     null: Stream
+    ptr = 0
 
     def __enter__(self) -> Stream:
         return self
@@ -95,6 +107,9 @@ class FakeCupy:
             getDeviceCount=lambda: devices,
             getDeviceProperties=lambda number: facts,
             CUDARuntimeError=CUDARuntimeError,
+            memcpyDeviceToDevice=3,
+            memcpyAsync=self._memcpy,
+            memsetAsync=self._memset,
         )
         self.cuda = SimpleNamespace(
             runtime=runtime,
@@ -112,7 +127,17 @@ class FakeCupy:
     def _alloc(self, size: int) -> MemoryPointer:
         if self.in_use + size > self.memory:
             raise OutOfMemoryError(f"{size} bytes")
-        return MemoryPointer(size, self)
+        return MemoryPointer(Memory(size, self))
+
+    def _memcpy(self, target: int, source: int, size: int, kind: int, stream: int) -> None:
+        assert kind == 3 and stream == 0
+        self.log.append("memcpy")
+        ctypes.memmove(target, source, size)
+
+    def _memset(self, target: int, value: int, size: int, stream: int) -> None:
+        assert stream == 0
+        self.log.append("memset")
+        ctypes.memset(target, value, size)
 
     def RawModule(self, *, code: str, options: tuple[str, ...]) -> Any:
         functions = cuda_on_host.compiled(code, options)

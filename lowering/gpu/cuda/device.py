@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dcarray.lowering import target
-from dcarray.lowering.gpu.cuda.nvrtc import options
+from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options
 from dcarray.lowering.gpu.device import NoDevice
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ class CudaBuffer:
     def __init__(self, memory: Any, size: int) -> None:
         self.memory, self.ptr, self.size = memory, memory.ptr, size
 
+    def part(self, offset: int, size: int) -> CudaBuffer:
+        """Return ``size`` bytes of it, from ``offset`` on, which keep all of it."""
+        return CudaBuffer(self.memory + offset, size)
+
 
 class CudaDevice:
     """A GPU of NVIDIA; see `dcarray.lowering.gpu.device.Device`.
@@ -55,6 +61,10 @@ class CudaDevice:
     architecture : str
         Like ``"sm_90"``, which code is compiled for.
     cupy : module
+    graph_memory : int
+        Bytes that the temporaries of a graph may take, where an order of its nodes allows that.
+    graph_refusal : str or None
+        Why launches are not put into graphs.
     """
 
     target = "cuda"
@@ -71,6 +81,9 @@ class CudaDevice:
         self.memory = int(facts["totalGlobalMem"])
         self.architecture = f"sm_{facts['major']}{facts['minor']}"
         self._functions: dict[tuple[str, bool], list[Any]] = {}
+        self._graph_functions: dict[tuple[str, bool], list[Any]] = {}
+        self.graph_memory = self.memory // 4
+        self.graph_refusal: str | None = None
         self.description = (
             f"{facts['name'].decode()} (compute capability {facts['major']}.{facts['minor']}, "
             f"{facts['multiProcessorCount']} multiprocessors, {self.memory / _GIB:.0f} GiB)"
@@ -145,6 +158,48 @@ class CudaDevice:
     def buffer_of(self, array: Any) -> CudaBuffer:
         """Return the memory of a contiguous array of CuPy's as a buffer."""
         return CudaBuffer(array.data, array.nbytes)
+
+    def copy_bytes(self, target: int, source: int, nbytes: int) -> None:
+        """Enqueue a copy from one address to another."""
+        if nbytes:
+            with self.current() as stream:
+                runtime = self.cupy.cuda.runtime
+                runtime.memcpyAsync(target, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
+
+    def fill_bytes(self, target: int, byte: int, nbytes: int) -> None:
+        """Enqueue a fill of memory."""
+        if nbytes:
+            with self.current() as stream:
+                self.cupy.cuda.runtime.memsetAsync(target, byte, nbytes, stream.ptr)
+
+    # ---- graphs -------------------------------------------------------------------------------------
+    @contextmanager
+    def graph_context(self) -> Iterator[Any]:
+        """Make it the current device of cuda.core, too, and give that module."""
+        with self.current():
+            core = importlib.import_module("cuda.core")
+            core.Device(self.number).set_current()
+            yield core
+
+    def graph_functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
+        """Return the functions of a kernel's phases as nodes of graphs take them."""
+        found = self._graph_functions.get((kernel.source, narrow))
+        if found is None:
+            core = importlib.import_module("cuda.core")
+            code = core.ObjectCode.from_cubin(compile_source(kernel.source, self.architecture, narrow).cubin)
+            found = [code.get_kernel(f"phase{number}") for number in range(len(kernel.threads))]
+            self._graph_functions[kernel.source, narrow] = found
+        return found
+
+    def launch_graph(self, executable: Any) -> None:
+        """Enqueue an instantiated graph."""
+        with self.graph_context() as core:
+            executable.launch(core.LEGACY_DEFAULT_STREAM)
+
+    def refuse_graphs(self, reason: str) -> None:
+        """From now on launch one by one, for a reason that is said once."""
+        self.graph_refusal = reason
+        warnings.warn(f"no CUDA graphs on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
 
     def synchronise(self) -> None:
         """See `Device`."""

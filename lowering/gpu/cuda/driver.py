@@ -1,0 +1,94 @@
+"""The driver of a program on a CUDA device: that of other devices, with segments that run as graphs.
+
+::
+
+    def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):
+        _a0, _a1, = _buffers
+        N, = _symbols
+        _r1(_device, (_a0, _a1, ), (N, ), (N*8, ), lambda _t2: (
+            LaunchKernel(_g2, (N // 256 + 1, ), ((_a0, 0), (_t2, 0), ), (N, )),
+            CopyMemory(_a1, 0, _t2, 0, N*8),
+        ))
+        return 0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dcarray.ir import dims
+from dcarray.ir.nodes import Dim
+from dcarray.lowering.gpu.driver import DriverPrinter
+from dcarray.lowering.nest.access import total
+from dcarray.lowering.program import nodes
+from dcarray.lowering.program.python_driver import Driver
+
+from .graph import LaunchGraph
+from .segments import Operation, Segment, partition
+
+__all__ = ["printed"]
+
+
+def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver:
+    """Return the driver of a program; see `dcarray.lowering.gpu.driver.printed`."""
+    return _Printer(program).driver()
+
+
+class _Printer(DriverPrinter):
+    def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
+        for part in partition(body, self.region):
+            if isinstance(part, Segment):
+                self.segment(part, depth)
+            else:
+                self.node(part, depth)
+
+    def segment(self, segment: Segment, depth: int) -> None:
+        """Write the call of a graph."""
+        for alloc in segment.earlier:
+            self.node(alloc, depth)
+        number = len(self.things)
+        before = tuple([tuple(sorted(earlier)) for earlier in segment.before])
+        self.things[f"_r{number}"] = LaunchGraph(before, segment.uses)
+        sizes: dict[str, str] = {}
+        for array in segment.temporaries:
+            self.declare(array)
+            sizes[self.buffer(array.name)] = dims.show(total((*array.shape, array.dtype.itemsize)))
+        tasks = [text for operation in segment.operations for text in self.task(operation, sizes)]
+        used = dict.fromkeys(name for text in tasks for name in re.findall(r"\b_[at]\d+\b", text))
+        given = "".join(f"{name}, " for name in used if name not in sizes)
+        values = "".join(f"{name}, " for name in self.variables)
+        block = "".join(f"{size}, " for size in sizes.values())
+        head = f"_r{number}(_device, ({given}), ({values}), ({block}), lambda {', '.join(sizes)}: ("
+        self.line(depth, head.replace("lambda :", "lambda:"))
+        for text in tasks:
+            self.line(depth + 1, text + ",")
+        self.line(depth, "))")
+        for free in segment.later:
+            self.node(free, depth)
+
+    def task(self, operation: Operation, sizes: dict[str, str]) -> Iterator[str]:
+        """Yield the text of what does an operation; add the memory that it needs for itself to ``sizes``."""
+        if operation.kind == "kernel":
+            kernel, arguments, scratch = self.prepared(operation.launch)
+            sizes.update(scratch)
+            yield f"LaunchKernel({kernel}, {arguments})"
+            return
+        nbytes = self.nbytes(operation.target[0], operation.elements)
+        if operation.kind == "fill":
+            yield f"FillMemory({self.place(*operation.target)}, {operation.byte}, {nbytes})"
+        else:
+            yield f"CopyMemory({self.place(*operation.target)}, {self.place(*operation.source)}, {nbytes})"
+
+    def place(self, name: str, first: Dim) -> str:
+        """An array's buffer, and the byte of an element in it."""
+        return f"{self.buffer(name)}, {self.nbytes(name, first)}"
+
+    def nbytes(self, name: str, elements: Dim) -> str:
+        """The bytes of some elements of an array."""
+        return dims.show(total((elements, self.declared[name].dtype.itemsize)))
+
+    def imports(self) -> list[str]:
+        tasks = "from dcarray.lowering.gpu.cuda.graph import CopyMemory, FillMemory, LaunchKernel"
+        used = any(isinstance(thing, LaunchGraph) for thing in self.things.values())
+        return [tasks, *super().imports()] if used else super().imports()

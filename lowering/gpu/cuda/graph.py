@@ -1,0 +1,302 @@
+"""CUDA graphs at run time: built once through cuda.core, updated in place, launched as one.
+
+A graph is instantiated for an order of its nodes, which depends on the sizes of temporaries only through the
+edges that their layout adds.  Pointers, scalars, integers and grids are parameters of its nodes: a run
+updates those that have changed since the last one.  What has no elements is disabled.  Memory nodes could not
+be updated, so temporaries lie in one block outside of the graph.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from .arena import Layout, layout
+from .device import CudaBuffer, CudaDevice, parameters
+
+if TYPE_CHECKING:
+    from dcarray.lowering.gpu.kernels import DeviceKernel
+
+__all__ = ["CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel"]
+
+_MOST = 8  # instantiated graphs that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchKernel:
+    """A launch of a kernel, as a driver makes it; see `dcarray.lowering.gpu.kernels.DeviceKernel`."""
+
+    kernel: DeviceKernel
+    blocks: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    ints: tuple[int, ...]
+
+    def run(self, device: CudaDevice) -> None:
+        """Enqueue it by itself."""
+        self.kernel(device, self.blocks, self.arguments, self.ints)
+
+    def nodes(self, device: CudaDevice) -> list[_Parameters]:
+        """The parameters of the nodes that do it, one for each phase."""
+        narrow, given = self.kernel.prepare(self.blocks, self.arguments, self.ints)
+        values = parameters(given, self.ints, narrow)
+        functions = device.graph_functions(self.kernel, narrow)
+        launches = zip(functions, self.blocks, self.kernel.threads, strict=True)
+        return [
+            _Parameters("launch", count > 0, (function, max(count, 1), threads, values))
+            for function, count, threads in launches
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyMemory:
+    """A copy of bytes: target and its first byte, source and its first byte, and their number."""
+
+    target: CudaBuffer
+    to: int
+    source: CudaBuffer
+    start: int
+    nbytes: int
+
+    def run(self, device: CudaDevice) -> None:
+        """Enqueue it by itself."""
+        device.copy_bytes(self.target.ptr + self.to, self.source.ptr + self.start, self.nbytes)
+
+    def nodes(self, device: CudaDevice) -> list[_Parameters]:
+        """The parameters of the node that does it."""
+        places = self.target.ptr + self.to, self.source.ptr + self.start
+        return [_Parameters("memcpy", self.nbytes > 0, (*places, max(self.nbytes, 1)))]
+
+
+@dataclass(frozen=True, slots=True)
+class FillMemory:
+    """Memory filled with one byte: the target and its first byte, the byte, and how many."""
+
+    target: CudaBuffer
+    to: int
+    byte: int
+    nbytes: int
+
+    def run(self, device: CudaDevice) -> None:
+        """Enqueue it by itself."""
+        device.fill_bytes(self.target.ptr + self.to, self.byte, self.nbytes)
+
+    def nodes(self, device: CudaDevice) -> list[_Parameters]:
+        """The parameters of the node that does it."""
+        given = self.target.ptr + self.to, self.byte, max(self.nbytes, 1)
+        return [_Parameters("memset", self.nbytes > 0, given)]
+
+
+Task = LaunchKernel | CopyMemory | FillMemory
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameters:
+    """What a node of a graph does.
+
+    Attributes
+    ----------
+    kind : str
+        The method of cuda.core's nodes that adds it.
+    enabled : bool
+        Whether there is anything to do.
+    values : tuple
+        Of a launch the kernel, blocks, threads and arguments; of a copy or a fill its arguments.
+    """
+
+    kind: str
+    enabled: bool
+    values: tuple[Any, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from others: floating-point values by their bits."""
+        if self.kind != "launch":
+            return self.values
+        function, blocks, threads, given = self.values
+        return function, blocks, threads, tuple([value.tobytes() for value in given])
+
+
+class _Instance:
+    """An instantiated graph with the parameters that its nodes have."""
+
+    def __init__(
+        self, core: Any, tasks: Sequence[list[_Parameters]], before: Sequence[Sequence[int]]
+    ) -> None:
+        self.core = core
+        self.definition = core.graph.GraphDefinition()
+        self.nodes: list[Any] = []
+        self.keys: list[Any] = []
+        self.enabled: list[bool] = []
+        last: list[Any] = []
+        for steps, earlier in zip(tasks, before, strict=True):
+            previous = [last[k] for k in earlier]
+            for step in steps:
+                node = getattr(self.definition, step.kind)(*self.arguments(step))
+                if previous:
+                    node.pred = previous
+                previous = [node]
+                self.nodes.append(node)
+                self.keys.append(step.key)
+                self.enabled.append(True)
+            last += previous
+        self.executable = self.definition.instantiate()
+        for position, step in enumerate(step for steps in tasks for step in steps):
+            self.enable(position, step.enabled)
+
+    def arguments(self, step: _Parameters) -> tuple[Any, ...]:
+        """The arguments that add a node."""
+        if step.kind != "launch":
+            return step.values
+        function, blocks, threads, given = step.values
+        return (self.core.LaunchConfig(grid=blocks, block=threads), function, *given)
+
+    def update(self, tasks: Sequence[list[_Parameters]]) -> None:
+        """Update the parameters that have changed."""
+        for position, step in enumerate(step for steps in tasks for step in steps):
+            self.enable(position, step.enabled)
+            if not step.enabled or self.keys[position] == step.key:
+                continue
+            view = self.executable[self.nodes[position]]
+            match step.kind, step.values:
+                case "launch", (function, blocks, threads, given):
+                    config = self.core.LaunchConfig(grid=blocks, block=threads)
+                    view.update(config=config, kernel=function, args=given)
+                case "memcpy", (target, source, size):
+                    view.update(dst=target, src=source, size=size)
+                case "memset", (target, value, width):
+                    view.update(dst=target, value=value, width=width)
+            self.keys[position] = step.key
+
+    def enable(self, position: int, enabled: bool) -> None:
+        """Enable or disable a node."""
+        if self.enabled[position] != enabled:
+            view = self.executable[self.nodes[position]]
+            view.enable() if enabled else view.disable()
+            self.enabled[position] = enabled
+
+
+@dataclass(slots=True)
+class _State:
+    """What a graph knows of one device."""
+
+    layouts: dict[Any, Layout] = field(default_factory=dict)
+    instances: dict[Any, _Instance] = field(default_factory=dict)
+    key: Any = None  # of the last run
+    latest: tuple[Layout, int, _Instance] | None = None  # with the address of its memory
+
+
+class LaunchGraph:
+    """Tasks that run as one graph, with what orders them.
+
+    Parameters
+    ----------
+    before : tuple of tuple of int
+        For each task the earlier ones that it has to follow.
+    uses : tuple of tuple of int
+        For each temporary the tasks that touch it.
+    """
+
+    loader: ClassVar[str] = f"{__name__}:LaunchGraph"
+
+    def __init__(self, before: tuple[tuple[int, ...], ...], uses: tuple[tuple[int, ...], ...]) -> None:
+        self.parts = before, uses
+        self.before, self.uses = before, uses
+        self._states: dict[str, _State] = {}
+        self._lock = threading.Lock()
+
+    def __call__(
+        self,
+        device: CudaDevice,
+        given: tuple[Any, ...],
+        values: tuple[int, ...],
+        sizes: tuple[int, ...],
+        tasks: Callable[..., tuple[Task, ...]],
+    ) -> None:
+        """Enqueue all tasks.
+
+        Parameters
+        ----------
+        device : CudaDevice
+        given : tuple
+            The buffers and scalars that the tasks use.
+        values : tuple of int
+            The sizes and loop variables that they depend on.
+        sizes : tuple of int
+            The bytes of each temporary.
+        tasks : callable
+            The tasks, given the temporaries; called if anything is different from the last run.
+        """
+        with self._lock:
+            state = self._states.setdefault(device.name, _State())
+            bound = device.graph_memory
+            key = values, sizes, bound, tuple([_identity(one) for one in given])
+            if state.latest is not None and state.key == key:
+                place, address, instance = state.latest
+                block = _allocated(device, place)
+                if (block.ptr if block else 0) == address and device.graph_refusal is None:
+                    device.launch_graph(instance.executable)
+                    return
+            else:
+                place = self._layout(state, sizes, bound)
+                block = _allocated(device, place)
+            parts = zip(place.offsets, sizes, strict=True)
+            made = tasks(*(None if block is None else block.part(*part) for part in parts))
+            state.latest = None
+            graph = self._instance(device, state, place, made)
+            if graph is None:
+                for task in made:
+                    task.run(device)
+                return
+            state.key, state.latest = key, (place, block.ptr if block else 0, graph)
+            device.launch_graph(graph.executable)
+
+    def _layout(self, state: _State, sizes: tuple[int, ...], bound: int) -> Layout:
+        found = state.layouts.get((sizes, bound))
+        if found is None:
+            while len(state.layouts) >= 8 * _MOST:
+                del state.layouts[next(iter(state.layouts))]
+            found = state.layouts[sizes, bound] = layout(sizes, self.uses, self.before, bound)
+        return found
+
+    def _instance(
+        self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...]
+    ) -> _Instance | None:
+        """The graph with the parameters of this run; None if the device does without."""
+        if device.graph_refusal is not None:
+            return None
+        try:
+            with device.graph_context() as core:
+                steps = [task.nodes(device) for task in tasks]
+                known = state.instances.pop(place.edges, None)
+                if known is None:
+                    known = _Instance(core, steps, self._ordered(place))
+                else:
+                    known.update(steps)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever the driver refuses, the program has to run
+            device.refuse_graphs(f"{type(error).__name__}: {error}")
+            return None
+        while len(state.instances) >= _MOST:
+            del state.instances[next(iter(state.instances))]
+        state.instances[place.edges] = known
+        return known
+
+    def _ordered(self, place: Layout) -> list[list[int]]:
+        """The order that tasks need, with what their memory adds."""
+        before = [set(earlier) for earlier in self.before]
+        for first, second in place.edges:
+            before[second].add(first)
+        return [sorted(earlier) for earlier in before]
+
+
+def _identity(one: Any) -> Any:
+    return one.ptr if isinstance(one, CudaBuffer) else np.asarray(one).tobytes()
+
+
+def _allocated(device: CudaDevice, place: Layout) -> CudaBuffer | None:
+    return device.allocate(max(place.size, 1)) if place.offsets else None
