@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.api import indexing
 from dcarray.api.array import evaluate, ndarray, wrap
 from dcarray.api.dispatch import DISPATCH
 from dcarray.api.functions.fallback import SEQUENCES
@@ -23,6 +24,7 @@ from dcarray.api.lazy_selection import Selected
 from dcarray.core.devices import common_device, name_of
 from dcarray.core.handle import Handle, as_class, export, small
 from dcarray.core.strides import strides_of
+from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path
 from dcarray.recording.session import recording_for
 
@@ -216,6 +218,35 @@ def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """An operator, whose most usual kind is recorded at once."""
+    usual = _forwarded(function)
+
+    @wraps(function)
+    def method(self: DeviceArray, other: Any) -> Any:
+        kind = type(other)
+        if self._small is None and (kind is type(self) or kind is float or kind is int):
+            with recording_for(self._device):
+                found = fast_path.binary(name, self, other)
+            if found is not None:
+                return found
+        return usual(self, other)
+
+    return method
+
+
+def _getitem(self: DeviceArray, key: Any) -> Any:
+    """``self[key]``; parts by basic keys record nothing."""
+    kind = type(key)
+    if self._small is None and (kind in _BASIC or (kind is tuple and _BASIC.issuperset(map(type, key)))):
+        return indexing.get(self, key)
+    return _usual_getitem(self, key)
+
+
+_BASIC = frozenset({int, slice, type(None), type(...)})
+_usual_getitem = _forwarded(ndarray.__getitem__)
+
+
 def _property(name: str) -> property:
     known: Any = getattr_static(ndarray, name)  # a property, or its C counterpart
     store = None if name in _UNSET else _forwarded(lambda self, value: known.__set__(self, value))
@@ -228,6 +259,12 @@ _OPERATORS = [
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift",
     "rshift",
 ]  # fmt: skip
+_UFUNC_NAMES = {
+    "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
+    "rshift": "right_shift", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
 _SPECIAL = [
     "divmod", "rdivmod", "lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs", "invert", "getitem",
     "setitem", "copy", "deepcopy", "contains",
@@ -248,6 +285,11 @@ def _made() -> dict[str, Any]:
     names += [name for name in dir(ndarray) if not name.startswith("_") and callable(getattr(ndarray, name))]
     found: dict[str, Any] = {name: _forwarded(getattr(ndarray, name)) for name in names if name not in _HERE}
     found |= {name: _property(name) for name in ("T", "mT", "real", "imag", "base", "flat", "shape")}
+    for name in _OPERATORS + ["lt", "le", "gt", "ge", "eq", "ne"]:
+        ufunc = _UFUNC_NAMES.get(name, name)
+        if name != "pow" and ufunc in UFUNCS:  # powers of numbers have ways of their own
+            found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
+    found["__getitem__"] = _getitem
     found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
     return found
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_up_device import MadeUpDevice, make_up
 
 from dcarray.__main__ import main
 
@@ -20,6 +21,19 @@ def test_demo_agrees_and_writes_its_picture(tmp_path: Path, capsys: pytest.Captu
     for expected in ("largest difference", "kernels", "bytes moved", "saved", "x as fast"):
         assert expected in said
     assert (tmp_path / "terrain.png").stat().st_size > 10_000
+
+
+def test_demo_on_a_device(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = MadeUpDevice(target="made-up")
+    make_up(monkeypatch, device)
+    given = ["demo", "--out", str(tmp_path), "--factor", "1", "--rounds", "1", "--device", "made-up:0"]
+    assert main(given) == 0
+    assert "DISAGREE" not in capsys.readouterr().out and device.runs > 10
+    with pytest.raises(SystemExit):
+        main(["demo", "--device", "made-up:3"])
+    assert "no device 'made-up:3'" in capsys.readouterr().err
 
 
 def test_terrain_does_not_know_dcarray() -> None:
