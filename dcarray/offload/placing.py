@@ -67,17 +67,18 @@ def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
     below = current().eager_below
     if device is None or a.size < below or not compiles(a.dtype) or not a.size:
         return adopt(cls, a if owned else a.copy(order="K"), below)
-    columns = a.ndim > 1 and a.flags.f_contiguous and not a.flags.c_contiguous
-    rows = a.T if columns else a
+    axes = sorted(range(a.ndim), key=lambda k: -abs(a.strides[k]))  # as NumPy copies
+    rows = a.transpose(axes)
     store = Store(rows.shape, a.dtype, None, a.size)
     try:
         settle_new(store, uploaded(device, rows))
     except MemoryError:
         note(f"interpreter ({device.name} has no memory left)", a.nbytes, where=user_line())
         return adopt(cls, a if owned else a.copy(order="K"), below)
-    store.permuted = columns
-    n = a.ndim
-    return large(cls, store, a.shape, tuple((0, 1, n - 1 - k) for k in range(n)) if columns else None)
+    if axes == sorted(axes):
+        return large(cls, store, a.shape, None)
+    store.permuted = True
+    return large(cls, store, a.shape, tuple((0, 1, k) for k in axes))
 
 
 def converted(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

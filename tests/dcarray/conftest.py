@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_up_device import MadeUpDevice, make_up
 
 import dcarray as dc
 from dcarray.comm.transport.errors import PerformanceWarning
@@ -85,7 +86,7 @@ def _compare(want: Any, got: Any, what: _What, least: float = 0.0) -> None:
             _compare(a, b, what, least)
         return
     if type(want) is np.ndarray:
-        assert type(got) is dc.ndarray, f"{what}: {type(got)} for an array"
+        assert type(got) is type(dc.zeros(0)), f"{what}: {type(got)} for an array"
         assert got.shape == want.shape, f"{what}: shape {got.shape}, not {want.shape}"
         assert got.dtype == want.dtype, f"{what}: dtype {got.dtype}, not {want.dtype}"
         got = np.asarray(got)
@@ -118,16 +119,20 @@ def _shares(result: Any, args: Any) -> list[bool]:
 
 
 @pytest.fixture
-def same() -> Callable[..., None]:
+def same(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Does a call give on wrapped arrays what it gives on plain ones: values, dtypes, errors, warnings,
-    changed arguments and shared memory?"""
+    changed arguments and shared memory?  Also on a made-up device."""
+    modes: list[tuple[dict[str, Any], Any]] = [({}, _wrapped), (RECORDED, _wrapped), (RECORDED, _scattered)]
+    if communicator() is None:
+        make_up(monkeypatch, MadeUpDevice())
+        modes.append((RECORDED | {"device": "made-up:0"}, _wrapped))
 
     def judge(function: Callable[..., Any], *args: Any, views: bool = True, **kwargs: Any) -> None:
         plain, named = _copied(args, _plain), _copied(kwargs, _plain)
         want, warned, error = _run(function, plain, named)
         least = _coarsest([*plain, *named.values()]) if communicator() is not None else 0.0
         done = set()
-        for mode, copy in (({}, _wrapped), (RECORDED, _wrapped), (RECORDED, _scattered)):
+        for mode, copy in modes if "device" not in kwargs else modes[:3]:
             what = _What(function, mode, copy, args, kwargs)
             with dc.options(**mode) as now:
                 if (now, copy) in done:  # the environment may ask for the same
