@@ -24,7 +24,7 @@ class CUDADriverError(RuntimeError):
 
 
 class Memory:
-    """Memory with something in it that was never written there; a multiple of 512 bytes, as CuPy's pool has."""
+    """Memory with something in it that nobody has written; a multiple of 512 bytes, as in CuPy's pool."""
 
     def __init__(self, size: int, pool: FakeCupy) -> None:
         size = -(-size // 512) * 512

@@ -1,0 +1,70 @@
+"""Programs run on a made-up CUDA device, whose graphs run in random orders on the processor."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cuda_on_host
+import fake_cuda_core
+import numpy as np
+import pytest
+from fake_cuda_core import FakeCore
+from fake_cupy import FakeCupy
+
+from dcarray.ir.nodes import Region
+from dcarray.lowering.gpu.cuda import device as module
+from dcarray.lowering.gpu.cuda.device import CudaDevice
+
+needs_gxx = pytest.mark.skipif(cuda_on_host.COMPILER is None, reason="no C++ compiler")
+
+
+@dataclass
+class Machine:
+    """A device, with the libraries that it thinks it has."""
+
+    device: CudaDevice
+    cupy: FakeCupy
+    core: FakeCore
+
+    def run(self, plan: Any, region: Region, memory: dict[str, np.ndarray], symbols: dict[str, int]) -> None:
+        """Run a plan on arrays, which get the results."""
+        given: list[Any] = []
+        for name in plan.arrays:
+            array = next(one for one in region.arrays if one.name == name)
+            if name not in memory:
+                shape = tuple(int(eval(str(extent), {}, symbols)) for extent in array.shape)
+                memory[name] = np.empty(shape, array.dtype)
+            if is_scalar_argument(name, array):
+                given.append(memory[name])
+                continue
+            memory[name] = np.array(memory[name], order="C")
+            given.append(self.device.allocate(memory[name].nbytes))
+            self.device.upload(memory[name], given[-1])
+        assert plan.run([], given, tuple(symbols.values()), self.device) == 0
+        for name, one in zip(plan.arrays, given, strict=True):
+            if not isinstance(one, np.ndarray):
+                self.device.download(one, memory[name])
+
+
+def is_scalar_argument(name: str, array: Any) -> bool:
+    """Whether a run is given a value instead of a buffer."""
+    from dcarray.lowering.gpu.scheduler import scalars_by_value
+    from dcarray.lowering.kernel.nodes import Binding, Buffer, Kernel, Pointer
+
+    kernel = Kernel((Buffer("p0", array.dtype, "r"),), (), ())
+    region = Region((), (array,), ())
+    made, _ = scalars_by_value(kernel, Binding((Pointer(name, 0),), (), (), ()), region)
+    return made.buffers[0].by_value
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """A device of this machine that is not there."""
+    cupy, core = FakeCupy(), FakeCore()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "cuda.core", core)
+    monkeypatch.setattr(module, "compile_source", fake_cuda_core.compile_source)
+    yield Machine(CudaDevice(0), cupy, core)
