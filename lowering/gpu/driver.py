@@ -20,9 +20,9 @@ from typing import Any
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import writes
-from dcarray.ir.nodes import Array, Stmt
+from dcarray.ir.nodes import Array, Dim, Stmt
 from dcarray.lowering.kernel.nodes import Binding, Pointer, Scratch
-from dcarray.lowering.nest.access import total
+from dcarray.lowering.nest.access import strides, total
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.python_driver import Driver
 
@@ -39,7 +39,15 @@ def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver
 
 
 class DriverPrinter:
-    """Writes a driver node by node; ``depth`` is the depth of indentation."""
+    """Writes a driver node by node; ``depth`` is the depth of indentation.
+
+    Attributes
+    ----------
+    library_calls : str
+        The function that runs library calls.
+    """
+
+    library_calls = "on_host"
 
     def __init__(self, program: nodes.Program) -> None:
         self.program, self.region, self.given = program, program.region, program.given
@@ -78,7 +86,7 @@ class DriverPrinter:
             case nodes.Launch(binding=binding):
                 self.launch(depth, node, binding)
             case nodes.LibraryCall(stmt, call):
-                self.call(depth, "on_host", call, node.names, stmt)
+                self.call(depth, self.library_calls, call, node.names, stmt)
             case nodes.Copy(stmt, call):
                 self.call(depth, "on_host", call, node.names, stmt)
             case nodes.HostCall(stmt, call, names):
@@ -150,7 +158,8 @@ class DriverPrinter:
         for name in names:
             array = self.declared[name]
             self.things[f"_d{number}_{name}"] = array.dtype
-            arrays += f"({self.buffer(name)}, {_shape(array)}, _d{number}_{name}, {name in written}), "
+            geometry = f"{_tuple(array.shape)}, {_tuple(strides(array))}"
+            arrays += f"({self.buffer(name)}, {geometry}, _d{number}_{name}, {name in written}), "
         values = ", ".join(f"{name!r}: {name}" for name in self.variables)
         self.line(depth, f"{how}(_device, _s{number}, ({arrays}), {{{values}}})")
 
@@ -177,5 +186,5 @@ class DriverPrinter:
         return "\n".join([*lines, "    return 0", ""])
 
 
-def _shape(array: Array) -> str:
-    return "(" + "".join(f"{dims.show(extent)}, " for extent in array.shape) + ")"
+def _tuple(numbers: Sequence[Dim]) -> str:
+    return "(" + "".join(f"{dims.show(number)}, " for number in numbers) + ")"

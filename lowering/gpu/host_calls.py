@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["flag", "on_host"]
 
-#: The buffer or value of an array, its shape, its dtype, and whether it is written.
-Given = tuple[Any, tuple[int, ...], np.dtype[Any], bool]
+#: The buffer or value of an array, its shape and strides in elements, its dtype, and whether it is written.
+Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 
 
 def on_host(
@@ -25,20 +25,22 @@ def on_host(
     """
     copies: dict[int, tuple[Any, np.ndarray[Any, Any]]] = {}
     sizes: dict[int, int] = {}
-    for buffer, shape, dtype, _ in arrays:
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    for buffer, shape, strides, dtype, _ in arrays:
+        last = sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        size = 0 if 0 in shape else (last + 1) * dtype.itemsize
         sizes[id(buffer)] = max(size, sizes.get(id(buffer), 0))
     views: list[np.ndarray[Any, Any]] = []
-    for buffer, shape, dtype, _ in arrays:
+    for buffer, shape, strides, dtype, _ in arrays:
         if isinstance(buffer, np.generic | np.ndarray):
             views.append(np.asarray(buffer, dtype))
             continue
         if id(buffer) not in copies:
             copies[id(buffer)] = buffer, np.empty(sizes[id(buffer)], np.uint8)
             device.download(buffer, copies[id(buffer)][1])
-        views.append(np.ndarray(shape, dtype, copies[id(buffer)][1]))
+        steps = tuple(step * dtype.itemsize for step in strides)
+        views.append(np.ndarray(shape, dtype, copies[id(buffer)][1], 0, steps))
     step(views, values)
-    for key in {id(buffer) for buffer, _, _, written in arrays if written}:
+    for key in {id(buffer) for buffer, *_, written in arrays if written}:
         buffer, copy = copies[key]
         device.upload(copy, buffer)
 

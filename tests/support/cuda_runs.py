@@ -28,6 +28,7 @@ class Machine:
     device: CudaDevice
     cupy: FakeCupy
     core: FakeCore
+    downloads: int = 0
 
     def run(self, plan: Any, region: Region, memory: dict[str, np.ndarray], symbols: dict[str, int]) -> None:
         """Run a plan on arrays, which get the results."""
@@ -67,4 +68,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cuda.core", core)
     monkeypatch.setattr(module, "compile_source", fake_cuda_core.compile_source)
-    yield Machine(CudaDevice(0), cupy, core)
+    made = Machine(CudaDevice(0), cupy, core)
+    download = made.device.download
+
+    def counted(buffer: Any, target: np.ndarray) -> None:
+        made.downloads += 1
+        download(buffer, target)
+
+    monkeypatch.setattr(made.device, "download", counted)
+    yield made

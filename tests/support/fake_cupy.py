@@ -139,6 +139,17 @@ class FakeCupy:
         self.log.append("memset")
         ctypes.memset(target, value, size)
 
+    def ndarray(self, shape: Any, dtype: Any, memptr: MemoryPointer, strides: Any) -> np.ndarray:
+        return np.ndarray(shape, dtype, memptr.elements, 0, strides)
+
+    def matmul(self, a: Any, b: Any, out: Any = None) -> Any:
+        assert out is None or out.flags.c_contiguous
+        self.log.append("matmul")
+        return np.matmul(a, b, out=out)
+
+    may_share_memory = staticmethod(np.may_share_memory)
+    asarray = staticmethod(np.asarray)
+
     def RawModule(self, *, code: str, options: tuple[str, ...]) -> Any:
         functions = cuda_on_host.compiled(code, options)
         self.built += 1

@@ -159,6 +159,15 @@ class CudaDevice:
         """Return the memory of a contiguous array of CuPy's as a buffer."""
         return CudaBuffer(array.data, array.nbytes)
 
+    def array(
+        self, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return an array of CuPy's on a buffer, with strides in elements; of a scalar one of its own."""
+        if not isinstance(buffer, CudaBuffer):
+            return self.cupy.asarray(buffer, dtype)
+        steps = tuple([step * dtype.itemsize for step in strides])
+        return self.cupy.ndarray(shape, dtype, buffer.memory, steps)
+
     def copy_bytes(self, target: int, source: int, nbytes: int) -> None:
         """Enqueue a copy from one address to another."""
         if nbytes:

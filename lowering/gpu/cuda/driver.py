@@ -23,6 +23,7 @@ from dcarray.lowering.gpu.driver import DriverPrinter
 from dcarray.lowering.nest.access import total
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.python_driver import Driver
+from dcarray.lowering.runtime.library_calls import CallStep
 
 from .graph import LaunchGraph
 from .segments import Operation, Segment, partition
@@ -36,6 +37,8 @@ def printed(program: nodes.Program, threads: int, fresh: bool = False) -> Driver
 
 
 class _Printer(DriverPrinter):
+    library_calls = "on_device"
+
     def block(self, body: tuple[nodes.Node, ...], depth: int) -> None:
         for part in partition(body, self.region):
             if isinstance(part, Segment):
@@ -89,6 +92,13 @@ class _Printer(DriverPrinter):
         return dims.show(total((elements, self.declared[name].dtype.itemsize)))
 
     def imports(self) -> list[str]:
-        tasks = "from dcarray.lowering.gpu.cuda.graph import CopyMemory, FillMemory, LaunchKernel"
-        used = any(isinstance(thing, LaunchGraph) for thing in self.things.values())
-        return [tasks, *super().imports()] if used else super().imports()
+        lines = super().imports()
+        things = self.things.values()
+        if any(isinstance(thing, CallStep) for thing in things):
+            lines = ["from dcarray.lowering.gpu.cuda.libraries import on_device", *lines]
+        if any(isinstance(thing, LaunchGraph) for thing in things):
+            lines = [
+                "from dcarray.lowering.gpu.cuda.graph import CopyMemory, FillMemory, LaunchKernel",
+                *lines,
+            ]
+        return lines

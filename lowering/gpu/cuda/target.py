@@ -12,6 +12,7 @@ from dcarray.lowering.target import Target
 
 from .dialect import CUDA
 from .driver import printed
+from .libraries import LIBRARIES
 
 
 class CudaCompiler:
@@ -49,6 +50,6 @@ def is_exact(op: Op) -> bool:
 
 
 TARGET = Target(
-    "cuda", pipeline, gpu_kernel, is_exact, CudaCompiler(), {}, printed, memory_space="device",
+    "cuda", pipeline, gpu_kernel, is_exact, CudaCompiler(), LIBRARIES, printed, memory_space="device",
     shares_arrays=False,
 )  # fmt: skip

@@ -1,0 +1,53 @@
+"""NVIDIA's libraries, through CuPy, on views of device memory.
+
+The language of regions has one call that they serve, products of matrices: cuBLAS.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from dcarray.lowering.libraries.dispatch import Library, all_alike
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dcarray.ir.nodes import Call, Region
+
+    from .device import CudaDevice
+
+__all__ = ["LIBRARIES", "matmul", "on_device"]
+
+#: The buffer of an array, its shape, strides in elements, dtype, and whether it is written.
+Given = tuple[Any, tuple[int, ...], tuple[int, ...], "np.dtype[Any]", bool]
+
+
+def on_device(
+    device: CudaDevice, step: Callable[..., int], arrays: tuple[Given, ...], values: dict[str, int]
+) -> None:
+    """Run a library call on arrays in device memory, in the order of the device's stream."""
+    with device.current():
+        step([device.array(*given[:-1]) for given in arrays], values)
+
+
+def matmul(writes: Sequence[Any], reads: Sequence[Any], attrs: dict[str, Any], own: None = None) -> int:
+    """Multiply matrices, or stacks of them, as ``numpy.matmul`` does; see `CallStep`."""
+    (out,), (a, b) = writes, reads
+    cupy = importlib.import_module("cupy")
+    shared = cupy.may_share_memory(out, a) or cupy.may_share_memory(out, b)
+    if shared or not out.flags.c_contiguous:
+        out[...] = cupy.matmul(a, b)
+    else:
+        cupy.matmul(a, b, out=out)
+    return 0
+
+
+def _serves(call: Call, region: Region) -> bool:
+    """Whether all arrays have one dtype, which cuBLAS knows, and no view is a diagonal."""
+    axes = [[ix.axis for ix in window.index if ix.axis is not None] for window in (*call.writes, *call.reads)]
+    return all_alike(call, region) and all(len(set(one)) == len(one) for one in axes)
+
+
+LIBRARIES: Final = {"blas.matmul": (Library(f"{__name__}:matmul", _serves),)}
