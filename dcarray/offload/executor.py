@@ -16,6 +16,7 @@ from dcarray.core.store import Store
 from dcarray.execution import run_plan
 from dcarray.execution.executor import exception_reporter, report_failure
 from dcarray.execution.interpreter import OpByOp
+from dcarray.lowering.gpu.host_calls import NotStarted
 from dcarray.plans.templates import are_related
 from dcarray.recording.log_format import writes
 
@@ -106,8 +107,8 @@ def _run_plan(
     given += rec.scalar_arrays().values()
     try:
         plan.run((), given, plan_entry.symbols, device, 0)
-    except MemoryError:
-        raise
+    except NotStarted as error:
+        raise (error.__cause__ or error) from None
     except Exception as error:
         for store, held in changed:
             if held.ahead:

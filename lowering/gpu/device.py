@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dcarray.lowering.gpu.kernels import DeviceKernel
 
+
 __all__ = ["KINDS", "Device", "NoDevice", "find", "get", "missing"]
 
 
@@ -59,6 +60,15 @@ class Device(Protocol):
 
     def download(self, buffer: Any, target: NDArray[Any]) -> None:
         """Copy the beginning of a buffer into a C-contiguous host array, after the work in the queue."""
+
+    def build(self, kernel: DeviceKernel) -> None:
+        """Build a kernel if it has not been built, with 32-bit indices.
+
+        Raises
+        ------
+        RuntimeError
+            If its compiler refuses it.
+        """
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
         """Enqueue a copy of the first ``nbytes`` of a buffer into another."""

@@ -5,16 +5,20 @@
     def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):
         _a0, _a1, = _buffers
         N, = _symbols
+        prepare(_device, (_g0, ), (('_t2', N*8), ('_t2', None), ))
         _t2 = _device.allocate(N*8)
         _g0(_device, (N // 256 + 1,), ((_a0, 0), (_t2, 0)), (N,))
         _t2 = None
         return 0
 
 Temporaries lie in buffers of their own, which go back to the device's pool when the text lets go of them.
+Before anything is written kernels are built and all buffers are allocated once, so that a run that fails for
+want of these changes nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,6 +58,8 @@ class DriverPrinter:
         self.variables = [symbol.name for symbol in self.region.symbols]  # with those of the loops around
         self.declared = {array.name: array for array in self.region.arrays}
         self._lines: list[str] = []
+        self._kernels: list[str] = []
+        self._reserved: list[str] = []  # buffers and bytes, in the order of the run; None where one is freed
         self.things: dict[str, Any] = {}  # what the text calls by name
 
     def driver(self) -> Driver:
@@ -80,9 +86,9 @@ class DriverPrinter:
             case nodes.Alloc(array):
                 self.declare(array)
                 size = dims.show(total((*array.shape, array.dtype.itemsize)))
-                self.line(depth, f"{self.buffer(array.name)} = _device.allocate({size})")
+                self.allocate(depth, self.buffer(array.name), size)
             case nodes.Free(array):
-                self.line(depth, f"{self.buffer(array.name)} = None")
+                self.free(depth, self.buffer(array.name))
             case nodes.Launch(binding=binding):
                 self.launch(depth, node, binding)
             case nodes.LibraryCall(stmt, call):
@@ -114,22 +120,40 @@ class DriverPrinter:
                 self.line(depth + 1, "pass")
                 self.block(orelse, depth + 1)
 
+    def allocate(self, depth: int, name: str, size: str) -> None:
+        """Allocate a buffer."""
+        self.line(depth, f"{name} = _device.allocate({size})")
+        self.reserve(name, size)
+
+    def free(self, depth: int, name: str) -> None:
+        """Let go of a buffer."""
+        self.line(depth, f"{name} = None")
+        self.reserve(name, "None")
+
+    def reserve(self, name: str, size: str) -> None:
+        """Have memory allocated, or freed (None), before the run as it will be in it, unless its size depends
+        on a loop's variable."""
+        known = {"None", "min", "max", *(symbol.name for symbol in self.region.symbols)}
+        if known.issuperset(re.findall(r"[A-Za-z_]\w*", size)):
+            self._reserved.append(f"({name!r}, {size}), ")
+
     def launch(self, depth: int, node: nodes.Launch, binding: Binding) -> None:
         """Launch a kernel."""
         if all(type(extent) is int and extent <= 0 for extent in binding.extents):
             return
         kernel, arguments, scratch = self.prepared(node)
         for name, size in scratch.items():
-            self.line(depth, f"{name} = _device.allocate({size})")
+            self.allocate(depth, name, size)
         self.line(depth, f"{kernel}(_device, {arguments})")
-        if scratch:
-            self.line(depth, f"{' = '.join(scratch)} = None")
+        for name in scratch:
+            self.free(depth, name)
 
     def prepared(self, node: nodes.Launch) -> tuple[str, str, dict[str, str]]:
         """Return the name of a launch's kernel, the text of its arguments, and the memory that it needs for
         itself: variables and their bytes."""
         number, binding = len(self.things), node.binding
         self.things[f"_g{number}"] = node.loaded
+        self._kernels.append(f"_g{number}")
         arguments, scratch = "", {}
         for slot, (buffer, pointer) in enumerate(zip(node.kernel.buffers, binding.pointers, strict=True)):
             if isinstance(pointer, Scratch):
@@ -171,8 +195,9 @@ class DriverPrinter:
 
     def imports(self) -> list[str]:
         """Return the lines that import what the text uses."""
-        host = "from dcarray.lowering.gpu.host_calls import flag, on_host"
-        return [host, ""] if any("on_host(" in line or "flag(" in line for line in self._lines) else []
+        used = [name for name in ("flag", "on_host") if any(f"{name}(" in line for line in self._lines)]
+        used += ["prepare"] if self._kernels or self._reserved else []
+        return [f"from dcarray.lowering.gpu.host_calls import {', '.join(used)}", ""] if used else []
 
     def text(self) -> str:
         """Return the whole text."""
@@ -182,6 +207,9 @@ class DriverPrinter:
         if self.region.symbols:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         first = "def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):"
+        if self._kernels or self._reserved:
+            kernels = "".join(f"{name}, " for name in self._kernels)
+            head.append(f"prepare(_device, ({kernels}), ({''.join(self._reserved)}))")
         lines = [*self.imports(), first, *("    " + line for line in head), *self._lines]
         return "\n".join([*lines, "    return 0", ""])
 

@@ -9,8 +9,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
+    from dcarray.lowering.gpu.kernels import DeviceKernel
 
-__all__ = ["flag", "on_host"]
+__all__ = ["NotStarted", "flag", "on_host", "prepare"]
 
 #: The buffer or value of an array, its shape and strides in elements, its dtype, and whether it is written.
 Given = tuple[Any, tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
@@ -43,6 +44,31 @@ def on_host(
     for key in {id(buffer) for buffer, *_, written in arrays if written}:
         buffer, copy = copies[key]
         device.upload(copy, buffer)
+
+
+class NotStarted(Exception):
+    """A run on a device has not begun, and nothing has been changed; its cause says why."""
+
+
+def prepare(
+    device: Device, kernels: tuple[DeviceKernel, ...], buffers: tuple[tuple[str, int | None], ...]
+) -> None:
+    """Build the kernels of a run, and allocate and free its buffers once, in its order: they come from the
+    device's pool afterwards.
+
+    Raises
+    ------
+    NotStarted
+        If a kernel cannot be built, or the device has not enough memory.
+    """
+    held: dict[str, Any] = {}
+    try:
+        for kernel in kernels:
+            device.build(kernel)
+        for name, nbytes in buffers:
+            held[name] = None if nbytes is None else device.allocate(nbytes)
+    except Exception as error:
+        raise NotStarted from error
 
 
 def flag(device: Device, buffer: Any) -> bool:

@@ -132,6 +132,12 @@ class CudaDevice:
             with self.current() as stream:
                 target.memory.copy_from_device_async(source.memory, nbytes, stream)
 
+    def build(self, kernel: DeviceKernel) -> None:
+        """See `Device`."""
+        if (kernel.source, True) not in self._functions:
+            with self.current():
+                self._build(kernel, True)
+
     def launch(
         self,
         kernel: DeviceKernel,

@@ -25,6 +25,7 @@ from dcarray.lowering.program import nodes
 from dcarray.lowering.program.python_driver import Driver
 from dcarray.lowering.runtime.library_calls import CallStep
 
+from .arena import ALIGNMENT
 from .graph import LaunchGraph
 from .segments import Operation, Segment, partition
 
@@ -67,6 +68,9 @@ class _Printer(DriverPrinter):
         for text in tasks:
             self.line(depth + 1, text + ",")
         self.line(depth, "))")
+        if sizes:  # of its one block, with what alignment may add
+            self.reserve(f"_r{number}", " + ".join([*sizes.values(), str(ALIGNMENT * len(sizes))]))
+            self.reserve(f"_r{number}", "None")
         for free in segment.later:
             self.node(free, depth)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ __all__ = ["OpenCLDevice", "find"]
 INSTALL: Final = "pip install 'dcarray[opencl]'"
 _GIB: Final = 1 << 30
 _VALUES: Final = (np.generic, np.ndarray)
+_NO_FP64: Final = "#define double no_double_precision_on_this_device\n"
 _BITS: Final[dict[str, type]] = {"?": np.uint8, "e": np.uint16}  # what stands for these types in kernels
 
 
@@ -61,7 +63,8 @@ class OpenCLDevice:
         self.context = cl.Context([handle])
         self.queue = cl.CommandQueue(self.context)
         self._launching = threading.Lock()  # a kernel keeps its arguments until it is enqueued
-        self._built: dict[tuple[str, bool], list[Any]] = {}
+        self._built: dict[tuple[str, bool], list[Any] | RuntimeError] = {}
+        self._typed: dict[tuple[str, bool], list[Any]] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self._simulated = _is_simulator(handle)
         # Beyond it free buffers go back to the device: a program whose sizes change would fill it with them.
@@ -131,9 +134,9 @@ class OpenCLDevice:
         ints: Sequence[int],
     ) -> None:
         """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
-        functions = self._built.get((kernel.source, narrow))
+        functions = self._typed.get((kernel.source, narrow))
         if functions is None:
-            functions = self._build(kernel, narrow, [*arguments, *ints])
+            functions = self._with_types(kernel, narrow, [*arguments, *ints])
         given = [_passed(x) if isinstance(x, _VALUES) else x for x in arguments]
         try:
             with self._launching:
@@ -143,9 +146,27 @@ class OpenCLDevice:
         except self._cl.Error as error:
             raise self._error(error) from error
 
-    def _build(self, kernel: DeviceKernel, narrow: bool, arguments: list[Any]) -> list[Any]:
-        """The functions of a kernel's phases; ``narrow``: with 32-bit indices.  They are told the types of
-        their arguments, or each would be looked at in each launch, which takes many times as long."""
+    def build(self, kernel: DeviceKernel) -> None:
+        """See `Device`."""
+        self._functions(kernel, True)
+
+    def _functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
+        """The functions of a kernel's phases; ``narrow``: with 32-bit indices."""
+        built = self._built.get((kernel.source, narrow))
+        if built is None:
+            try:
+                built = self._build(kernel, narrow)
+            except RuntimeError as error:
+                built = error
+                for path in re.findall(r"\(source saved as (.*)\)", str(error)):  # pyopencl leaves it behind
+                    with suppress(OSError):
+                        os.unlink(path)
+            self._built[kernel.source, narrow] = built
+        if isinstance(built, RuntimeError):
+            raise RuntimeError(*built.args)
+        return built
+
+    def _build(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
         options = ["-DINDEX=int" if narrow else "-DINDEX=long", "-cl-std=CL1.2"]
         options += ["-DFP64"] if self.fp64 else []
         options += (
@@ -153,14 +174,18 @@ class OpenCLDevice:
         )  # Oclgrind lacks intrinsics of LLVM's optimiser
         if self.handle.single_fp_config & self._cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
-        index = np.dtype(np.int32 if narrow else np.int64)
-        types = [index if type(x) is int else _type(x) for x in arguments]
         with self._errors():
-            program = self._program(kernel.source, options)
-            functions = [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
-            for function in functions:
-                function.set_scalar_arg_dtypes(types)
-        self._built[kernel.source, narrow] = functions
+            program = self._program(kernel.source if self.fp64 else _NO_FP64 + kernel.source, options)
+            return [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
+
+    def _with_types(self, kernel: DeviceKernel, narrow: bool, arguments: list[Any]) -> list[Any]:
+        """The functions of a kernel, which are told the types of their arguments: or each would be looked at
+        in each launch, which takes many times as long."""
+        functions = self._functions(kernel, narrow)
+        index = np.dtype(np.int32 if narrow else np.int64)
+        for function in functions:
+            function.set_scalar_arg_dtypes([index if type(x) is int else _type(x) for x in arguments])
+        self._typed[kernel.source, narrow] = functions
         return functions
 
     def _program(self, source: str, options: list[str]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -114,6 +115,7 @@ def test_built_kernels_outlive_the_process_in_the_cache_folder(
 
     def filled(value: int) -> set[int]:
         monkeypatch.setattr(opencl, "_built", {})  # as in another process
+        monkeypatch.setattr(opencl, "_typed", {})
         buffer, target = opencl.allocate(40), np.empty(10, np.int32)
         kernel(opencl, (1,), ((buffer, 0), np.int32(value)), (10,))
         opencl.download(buffer, target)
@@ -131,6 +133,32 @@ def test_built_kernels_outlive_the_process_in_the_cache_folder(
     assert filled(4) == {4}
     monkeypatch.setattr(opencl, "cache_dir", None)
     assert filled(5) == {5}
+
+
+def test_a_kernel_that_cannot_be_built_is_an_error_each_time(
+    opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(opencl, "_built", {})
+    kernel = DeviceKernel("kernel void phase0(global int *a, INDEX at, INDEX n) { a[at] = m; }", (1,), (4,))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"opencl:0: (?s:.*)BUILD_PROGRAM_FAILURE"):
+            opencl.build(kernel)
+    with monkeypatch.context() as patch:
+        patch.setattr(opencl, "_build", None)  # it is not tried again
+        with pytest.raises(RuntimeError, match="opencl:0"):
+            kernel(opencl, (1,), ((opencl.allocate(4), 0),), (1,))
+    assert not list(tmp_path.iterdir())
+
+
+def test_double_precision_is_refused_on_a_device_without_it(
+    opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opencl, "fp64", False)
+    monkeypatch.setattr(opencl, "_built", {})
+    opencl.build(_filling("float", np.dtype(np.float32)))
+    with pytest.raises(RuntimeError, match="no_double_precision_on_this_device"):
+        opencl.build(_filling("double", np.dtype(np.float64)))
 
 
 def test_threads_launch_one_kernel_with_arguments_of_their_own(opencl: OpenCLDevice) -> None:
