@@ -49,6 +49,8 @@ class DriverPrinter:
     ----------
     library_calls : str
         The function that runs library calls.
+    reserved : list of str
+        Variables and the bytes of their buffers, in the order of the run; None where one is freed.
     """
 
     library_calls = "on_host"
@@ -59,7 +61,7 @@ class DriverPrinter:
         self.declared = {array.name: array for array in self.region.arrays}
         self._lines: list[str] = []
         self._kernels: list[str] = []
-        self._reserved: list[str] = []  # buffers and bytes, in the order of the run; None where one is freed
+        self.reserved: list[str] = []
         self.things: dict[str, Any] = {}  # what the text calls by name
 
     def driver(self) -> Driver:
@@ -133,9 +135,13 @@ class DriverPrinter:
     def reserve(self, name: str, size: str) -> None:
         """Have memory allocated, or freed (None), before the run as it will be in it, unless its size depends
         on a loop's variable."""
-        known = {"None", "min", "max", *(symbol.name for symbol in self.region.symbols)}
-        if known.issuperset(re.findall(r"[A-Za-z_]\w*", size)):
-            self._reserved.append(f"({name!r}, {size}), ")
+        if self.is_known(size):
+            self.reserved.append(f"({name!r}, {size}), ")
+
+    def is_known(self, size: str) -> bool:
+        """Whether a size depends on the region's symbols alone."""
+        symbols = {"None", "min", "max", *(symbol.name for symbol in self.region.symbols)}
+        return symbols.issuperset(re.findall(r"[A-Za-z_]\w*", size))
 
     def launch(self, depth: int, node: nodes.Launch, binding: Binding) -> None:
         """Launch a kernel."""
@@ -196,7 +202,7 @@ class DriverPrinter:
     def imports(self) -> list[str]:
         """Return the lines that import what the text uses."""
         used = [name for name in ("flag", "on_host") if any(f"{name}(" in line for line in self._lines)]
-        used += ["prepare"] if self._kernels or self._reserved else []
+        used += ["prepare"] if self._kernels or self.reserved else []
         return [f"from dcarray.lowering.gpu.host_calls import {', '.join(used)}", ""] if used else []
 
     def text(self) -> str:
@@ -207,9 +213,9 @@ class DriverPrinter:
         if self.region.symbols:
             head.append("".join(f"{symbol.name}, " for symbol in self.region.symbols) + "= _symbols")
         first = "def run(_arrays, _buffers, _symbols=(), _device=None, _minded=0):"
-        if self._kernels or self._reserved:
+        if self._kernels or self.reserved:
             kernels = "".join(f"{name}, " for name in self._kernels)
-            head.append(f"prepare(_device, ({kernels}), ({''.join(self._reserved)}))")
+            head.append(f"prepare(_device, ({kernels}), ({''.join(self.reserved)}))")
         lines = [*self.imports(), first, *("    " + line for line in head), *self._lines]
         return "\n".join([*lines, "    return 0", ""])
 

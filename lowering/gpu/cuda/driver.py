@@ -25,7 +25,6 @@ from dcarray.lowering.program import nodes
 from dcarray.lowering.program.python_driver import Driver
 from dcarray.lowering.runtime.library_calls import CallStep
 
-from .arena import ALIGNMENT
 from .graph import LaunchGraph
 from .segments import Operation, Segment, partition
 
@@ -68,9 +67,9 @@ class _Printer(DriverPrinter):
         for text in tasks:
             self.line(depth + 1, text + ",")
         self.line(depth, "))")
-        if sizes:  # of its one block, with what alignment may add
-            self.reserve(f"_r{number}", " + ".join([*sizes.values(), str(ALIGNMENT * len(sizes))]))
-            self.reserve(f"_r{number}", "None")
+        if sizes and all(map(self.is_known, sizes.values())):
+            room = f"_r{number}.room(_device, ({block}))"
+            self.reserved.append(f"('_r{number}', {room}), ('_r{number}', None), ")
         for free in segment.later:
             self.node(free, depth)
 

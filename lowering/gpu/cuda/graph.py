@@ -254,6 +254,12 @@ class LaunchGraph:
             state.key, state.latest = key, (place, block.ptr if block else 0, graph)
             device.launch_graph(graph.executable)
 
+    def room(self, device: CudaDevice, sizes: tuple[int, ...]) -> int:
+        """Return the bytes of the block in which temporaries of given sizes lie."""
+        with self._lock:
+            state = self._states.setdefault(device.name, _State())
+            return max(self._layout(state, sizes, device.graph_memory).size, 1)
+
     def _layout(self, state: _State, sizes: tuple[int, ...], bound: int) -> Layout:
         found = state.layouts.get((sizes, bound))
         if found is None:
