@@ -18,6 +18,7 @@ from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel, row_nests
 
 from .schedules.blocks import LIMITS, Limits
 from .schedules.elementwise import schedule_elementwise
+from .schedules.loops import schedule_loops
 from .schedules.products import product_of, schedule_product
 from .schedules.reductions import schedule_reduction
 from .schedules.rows import schedule_rows
@@ -61,7 +62,11 @@ def schedule(
         reason = rows_conflict(stmt.body, stmt.axes, region)
         if reason is not None:
             raise Unsupported(reason.text)
-        return scalars_by_value(*schedule_rows(row_nests(stmt.body, region, stmt.axes), limits), region)
+        kernel, binding = schedule_rows(row_nests(stmt.body, region, stmt.axes), limits)
+        return scalars_by_value(with_shared_writes(kernel), binding, region)
+    if isinstance(stmt, Loop | While | Branch):
+        kernel, binding = schedule_loops(stmt, region, limits)
+        return scalars_by_value(with_shared_writes(kernel), binding, region)
     if not isinstance(stmt, Compute | Nest):
         raise Unsupported(f"a device runs no {type(stmt).__name__} as one kernel")
     nest = LoopNest(stmt, region)
@@ -74,6 +79,16 @@ def schedule(
     else:
         schedule_elementwise(nest, limits)
     return scalars_by_value(*make_kernel([nest]), region)
+
+
+def with_shared_writes(kernel: Kernel) -> Kernel:
+    """Return a kernel whose threads read what others write, or that has loops over statements.
+
+    Such memory is not accessed through one thread's pointer only: compilers keep values in registers over
+    barriers, or take stores out of loops, where a pointer is ``restrict``.
+    """
+    buffers = tuple(replace(b, noalias=b.noalias and b.access == "r") for b in kernel.buffers)
+    return replace(kernel, buffers=buffers)
 
 
 def scalars_by_value(kernel: Kernel, binding: Binding, region: Region) -> tuple[Kernel, Binding]:

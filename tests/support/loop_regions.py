@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dcarray.ir import dims, verify
+from dcarray.ir import dims, interp, verify
 from dcarray.ir.analysis.data_dependent import at_index
 from dcarray.ir.nodes import (
     Apply,
@@ -250,3 +250,39 @@ class Loops:
             cond = Apply("less", (self.expr((), 1), self.expr((), 1)), BOOL)
             if self.valid(Branch(cond, ())):
                 return cond
+
+
+# ---- their results ------------------------------------------------------------------------------------
+def memory(region, values, seed=0):
+    """Flat memory for each array that has some of its own, and the arrays."""
+    rng = np.random.default_rng(seed)
+    made = {}
+    for array in region.arrays:
+        shape = [dims.evaluate(n, values) for n in array.shape]
+        if array.base is not None:
+            made[array.name] = made[array.base].reshape(shape)
+        else:
+            made[array.name] = rng.integers(-3, 4, shape).astype(array.dtype)
+            if array.dtype == np.int64 and not shape:
+                made[array.name][...] = 0
+    return made
+
+
+def wanted(region, values, seed=0):
+    found = memory(region, values, seed)
+    with np.errstate(all="ignore"):
+        interp.run(region, {n: a for n, a in found.items() if role(region, n) != "temp"}, values)
+    return {name: a for name, a in found.items() if role(region, name) != "temp"}
+
+
+def existing(region):
+    return tuple(replace(array, role="inout") for array in region.arrays)
+
+
+def role(region, name):
+    return next(array.role for array in region.arrays if array.name == name)
+
+
+def agree(found, want, rtol=0):
+    for name, array in want.items():
+        np.testing.assert_allclose(found[name], array, rtol=rtol, err_msg=name)

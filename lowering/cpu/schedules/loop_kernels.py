@@ -62,8 +62,15 @@ def schedule_loops(
     stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
     """Return the kernel of a loop or branch with all its statements; see ``schedule``."""
-    maker = _Maker(region, cores)
-    phase, extent = maker.phase(stmt)
+    maker = LoopMaker(region, cores)
+    return kernel_of_loops(maker, stmt, *maker.phase(stmt))
+
+
+def kernel_of_loops(
+    maker: LoopMaker, stmt: nodes.Loop | While | Branch, phase: Phase, extent: Dim
+) -> tuple[Kernel, Binding]:
+    """Return the kernel of a loop or branch of which the maker has made the phase."""
+    region = maker.region
     buffers, pointers = maker.arguments.buffers()
     names = tuple(f"n{k}" for k in range(len(maker.arguments.ints)))
     # variables of loops around the kernel have no hints
@@ -78,7 +85,7 @@ def schedule_loops(
 
 
 @dataclass(slots=True)
-class _Maker:
+class LoopMaker:
     """The lowering of nested statements of a region into one kernel."""
 
     region: Region
@@ -132,22 +139,16 @@ class _Maker:
     def shared(self, stmt: nodes.Loop) -> tuple[Phase, Dim] | None:
         """Return the phase of a parallel loop, in chunks; None if its iterations are dependent or it does not
         pay."""
-        trip_count, step = _trip_count(stmt), stmt.bounds[2]
+        trip_count, step = trip_count_of(stmt), stmt.bounds[2]
         if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
             return None
-        trial = _Maker(self.region, 1)
+        trial = LoopMaker(self.region, 1)
         trial.statement(stmt)
         if trial.hints(trial.work) < WORTH or trial.hints(trip_count) < 2:
             return None
         if not stmt.parallel and iteration_conflict(stmt, self.region) is not None:
             return None
-        with dims.ranging(stmt.var, stmt.bounds):
-            names = privatisable(stmt.body, self.region)
-        arrays = sorted((a for a in self.region.arrays if a.name in names), key=_bytes)
-        small = [a for k, a in enumerate(arrays) if sum(map(_bytes, arrays[: k + 1])) <= STACK]
-        large = arrays[len(small) :]
-        if large and not isinstance(meeting := privatised_arrays(stmt, self.region), Reason):
-            large = [a for a in large if a.name in meeting]  # iterations access disjoint parts of the others
+        small, large = self.private_arrays(stmt, STACK)
         each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
         pieces = min(PIECES, ROOM // max(each, 1))
         if pieces < min(2 * self.cores, trial.hints(trip_count)):
@@ -166,6 +167,18 @@ class _Maker:
         begin = affine(0, loop.lower, product(width, variable("g0")))
         piece = For(loop.var, begin, (affine(0, begin, width), *loop.upper), loop.step, "serial", loop.body)
         return Phase("g0", self.arguments.integer(count), "serial", (*stacks, piece)), count
+
+    def private_arrays(self, stmt: nodes.Loop, most: int) -> tuple[list[Array], list[Array]]:
+        """Return the arrays of which each iteration of a parallel loop has its own: those that have room in
+        ``most`` bytes together, and the others."""
+        with dims.ranging(stmt.var, stmt.bounds):
+            names = privatisable(stmt.body, self.region)
+        arrays = sorted((a for a in self.region.arrays if a.name in names), key=_bytes)
+        small = [a for k, a in enumerate(arrays) if sum(map(_bytes, arrays[: k + 1])) <= most]
+        large = arrays[len(small) :]
+        if large and not isinstance(meeting := privatised_arrays(stmt, self.region), Reason):
+            large = [a for a in large if a.name in meeting]  # iterations access disjoint parts of the others
+        return small, large
 
     # ---- statements ---------------------------------------------------------------------------------
     def block(self, body: Iterable[nodes.Stmt]) -> tuple[Stmt, ...]:
@@ -237,7 +250,7 @@ class _Maker:
         upper = tuple(here.number(n) for n in dims.least_of(dims.simplify(sign * stop)))
         var = f"u{len(self.enclosing.variables)}"
         outside = self.enclosing, self.times, self.middle
-        self.times = self.times * dims.substitute(_trip_count(stmt), self.middle)
+        self.times = self.times * dims.substitute(trip_count_of(stmt), self.middle)
         self.enter(stmt, variable(var, sign))
         with dims.ranging(stmt.var, stmt.bounds):
             body = self.block(stmt.body) if outside[0].variables else self.outermost(stmt)
@@ -316,7 +329,7 @@ class _Maker:
         return (*phase.pre, For("i0", affine(), nests[0].arguments.bounds(0), 1, "serial", phase.body))
 
 
-def _trip_count(stmt: nodes.Loop) -> Dim:
+def trip_count_of(stmt: nodes.Loop) -> Dim:
     """Return the trip count of a loop."""
     start, stop, step = stmt.bounds
     if all(type(bound) is int for bound in stmt.bounds):

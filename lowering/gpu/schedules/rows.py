@@ -78,10 +78,19 @@ def _by_blocks(nests: Sequence[LoopNest], limits: Limits) -> Phase:
     """Return the phase of blocks, each of which does a row."""
     body: list[Stmt] = []
     for nest in nests:
-        made = _reduced_row(nest, limits) if any(nest.folds) else _row(nest, limits)
-        body.extend(made)
+        body.extend(along_row(nest, limits))
     extent = nests[0].arguments.extent(ROW)
     return Phase(BLOCK, extent, "blocks", tuple(body), (), limits.threads)
+
+
+def along_row(nest: LoopNest, limits: Limits) -> Block:
+    """Return what a block does for a statement along its row, or for all of one that has no rows."""
+    return _reduced_row(nest, limits) if any(nest.folds) else _row(nest, limits)
+
+
+def _inside(nest: LoopNest) -> range:
+    """The loops of a row."""
+    return range(1 if nest.row_axes else 0, len(nest.loops.axes))
 
 
 def _row(nest: LoopNest, limits: Limits) -> Block:
@@ -89,7 +98,7 @@ def _row(nest: LoopNest, limits: Limits) -> Block:
     tile = _row_tile(nest, limits)
     lane = lane_of(tile, nest.names)
     headers = []
-    for loop in range(1, len(nest.loops.axes)):
+    for loop in _inside(nest):
         place = lane.column if loop == tile.across else lane.row if loop == tile.down else affine()
         header = LoopHeader(f"i{loop}", place, nest.arguments.bounds(loop), tile.size(loop))
         headers.append(header)
@@ -101,8 +110,8 @@ def _row(nest: LoopNest, limits: Limits) -> Block:
 
 def _elementwise(nest: LoopNest, row: Affine, depth: int, headers: list[LoopHeader]) -> tuple[Block, Block]:
     """Return what comes before the threads, and what a thread does; ``depth`` is the level of the row."""
-    depths = {ROW: depth, **{loop: LEVEL + loop for loop in range(1, len(headers) + 1)}}
-    scope = scope_at(nest, {ROW: row}, depths, LEVEL + len(headers), nest.nonempty)
+    depths = {ROW: depth, **{loop: LEVEL + 1 + number for number, loop in enumerate(_inside(nest))}}
+    scope = scope_at(nest, {ROW: row} if nest.row_axes else {}, depths, LEVEL + len(headers), nest.nonempty)
     scope.announce(nest.values, [compute.target for compute in nest.computes])
     evaluate_statements(nest, scope, None)
     body = build_loops(scope, LEVEL, headers, "serial")
@@ -111,14 +120,12 @@ def _elementwise(nest: LoopNest, row: Affine, depth: int, headers: list[LoopHead
 
 def _row_tile(nest: LoopNest, limits: Limits) -> Tile:
     """Return the threads of a block along the axes of a row."""
-    rank, sizes = len(nest.loops.axes), [nest.hints(extent) for extent in nest.loops.extents]
-    if rank < 3:
-        return Tile(limits.threads, 1, rank - 1)
-    width = width_along(sizes[rank - 1], limits)
+    *others, inner = _inside(nest) or [ROW]
+    sizes = [nest.hints(extent) for extent in nest.loops.extents]
+    width = width_along(sizes[inner], limits) if others else limits.threads
     if width == limits.threads:
-        return Tile(width, 1, rank - 1)
-    down = max(range(1, rank - 1), key=lambda loop: sizes[loop])
-    return Tile(width, limits.threads // width, rank - 1, down)
+        return Tile(width, 1, inner)
+    return Tile(width, limits.threads // width, inner, max(others, key=lambda loop: sizes[loop]))
 
 
 @dataclass(slots=True)
@@ -136,14 +143,14 @@ class RowLoops:
 
     def variables(self, lane: Lane) -> dict[int, Affine]:
         """Return the value of each kept loop at a place in the block."""
-        found = {ROW: variable(BLOCK)}
+        found = {ROW: variable(BLOCK)} if self.nest.row_axes else {}
         for loop in self.kept:
             at = affine()
             if loop == self.tile.across:
                 at = lane.column
             elif loop == self.tile.down:
                 at = lane.row
-            found[loop] = affine(0, variable(f"u{loop}"), at)
+            found[loop] = affine(0, variable(f"w{loop}"), at)
         return found
 
     def depths(self, level: int) -> dict[int, int]:
@@ -154,9 +161,10 @@ class RowLoops:
         """Return what threads do inside of the domain."""
         values = self.variables(lane)
         inside: list[Expr] = [
-            Op("less", (Index(values[loop]), Index(self.nest.arguments.extent(loop))), BOOL)
+            Op("less", (Index(values[loop]), Index(bound)), BOOL)
             for loop in self.kept
             if loop in (self.tile.across, self.tile.down)
+            for bound in self.nest.arguments.bounds(loop)
         ]
         return guard(inside, body)
 
@@ -164,7 +172,7 @@ class RowLoops:
         """Return the loops over the tiles."""
         for loop in reversed(self.kept):
             bounds = self.nest.arguments.bounds(loop)
-            body = (For(f"u{loop}", affine(), bounds, self.tile.size(loop), "serial", body),)
+            body = (For(f"w{loop}", affine(), bounds, self.tile.size(loop), "serial", body),)
         return body
 
 
@@ -181,7 +189,7 @@ def _reduced_row(nest: LoopNest, limits: Limits) -> Block:
 
 def _loops(nest: LoopNest) -> tuple[list[Folding], list[int], list[int]]:
     """Return the reductions of a nest, and the kept and the folded loops of a row."""
-    loops = range(1, len(nest.loops.axes))
+    loops = _inside(nest)
     folded = [loop for loop in loops if loop in nest.loops.folded]
     return foldings_of(nest), [loop for loop in loops if loop not in folded], folded
 

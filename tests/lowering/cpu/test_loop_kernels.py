@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_machine import Machine
-from loop_regions import Loops
+from loop_regions import Loops, agree, existing, memory, wanted
 
 from dcarray.ir import dims, interp, nodes
 from dcarray.ir.analysis.data_dependent import at_index, selected_index
@@ -27,41 +27,6 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as K
 from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.kernel.verify import check
-
-
-def memory(region, values, seed=0):
-    """Flat memory for each array that has some of its own, and the arrays."""
-    rng = np.random.default_rng(seed)
-    made = {}
-    for array in region.arrays:
-        shape = [dims.evaluate(n, values) for n in array.shape]
-        if array.base is not None:
-            made[array.name] = made[array.base].reshape(shape)
-        else:
-            made[array.name] = rng.integers(-3, 4, shape).astype(array.dtype)
-            if array.dtype == np.int64 and not shape:
-                made[array.name][...] = 0
-    return made
-
-
-def wanted(region, values, seed=0):
-    found = memory(region, values, seed)
-    with np.errstate(all="ignore"):
-        interp.run(region, {n: a for n, a in found.items() if role(region, n) != "temp"}, values)
-    return {name: a for name, a in found.items() if role(region, name) != "temp"}
-
-
-def existing(region):
-    return tuple(replace(array, role="inout") for array in region.arrays)
-
-
-def role(region, name):
-    return next(array.role for array in region.arrays if array.name == name)
-
-
-def agree(found, want, rtol=0):
-    for name, array in want.items():
-        np.testing.assert_allclose(found[name], array, rtol=rtol, err_msg=name)
 
 
 def overlap(reason, loc):

@@ -163,5 +163,6 @@ def test_a_softmax_is_one_phase(short):
     (kernel,) = run_both(made, limits=limits)
     _, binding = schedule(made.body[0], made, limits)
     assert len(kernel.phases) == 1 and len(kernel.buffers) == 4
+    assert [b.access for b in kernel.buffers if b.noalias] == ["r"]  # threads read what others have written
     assert binding.extents == ((90,) if short == 2 else (12,))
     assert ("stack" in kernel_text(kernel)) == (short == 2)

@@ -1,0 +1,160 @@
+"""The schedules of loops, conditions and branches of statements, as one kernel instead of many small ones.
+
+Of a parallel loop, each iteration has a thread or a block.  Other loops are run by one block, whose threads
+share each of its statements, or by one thread where there is nothing to share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dcarray.ir import dims, nodes
+from dcarray.ir.analysis.data_dependent import selected_index
+from dcarray.ir.analysis.independence import iteration_conflict
+from dcarray.ir.nodes import Branch, Dim, Region, While
+from dcarray.lowering.cpu.schedules.loop_kernels import LoopMaker, kernel_of_loops, trip_count_of
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import (
+    Binding,
+    Expr,
+    Index,
+    Kernel,
+    Let,
+    Lit,
+    Local,
+    Op,
+    Phase,
+    Stmt,
+    Term,
+    affine,
+)
+from dcarray.lowering.nest.access import total
+from dcarray.lowering.nest.loop_nest import LoopNest, variable
+
+from .blocks import BLOCK, BOOL, LANE, LIMITS, Limits, guard, threads
+from .rows import along_row
+
+MOST = 1 << 16  # the work of a statement, in additions, up to which one block does it sooner than a launch
+ALONE = 16  # points of a statement that one thread does
+EACH = 1 << 12  # the work of an iteration up to which it has a thread
+SMALL = 1 << 10  # bytes of arrays that a thread has in registers, or a block in shared memory
+ROOM = 1 << 28  # bytes of scratch for the private arrays of iterations
+
+
+def schedule_loops(
+    stmt: nodes.Loop | While | Branch, region: Region, limits: Limits
+) -> tuple[Kernel, Binding]:
+    """Return the kernel of a loop or branch with all its statements.
+
+    Raises
+    ------
+    Unsupported
+        If launching its statements one by one is better, since they can use all of a device.
+    """
+    trial = _ThreadMaker(region, 1)
+    trial.statement(stmt)
+    if isinstance(stmt, nodes.Loop) and selected_index(stmt) is None:
+        found = _parallel(stmt, region, trial, limits)
+        if found is not None:
+            return found
+    if trial.most > MOST:
+        raise Unsupported("its statements are large enough for a device")
+    alone = trial.points <= ALONE
+    maker: LoopMaker = _ThreadMaker(region, 1) if alone else _BlockMaker(region, 1, limits=limits)
+    stacks = maker.stacks(maker.locals(stmt))
+    body = maker.statement(stmt)
+    count = 1 if alone else limits.threads
+    if alone:
+        body = (threads(1, (*stacks, *body)),)
+        stacks = ()
+    phase = Phase(BLOCK, affine(1), "blocks", (*stacks, *body), (), count)
+    return kernel_of_loops(maker, stmt, phase, 1)
+
+
+def _parallel(
+    stmt: nodes.Loop, region: Region, trial: _ThreadMaker, limits: Limits
+) -> tuple[Kernel, Binding] | None:
+    """Return the kernel of a parallel loop, with a thread or a block for each iteration; None if its
+    iterations are dependent, or too few."""
+    trips, step = trip_count_of(stmt), stmt.bounds[2]
+    count = trial.hints(trips)
+    if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
+        return None
+    each = trial.hints(trial.work) // max(1, count)
+    by_threads = each <= EACH or count >= limits.threads * limits.blocks
+    if count < limits.narrow or (not by_threads and trial.most > MOST):
+        return None
+    if not stmt.parallel and iteration_conflict(stmt, region) is not None:
+        return None
+    maker: LoopMaker = _ThreadMaker(region, 1) if by_threads else _BlockMaker(region, 1, limits=limits)
+    small, large = maker.private_arrays(stmt, SMALL)
+    room = sum(maker.hints(total(array.shape)) * array.dtype.itemsize for array in large)
+    if room * count > ROOM:
+        return None
+    maker.arguments.pieces = "g0", trips
+    for array in large:
+        spot = maker.arguments.scratch_per_piece(array.dtype, total(array.shape))
+        maker.arguments.private[array.name] = spot
+    stacks = maker.stacks(small)
+    loop = maker.loop(stmt)
+    extent = maker.arguments.integer(trips)
+    piece = affine(0, Term(limits.threads, None, BLOCK), variable(LANE)) if by_threads else variable(BLOCK)
+    begin = affine(0, loop.lower, Term(loop.step, None, "g0"))
+    inner = (Let(loop.var, Index(begin)), *loop.body)
+    if by_threads:
+        inside = Op("less", (Index(variable("g0")), Index(extent)), BOOL)
+        own = (*stacks, Let("g0", Index(piece)), *guard([inside], inner))
+        blocks: Dim = dims.simplify((trips + limits.threads - 1) // limits.threads)
+        body: tuple[Stmt, ...] = (threads(limits.threads, own),)
+        grid = maker.arguments.integer(blocks)
+    else:
+        blocks, grid = trips, extent
+        body = (*stacks, Let("g0", Index(piece)), *inner)
+    return kernel_of_loops(maker, stmt, Phase(BLOCK, grid, "blocks", body, (), limits.threads), blocks)
+
+
+@dataclass(slots=True)
+class _ThreadMaker(LoopMaker):
+    """The lowering of nested statements of a region for one thread; it also finds out how large they are."""
+
+    most: int = 0  # the work of the largest
+    points: int = 0  # of it
+
+    def weigh(self, nest: LoopNest) -> None:
+        """Add the work of a statement to the total."""
+        points = self.hints(dims.substitute(total(nest.shape), self.middle))
+        self.most, self.points = max(self.most, points * nest.cost()), max(self.points, points)
+        LoopMaker.weigh(self, nest)
+
+    def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
+        """Return the body of the outermost loop."""
+        return self.block(stmt.body)
+
+
+@dataclass(slots=True)
+class _BlockMaker(LoopMaker):
+    """The lowering of nested statements of a region into one kernel, of which a block does each together."""
+
+    limits: Limits = LIMITS
+
+    def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
+        """Return the body of the outermost loop."""
+        return self.block(stmt.body)
+
+    def condition(self, cond: nodes.Expr) -> tuple[tuple[Stmt, ...], Expr]:
+        """Return the statements that compute a condition, and its value, which all threads have read."""
+        head, value = LoopMaker.condition(self, cond)
+        if isinstance(value, Lit | Local):
+            return head, value
+        local = Local(self.names("v"), value.dtype)
+        return (*head, Let(local.name, value)), local
+
+    def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
+        """Return the loops of a statement."""
+        self.weigh(nest)
+        return along_row(nest, self.limits)
+
+    def rows(self, body: Sequence[nodes.Part], axes: int) -> tuple[Stmt, ...]:
+        """Return the lowered form of statements that run row by row: one after the other."""
+        return self.block(body)
