@@ -153,7 +153,14 @@ LOOP = """region() {{
 }}"""
 
 
+@pytest.fixture
+def large_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave loops to the driver, as those over large arrays are."""
+    monkeypatch.setattr("dcarray.lowering.gpu.schedules.loops.MOST", 0)
+
+
 @needs_gxx
+@pytest.mark.usefixtures("large_statements")
 @pytest.mark.parametrize("count", [0, 3, 80])
 def test_loops_are_unrolled_while_they_are_short(machine: Machine, count: int) -> None:
     plan, memory = compiled(LOOP.format(count=count)), {"a": np.arange(40.0), "b": np.ones(40)}
@@ -169,6 +176,7 @@ def test_loops_are_unrolled_while_they_are_short(machine: Machine, count: int) -
 
 
 @needs_gxx
+@pytest.mark.usefixtures("large_statements")
 def test_a_graph_in_a_loop_follows_its_variable(machine: Machine) -> None:
     text = """region(T: int>=1) {
       inout a: f64[T, 30];  inout b: f64[T, 30]
