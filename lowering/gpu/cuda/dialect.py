@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dcarray.lowering.c_family.device_kernels import DeviceDialect
 
+# What is overloaded for float and double does not take an integer beside a double: `copysign(0, x)`.
 # A templated constructor converts its arguments, where C++ refuses to narrow those between plain braces.
 _COMPLEX = """struct {name} {{
   {part} re, im;
@@ -26,6 +27,8 @@ static __device__ __forceinline__ uint16_t float_to_half(float x) {{
 static __device__ __forceinline__ uint16_t double_to_half(double x) {{
   uint16_t bits; asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x)); return bits;
 }}
+static __device__ __forceinline__ double with_sign(double a, double b) {{ return copysign(a, b); }}
+#define copysign with_sign
 #define bits_float32(bits) __uint_as_float((uint32_t)(bits))
 #define bits_float64(bits) __longlong_as_double((long long)(bits))
 #define __builtin_popcountll(x) __popcll((unsigned long long)(x))

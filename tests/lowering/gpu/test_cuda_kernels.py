@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 
+import cuda_compiled
 import cuda_on_host
 import numpy as np
 import pytest
 from devices import needs_nvrtc
 from fake_cupy import FakeCupy
 
+from dcarray.ir.ops import OPS, loop_dtype
 from dcarray.lowering.c_family.device_kernels import emit
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.gpu.cuda import nvrtc
@@ -220,3 +222,55 @@ ptxas info    : Used 8 registers"""
     first, second = nvrtc.resources(log).values()
     assert first == nvrtc.Resources(255, 16, 8, 12, 512) and first.spills
     assert second == nvrtc.Resources(8, 0, 0, 0, 0) and not second.spills
+
+
+@needs_nvrtc
+def test_kernels_of_tests_are_compiled_and_spills_of_simple_ones_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = each(F8, F4, "cast")
+    with cuda_compiled.noted() as found:
+        emit(kernel, CUDA)
+    assert found == [kernel] and cuda_compiled.is_simple(kernel.phases[0])
+    monkeypatch.setattr(cuda_compiled, "_compiled", set())
+    monkeypatch.setattr(nvrtc, "resources", lambda log: {"phase0": nvrtc.Resources(255, 8, 4, 4, 0)})
+    with pytest.raises(AssertionError, match="8 bytes spilled"):
+        cuda_compiled.compiled(found)
+    assert "255 registers" in cuda_compiled.summary([(255, 8, 0), (10, 0, 0)])
+
+
+def every_operation(source: np.dtype) -> k.Kernel:
+    """All operations on elements of a dtype that CUDA C++ has, a phase for each."""
+    at, size = affine(0, var("b", THREADS), var("t")), affine(0, Term(1, "n0"))
+    operands = [k.Elem("p0", at, source), k.Elem("p1", at, source)]
+    where = k.Elem("p2", at, TRUTH)
+    made = [k.Op("where", (where, *operands), source), k.Op("checked", (where, operands[0]), source)]
+    made += [k.Op("cast", (operands[0],), np.dtype(char)) for char in "?bBhHiIlLefdFD"]
+    for name, op in OPS.items():
+        result = loop_dtype(name, (source,) * op.nin)
+        if name not in ("where", "checked") and result is not None and result.char in "?bBhHiIlLefdFD":
+            made.append(k.Op(name, tuple(operands[: op.nin]), result))
+    results = sorted({op.dtype for op in made}, key=str)
+    buffers = [k.Buffer("p0", source, "r"), k.Buffer("p1", source, "r"), k.Buffer("p2", TRUTH, "r")]
+    buffers += [k.Buffer(f"p{number + 3}", dtype, "w") for number, dtype in enumerate(results)]
+    phases = []
+    for op in made:
+        store = k.If(less(at, size), (k.Store(f"p{results.index(op.dtype) + 3}", at, op),))
+        phase = k.Phase(
+            "b", affine(0, Term(1, "n1")), "blocks", (k.Threads("t", THREADS, (store,)),), (), THREADS
+        )
+        try:
+            emit(k.Kernel(tuple(buffers), ("n0", "n1"), (phase,)), CUDA)
+        except Unsupported:
+            continue
+        phases.append(phase)
+    return k.Kernel(tuple(buffers), ("n0", "n1"), tuple(phases))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("char", "?bBhHiIlLefdFD")
+def test_nvrtc_compiles_every_operation(char: str) -> None:
+    kernel = every_operation(np.dtype(char))
+    code = nvrtc.compile_source(emit(kernel, CUDA), "sm_90", narrow=False)
+    assert len(code.functions) == len(kernel.phases) > 20
+    assert not any(used.spills for used in code.functions.values())
