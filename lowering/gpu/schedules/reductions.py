@@ -116,8 +116,6 @@ def tile_of(
         return Tile(most // height, height, inner, down if height > 1 else None)
     width = width_along(sizes[inner], limits)
     many = columns >= most * limits.blocks
-    if not many:
-        width = min(width, limits.narrow)
     down = max(folded, key=lambda loop: sizes[loop])
     if many or sizes[down] * width < most:
         down = max((*kept[:-1], down), key=lambda loop: sizes[loop] * (loop in kept or not many))
