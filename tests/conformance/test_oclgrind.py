@@ -11,6 +11,7 @@ from devices import needs_opencl
 
 from conformance import oclgrind
 
+ROOT = Path(__file__).resolve().parents[2]
 needs_oclgrind = pytest.mark.skipif(shutil.which("oclgrind") is None, reason="Oclgrind is not installed")
 
 LOG = """
@@ -98,6 +99,21 @@ def test_the_command_fails_for_a_finding(tmp_path: Path, capsys: pytest.CaptureF
         printed = capsys.readouterr().out
         assert "1 passed" in printed or printed.startswith("."), printed
         assert ("data race" in printed) == bool(status)
+
+
+@needs_opencl
+@needs_oclgrind
+def test_generated_kernels_make_no_mistakes(tmp_path: Path) -> None:
+    tests = [
+        str(ROOT / "tests/lowering/gpu"),
+        "-k",
+        "opencl and not test_opencl_ops",
+        "-p",
+        "no:cacheprovider",
+    ]
+    status, found, output = oclgrind.run([sys.executable, "-m", "pytest", "-q", *tests], str(tmp_path))
+    assert not found, found
+    assert status == 0, output
 
 
 def test_without_the_simulator_the_command_says_so(
