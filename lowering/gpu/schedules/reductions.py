@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim
@@ -41,6 +42,7 @@ from .teams import (
 )
 
 LEVEL = 2  # of the threads of a block
+WAVES = 4  # blocks for each that a device runs at a time
 PIECES = -1  # the number of the loop over pieces
 
 
@@ -61,13 +63,13 @@ def schedule_reduction(nest: LoopNest, limits: Limits) -> None:
         return
     relax(foldings)
     longest = max(folded, key=lambda loop: sizes[loop])
-    height = _height(sizes, folded, tile, longest, limits)
+    height = _height(sizes, kept, folded, tile, longest, limits)
     size = affine(height) if len(folded) == 1 else nest.arguments.integer(height, "height")
     count = nest.block_count(nest.loops.extents[longest], height)
     blocks = spread(nest, kept, tile, count)
     start = product(size, blocks.piece)
     parts = {loop: _part(tile, loop) for loop in folded}
-    few = len(folded) == 1
+    few = len(folded) == 1 and height <= tile.size(longest) * limits.serial
     parts[longest] = replace(_part(tile, longest), first=start, stop=(affine(0, start, size),), short=few)
     inside = rank - 1 in folded  # the results of a row lie beside each other, else those of a piece
     places = [
@@ -100,9 +102,7 @@ def tile_of(
     most = limits.threads
     rows = max(reversed(kept), key=lambda loop: sizes[loop], default=None)
     other = max((loop for loop in folded if loop != inner), key=lambda loop: sizes[loop], default=None)
-    columns = 1
-    for loop in kept:
-        columns *= sizes[loop]
+    columns = prod(sizes[loop] for loop in kept)
     if inner in folded:
         down = other if rows is None or (other is not None and columns < limits.blocks) else rows
         if down is None:
@@ -142,21 +142,29 @@ def _cut(
     sizes: dict[int, int], kept: Sequence[int], folded: Sequence[int], tile: Tile, limits: Limits
 ) -> bool:
     """Whether the folded loops are cut into pieces, since there are few blocks otherwise."""
-    blocks, each = 1, 1
-    for loop in kept:
-        blocks *= -(-sizes[loop] // tile.size(loop))
-    for loop in folded:
-        each *= -(-sizes[loop] // tile.size(loop))
-    return blocks < limits.blocks and each > 2 * limits.serial
+    each = _tiles(sizes, folded, tile)
+    return _tiles(sizes, kept, tile) < limits.blocks and each > 2 * limits.serial
 
 
-def _height(sizes: dict[int, int], folded: Sequence[int], tile: Tile, longest: int, limits: Limits) -> int:
-    """Return the iterations of a loop that are a piece."""
-    others = 1
-    for loop in folded:
-        if loop != longest:
-            others *= max(1, -(-sizes[loop] // tile.size(loop)))
-    return tile.size(longest) * max(1, limits.serial // others)
+def _tiles(sizes: dict[int, int], loops: Sequence[int], tile: Tile) -> int:
+    """Return the number of tiles that cover loops."""
+    return prod(-(-sizes[loop] // tile.size(loop)) for loop in loops)
+
+
+def _height(
+    sizes: dict[int, int],
+    kept: Sequence[int],
+    folded: Sequence[int],
+    tile: Tile,
+    longest: int,
+    limits: Limits,
+) -> int:
+    """Return the iterations of a loop that are a piece: more where there would be too many pieces, whose
+    results few threads fold."""
+    others = max(1, _tiles(sizes, [loop for loop in folded if loop != longest], tile))
+    height = tile.size(longest) * max(1, limits.serial // others)
+    pieces = _tiles(sizes, kept, tile) * -(-sizes[longest] // height)
+    return height * ceil_power(-(-pieces // (WAVES * limits.blocks)))
 
 
 def reduce_parts(

@@ -8,6 +8,7 @@ floating-point sums are those of reductions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Compute, Const, Dim
@@ -40,6 +41,7 @@ from .blocks import (
     Spread,
     Tile,
     add_blocks,
+    ceil_power,
     guard,
     is_below,
     lane_of,
@@ -49,6 +51,7 @@ from .blocks import (
     width_along,
 )
 
+WAVES = 4  # blocks for each that a device runs at a time; times that chunks are longer than usual, at most
 LEVEL = 2  # of the threads of a block
 
 
@@ -119,6 +122,9 @@ def _by_chunks(nest: LoopNest, compute: Compute, kept: list[int], scanned: int, 
     for fold in folds:
         if fold.mode == "ordered":
             fold.mode = "exact"
+    points = nest.hints(total(extents))
+    longer = ceil_power(-(-points // (limits.serial * limits.threads * WAVES * limits.blocks)))
+    limits = replace(limits, serial=limits.serial * min(longer, WAVES))
     count = nest.block_count(extents[scanned], limits.serial)
     place = nest.arguments.scratch(folds[0].wide, count * total(extents[k] for k in kept))
     work = limits.threads * limits.serial * nest.cost()

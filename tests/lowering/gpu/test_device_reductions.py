@@ -112,6 +112,11 @@ def test_the_blocks_of_a_large_sum_have_a_fixed_size():
   s[] add= a[i] init 0.0 for i<1000000
 }""")
     assert "8192*block" in kernel_text(kernel) and binding.extents == (-(-1000000 // 8192), 1)
+    ((kernel, binding),) = kernels("""region() {
+  in a: f64[1000000000];  inout s: f64[]
+  s[] add= a[i] init 0.0 for i<1000000000
+}""")
+    assert binding.extents == (-(-1000000000 // (8192 * 128)), 1)
 
 
 def test_short_rows_have_a_thread_each():
