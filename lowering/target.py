@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,6 +65,9 @@ class Target:
         Whether a temporary and the array that its last reader makes of it become one array.
     copies : bool
         Whether a statement that only moves elements is a `Copy` of the program rather than a kernel.
+    graphs : callable or None
+        The parts of a program that a device is given as graphs, for explanations; see
+        `dcarray.lowering.gpu.cuda.segments.Segment`.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Target:
     memory_space: str = "host"
     shares_arrays: bool = True
     copies: bool = False
+    graphs: Callable[[Program], tuple[Any, ...]] | None = None
 
     def with_pass(self, one: Pass, *, after: str | None = None, before: str | None = None) -> Target:
         """This target with one pass more; see `Pipeline.with_pass`.

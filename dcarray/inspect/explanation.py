@@ -74,6 +74,8 @@ class Explanation:
                 show_note = partial(_note_text, view)
                 lines = ["    " + line for line in program_lines(view.program, show_note)]
                 out += ["program of this rank", *lines, ""]
+            for graph in view.graphs:
+                out += [*graph.lines(), ""]
             for kernel in view.kernels:
                 out += self._kernel_text(kernel)
         return "\n".join(out)

@@ -12,6 +12,7 @@ from dcarray.ir.analysis.traffic import Traffic, fused_traffic, total_fused_traf
 
 from .drawing import Panel, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
+from .launch_graphs import LaunchGraphView, view_graphs
 
 if TYPE_CHECKING:
     from dcarray.comm.planning.rank_program.steps import Program
@@ -120,6 +121,8 @@ class RegionView:
         The number of the local step that this region is.
     remark : str
         Why the kernels do not run, where they do not.
+    graphs : tuple of LaunchGraphView
+        The graphs in which a device is given its launches, where it has such.
     """
 
     region: Region
@@ -132,6 +135,7 @@ class RegionView:
     program: Program | None = None
     step: int | None = None
     remark: str = ""
+    graphs: tuple[LaunchGraphView, ...] = ()
 
     @property
     def moved(self) -> int:
@@ -166,13 +170,14 @@ class RegionView:
         return " and ".join(found) or "no kernel"
 
     def panels(self) -> list[Panel]:
-        """Return the two graphs of the drawing."""
+        """Return the graphs of the drawing: data as recorded and as it runs, and launches."""
         n = _count(len(self.region.body), "statement")
         before = f"{n}, {size_text(self.moved_unfused)} moved if run one by one"
         after = f"{self._steps()}, {size_text(self.moved)} moved"
         return [
             panel(self.region, "As recorded", before, self.lines, "statement", self.names),
             panel(self.final, "As it runs", after, self.lines, "kernel", self.names),
+            *(graph.panel() for graph in self.graphs),
         ]
 
 
@@ -223,10 +228,13 @@ def view_request(
         prefix, _, of = ("", "", array.base) if array.base is not None else array.name.partition("_")
         if of in names and array.name not in names:
             names[array.name] = f"{prefix}_{names[of]}" if prefix else names[of]
-    checks = () if plan.range_check is None else _kernels(plan.range_check.plan, lines, names)
+    checks = () if plan.range_check is None else _kernels(plan.range_check.plan, lines, names, request.target)
     checks = tuple([replace(one, kind="check") for one in checks])
-    kernels = (*checks, *_kernels(replace(plan, region=final), lines, names))
-    return RegionView(region, final, tuple(stages), refused, kernels, lines, names, None, step, remark)
+    kernels = (*checks, *_kernels(replace(plan, region=final), lines, names, request.target))
+    graphs = view_graphs(plan, request.target, names)
+    return RegionView(
+        region, final, tuple(stages), refused, kernels, lines, names, None, step, remark, graphs
+    )
 
 
 def _sized(region: Region, symbols: tuple[int, ...]) -> Region:
@@ -237,9 +245,11 @@ def _sized(region: Region, symbols: tuple[int, ...]) -> Region:
     return replace(region, symbols=tuple([replace(symbol, hint=value) for symbol, value in pairs]))
 
 
-def _kernels(plan: Plan, lines: Mapping[Any, str], names: Mapping[str, str]) -> tuple[KernelView, ...]:
+def _kernels(
+    plan: Plan, lines: Mapping[Any, str], names: Mapping[str, str], target: str
+) -> tuple[KernelView, ...]:
     numbered = zip(_numbers(plan.parts), plan.parts, strict=True)
-    return tuple([_kernel(number, part, plan, lines, names) for number, part in numbered])
+    return tuple([_kernel(number, part, plan, lines, names, target) for number, part in numbered])
 
 
 def _numbers(parts: tuple[Part, ...]) -> list[str]:
@@ -261,7 +271,7 @@ def view_program(
 
 
 def _kernel(
-    number: str, part: Part, plan: Plan, lines: Mapping[Any, str], names: Mapping[str, str]
+    number: str, part: Part, plan: Plan, lines: Mapping[Any, str], names: Mapping[str, str], target: str
 ) -> KernelView:
     from dcarray.ir.nodes import Call
     from dcarray.lowering.c_family.emit import emit
@@ -288,9 +298,8 @@ def _kernel(
     else:
         assert isinstance(part.stmt, Call)
         kind = "call"
-        options = current()
-        libraries = get(options.target).libraries
-        listing = f"library call {dispatch.describe_call(part.stmt, plan.region, options.threads, libraries)}"
+        libraries, threads = get(target).libraries, current().threads
+        listing = f"library call {dispatch.describe_call(part.stmt, plan.region, threads, libraries)}"
     formula = tuple(statement_lines(part.whole, names))
     where = lines.get(part.stmt.loc, "")
     cost = fused_traffic(part.whole, plan.region)

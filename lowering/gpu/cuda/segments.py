@@ -18,7 +18,7 @@ from dcarray.ir.renaming import statement_at
 from dcarray.lowering.kernel.nodes import Binding, Pointer, Scratch
 from dcarray.lowering.program import nodes
 
-__all__ = ["Operation", "Segment", "partition"]
+__all__ = ["Operation", "Segment", "all_segments", "partition"]
 
 LIMIT = 128
 """The most nodes of a graph that loops are unrolled to."""
@@ -93,6 +93,20 @@ def partition(body: Iterable[nodes.Node], region: Region) -> Iterator[Segment | 
         else:
             pending += straight
     yield from _segment(pending, region)
+
+
+def all_segments(program: nodes.Program) -> tuple[Segment, ...]:
+    """Return the segments of a program in the order of its text, with those inside of loops and branches."""
+
+    def inside(body: tuple[nodes.Node, ...]) -> Iterator[Segment]:
+        for part in partition(body, program.region):
+            if isinstance(part, Segment):
+                yield part
+            else:
+                for inner in nodes.parts(part):
+                    yield from inside(inner)
+
+    return tuple(inside(program.body))
 
 
 def _unrolled(node: nodes.Node, limit: int) -> list[nodes.Node] | None:

@@ -13,6 +13,7 @@ from dcarray.lowering.target import Target
 from .dialect import CUDA
 from .driver import printed
 from .libraries import LIBRARIES
+from .segments import all_segments
 
 
 class CudaCompiler:
@@ -51,5 +52,5 @@ def is_exact(op: Op) -> bool:
 
 TARGET = Target(
     "cuda", pipeline, gpu_kernel, is_exact, CudaCompiler(), LIBRARIES, printed, memory_space="device",
-    shares_arrays=False,
+    shares_arrays=False, graphs=all_segments,
 )  # fmt: skip
