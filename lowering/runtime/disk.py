@@ -149,6 +149,12 @@ def is_supported() -> bool:
 
 
 @cache
+def cache_in(folder: str) -> DiskCache | None:
+    """Return the cache in a folder, one for all who ask; None where the system has no private folders."""
+    return DiskCache(folder) if is_supported() else None
+
+
+@cache
 def digest(*folders: str) -> str:
     """Return a digest of the Python files in folders, which keeps entries of other versions from being
     used."""

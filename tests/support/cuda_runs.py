@@ -64,10 +64,13 @@ def is_scalar_argument(name: str, array: Any) -> bool:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """A device of this machine that is not there."""
-    cupy, core = FakeCupy(), FakeCore()
+    cupy = FakeCupy()
+    core = FakeCore(cupy.log)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.setitem(sys.modules, "cuda.core", core)
     monkeypatch.setattr(module, "compile_source", fake_cuda_core.compile_source)
+    monkeypatch.setattr(module, "unavailable", lambda: None)
+    monkeypatch.setattr(module, "version", lambda: "made up")
     made = Machine(CudaDevice(0), cupy, core)
     download = made.device.download
 

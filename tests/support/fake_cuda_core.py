@@ -139,6 +139,8 @@ class FakeCore:
 
     Attributes
     ----------
+    log : list of str
+        The functions launched one by one.
     definitions : list of GraphDefinition
     instantiations, launches : int
     updates : list of tuple
@@ -150,7 +152,8 @@ class FakeCore:
     LaunchConfig = LaunchConfig
     LEGACY_DEFAULT_STREAM = "the default stream"
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, log: list[str], seed: int = 0) -> None:
+        self.log = log
         self.rng = random.Random(seed)
         self.definitions: list[GraphDefinition] = []
         self.updates: list[tuple[str, tuple[Any, ...]]] = []
@@ -158,6 +161,12 @@ class FakeCore:
         self.instantiations = self.launches = self.current = 0
         self.graph = SimpleNamespace(GraphDefinition=lambda: GraphDefinition(self))
         self.ObjectCode = SimpleNamespace(from_cubin=self._from_cubin)
+
+    def launch(self, stream: Any, config: LaunchConfig, kernel: Any, *args: Any) -> None:
+        check("launch", (config, kernel, args))
+        assert stream is self.LEGACY_DEFAULT_STREAM
+        self.log.append(kernel.name)
+        kernel(config.grid, config.block, args)
 
     def Device(self, number: int) -> Any:
         def set_current() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dcarray.lowering import target
-from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options
+from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options, unavailable, version
 from dcarray.lowering.gpu.device import NoDevice
+from dcarray.lowering.runtime.disk import cache_in, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,7 +83,7 @@ class CudaDevice:
         self.memory = int(facts["totalGlobalMem"])
         self.architecture = f"sm_{facts['major']}{facts['minor']}"
         self._functions: dict[tuple[str, bool], list[Any]] = {}
-        self._graph_functions: dict[tuple[str, bool], list[Any]] = {}
+        self._core: Any = self  # until it is looked for
         self.graph_memory = self.memory // 4
         self.graph_refusal: str | None = None
         self.description = (
@@ -134,9 +136,7 @@ class CudaDevice:
 
     def build(self, kernel: DeviceKernel) -> None:
         """See `Device`."""
-        if (kernel.source, True) not in self._functions:
-            with self.current():
-                self._build(kernel, True)
+        self.functions(kernel, True)
 
     def launch(
         self,
@@ -148,18 +148,69 @@ class CudaDevice:
     ) -> None:
         """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
         given = parameters(arguments, ints, narrow)
-        with self.current():
-            functions = self._functions.get((kernel.source, narrow)) or self._build(kernel, narrow)
+        functions = self.functions(kernel, narrow)
+        with self.core_current() as core:
             for function, count, threads in zip(functions, blocks, kernel.threads, strict=True):
-                if count > 0:
+                if count > 0 and core is None:
                     function((count,), (threads,), given)
+                elif count > 0:
+                    config = core.LaunchConfig(grid=count, block=threads)
+                    core.launch(core.LEGACY_DEFAULT_STREAM, config, function, *given)
 
-    def _build(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
-        """The functions of a kernel's phases; ``narrow``: with 32-bit indices."""
-        module = self.cupy.RawModule(code=kernel.source, options=options(narrow))
-        found = [module.get_function(f"phase{number}") for number in range(len(kernel.threads))]
-        self._functions[kernel.source, narrow] = found
+    def functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
+        """Return the functions of a kernel's phases, loaded by cuda.core or, where that is missing,
+        by CuPy.
+
+        Parameters
+        ----------
+        kernel : DeviceKernel
+        narrow : bool
+            Whether indices have 32 bits.
+        """
+        found = self._functions.get((kernel.source, narrow))
+        if found is None:
+            with self.core_current() as core:
+                if core is None:
+                    get = self.cupy.RawModule(code=kernel.source, options=options(narrow)).get_function
+                else:
+                    get = core.ObjectCode.from_cubin(self._cubin(kernel.source, narrow)).get_kernel
+                found = [get(f"phase{number}") for number in range(len(kernel.threads))]
+            self._functions[kernel.source, narrow] = found
         return found
+
+    def _cubin(self, source: str, narrow: bool) -> bytes:
+        """The machine code of a kernel, from the cache folder or from NVRTC."""
+        disk = cache_in(os.path.join(self.cache_dir, "cuda")) if self.cache_dir else None
+        parts = "cuda", version(), self.architecture, *options(narrow), source
+        key = sha256("\0".join(parts).encode()).hexdigest()
+        cubin = disk.read(key) if disk else None
+        if cubin is None:
+            cubin = compile_source(source, self.architecture, narrow).cubin
+            if disk:
+                disk.write(key, cubin)
+        return cubin
+
+    @property
+    def core(self) -> Any:
+        """The module ``cuda.core``; None where it or NVRTC is missing."""
+        if self._core is self:
+            self._core, self.graph_refusal = None, unavailable()
+            try:
+                core = importlib.import_module("cuda.core")
+            except ImportError as error:
+                self.graph_refusal = f"cuda.core cannot be imported ({error}): {INSTALL}"
+            if self.graph_refusal is None:
+                self._core = core
+        return self._core
+
+    @contextmanager
+    def core_current(self) -> Iterator[Any]:
+        """Make it the current device, of cuda.core too, and give that module, or None where it is missing."""
+        core = self.core
+        with self.current():
+            if core is not None:
+                core.Device(self.number).set_current()
+            yield core
 
     def buffer_of(self, array: Any) -> CudaBuffer:
         """Return the memory of a contiguous array of CuPy's as a buffer."""
@@ -187,28 +238,9 @@ class CudaDevice:
             with self.current() as stream:
                 self.cupy.cuda.runtime.memsetAsync(target, byte, nbytes, stream.ptr)
 
-    # ---- graphs -------------------------------------------------------------------------------------
-    @contextmanager
-    def graph_context(self) -> Iterator[Any]:
-        """Make it the current device of cuda.core, too, and give that module."""
-        with self.current():
-            core = importlib.import_module("cuda.core")
-            core.Device(self.number).set_current()
-            yield core
-
-    def graph_functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
-        """Return the functions of a kernel's phases as nodes of graphs take them."""
-        found = self._graph_functions.get((kernel.source, narrow))
-        if found is None:
-            core = importlib.import_module("cuda.core")
-            code = core.ObjectCode.from_cubin(compile_source(kernel.source, self.architecture, narrow).cubin)
-            found = [code.get_kernel(f"phase{number}") for number in range(len(kernel.threads))]
-            self._graph_functions[kernel.source, narrow] = found
-        return found
-
     def launch_graph(self, executable: Any) -> None:
         """Enqueue an instantiated graph."""
-        with self.graph_context() as core:
+        with self.core_current() as core:
             executable.launch(core.LEGACY_DEFAULT_STREAM)
 
     def refuse_graphs(self, reason: str) -> None:

@@ -43,7 +43,7 @@ class LaunchKernel:
         """The parameters of the nodes that do it, one for each phase."""
         narrow, given = self.kernel.prepare(self.blocks, self.arguments, self.ints)
         values = parameters(given, self.ints, narrow)
-        functions = device.graph_functions(self.kernel, narrow)
+        functions = device.functions(self.kernel, narrow)
         launches = zip(functions, self.blocks, self.kernel.threads, strict=True)
         return [
             _Parameters("launch", count > 0, (function, max(count, 1), threads, values))
@@ -272,10 +272,10 @@ class LaunchGraph:
         self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...]
     ) -> _Instance | None:
         """The graph with the parameters of this run; None if the device does without."""
-        if device.graph_refusal is not None:
+        if device.core is None or device.graph_refusal is not None:
             return None
         try:
-            with device.graph_context() as core:
+            with device.core_current() as core:
                 steps = [task.nodes(device) for task in tasks]
                 known = state.instances.pop(place.edges, None)
                 if known is None:

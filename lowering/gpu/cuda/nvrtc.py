@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dcarray.lowering.errors import Unsupported
 
-__all__ = ["INSTALL", "Code", "Resources", "compile_source", "options", "unavailable"]
+__all__ = ["INSTALL", "Code", "Resources", "compile_source", "options", "unavailable", "version"]
 
 INSTALL: Final = "pip install 'dcarray[nvrtc]'"
 
@@ -62,6 +62,15 @@ def unavailable() -> str | None:
     except Exception as error:  # whatever the search for the library raises
         return f"NVRTC's library cannot be loaded ({error}): {INSTALL}"
     return None if int(status) == 0 else f"NVRTC does not work ({status}): {INSTALL}"
+
+
+@cache
+def version() -> str:
+    """Return the version of NVRTC, which is there."""
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    return f"{major}.{minor}"
 
 
 def compile_source(source: str, architecture: str, narrow: bool = True) -> Code:

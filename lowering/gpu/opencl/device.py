@@ -7,14 +7,13 @@ import re
 import threading
 import warnings
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.gpu.opencl.vendors import wheel_runtime_added
-from dcarray.lowering.runtime.disk import DiskCache, is_supported, sha256
+from dcarray.lowering.runtime.disk import cache_in, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -191,7 +190,7 @@ class OpenCLDevice:
     def _program(self, source: str, options: list[str]) -> Any:
         """A built program, from the cache folder or from the device's compiler."""
         make = self._cl.Program
-        disk = _disk(os.path.join(self.cache_dir, "opencl")) if self.cache_dir else None
+        disk = cache_in(os.path.join(self.cache_dir, "opencl")) if self.cache_dir else None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", self._cl.CompilerWarning)  # remarks of compilers, not of users
             if disk is None:
@@ -229,12 +228,6 @@ def _passed(value: Any) -> Any:
         return value.tobytes()
     bits = _BITS.get(value.dtype.char)
     return value.item() if bits is None else value.view(bits).item()
-
-
-@cache
-def _disk(folder: str) -> DiskCache | None:
-    """The cache of built programs in a folder; None where the system has no private folders."""
-    return DiskCache(folder) if is_supported() else None
 
 
 def _is_simulator(handle: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 from typing import Any
 
 import ir_regions
@@ -18,8 +19,10 @@ from dcarray.ir.nodes import Region
 from dcarray.ir.ops import CALLS, CallOp
 from dcarray.ir.parse import parse
 from dcarray.lowering.compilation import compile_region
+from dcarray.lowering.gpu.cuda import device as device_module
 from dcarray.lowering.gpu.cuda import segments
 from dcarray.lowering.gpu.cuda.arena import layout, size_class
+from dcarray.lowering.gpu.cuda.device import CudaDevice
 from dcarray.lowering.gpu.cuda.segments import Segment, partition
 from dcarray.lowering.program import nodes
 from dcarray.lowering.program.loaded_plan import deserialised
@@ -362,3 +365,22 @@ def test_long_programs_are_several_graphs(machine: Machine, monkeypatch: pytest.
     machine.run(plan, parse(CHAINS), memory, {})
     for k in range(8):
         np.testing.assert_array_equal(memory[f"o{k}"], (memory["a"] + k) * (memory["a"][::-1] + k))
+
+
+@needs_gxx
+def test_kernels_are_compiled_once_for_all_processes(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made: list[str] = []
+    compile_source = device_module.compile_source
+
+    def counted(source: str, *more: Any) -> Any:
+        made.append(source)
+        return compile_source(source, *more)
+
+    monkeypatch.setattr(device_module, "compile_source", counted)
+    for _ in range(2):  # a device of a process each
+        machine.device = CudaDevice(0)
+        machine.device.cache_dir = str(tmp_path)
+        two_chains(machine, compiled(TWO_CHAINS), 100, 2.0)
+    assert len(made) == len(set(made)) == 3  # both chains end in the same kernel

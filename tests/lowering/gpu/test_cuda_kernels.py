@@ -92,6 +92,7 @@ def loaded(kernel: k.Kernel) -> DeviceKernel:
 def cupy(monkeypatch: pytest.MonkeyPatch) -> FakeCupy:
     made = FakeCupy()
     monkeypatch.setitem(sys.modules, "cupy", made)
+    monkeypatch.setitem(sys.modules, "cuda.core", None)  # without it CuPy compiles and launches
     return made
 
 
