@@ -10,7 +10,7 @@ import numpy as np
 
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
-from dcarray.lowering.kernel.walk import values, walk, walk_statements
+from dcarray.lowering.kernel.walk import values, walk, walk_outside_threads, walk_statements
 
 from .dialect import Dialect
 from .emit import Printer
@@ -104,7 +104,7 @@ class DevicePrinter(Printer):
             yield dialect.contraction
         yield from ("  " + line for line in pointers)
         yield f"  const {index} {phase.var} = {dialect.block};"
-        for stmt in _outside_threads(phase.body):
+        for stmt in walk_outside_threads(phase.body):
             if isinstance(stmt, k.Stack) and not stmt.per_thread:
                 yield f"  {dialect.shared}{dialect.type(stmt.dtype)} {stmt.name}[{stmt.size}];"
         yield from self.together(phase.pre)
@@ -228,16 +228,3 @@ class DevicePrinter(Printer):
         """Whether an expression loads from memory that this kernel writes."""
         fixed = {buffer.name for buffer in self.kernel.buffers if buffer.access == "r"}
         return any(isinstance(node, k.Elem) and node.buffer not in fixed for node in walk(expr))
-
-
-def _outside_threads(body: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
-    """Statements and nested statements, but for those of threads."""
-    for stmt in body:
-        yield stmt
-        match stmt:
-            case k.For(body=inner):
-                yield from _outside_threads(inner)
-            case k.If(_, then, orelse):
-                yield from _outside_threads((*then, *orelse))
-            case k.Repeat(head, _, inner):
-                yield from _outside_threads((*head, *inner))

@@ -12,7 +12,8 @@ from typing import Any
 from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Array, Branch, Compute, Loop, Nest, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer
+from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer, Stack
+from dcarray.lowering.kernel.walk import walk_outside_threads
 from dcarray.lowering.nest.loop_nest import LoopNest, make_kernel, row_nests
 
 from .schedules.blocks import LIMITS, Limits
@@ -22,6 +23,8 @@ from .schedules.products import product_of, schedule_product
 from .schedules.reductions import schedule_reduction
 from .schedules.rows import schedule_rows
 from .schedules.scans import schedule_scan
+
+SHARED = 1 << 15  # bytes that the threads of a block share, at most: what OpenCL promises
 
 
 def gpu_kernel(
@@ -62,13 +65,20 @@ def schedule(
         if reason is not None:
             raise Unsupported(reason.text)
         kernel, binding = schedule_rows(row_nests(stmt.body, region, stmt.axes), limits)
-        return scalars_by_value(with_shared_writes(kernel), binding, region)
-    if isinstance(stmt, Loop | While | Branch):
+        kernel = with_shared_writes(kernel)
+    elif isinstance(stmt, Loop | While | Branch):
         kernel, binding = schedule_loops(stmt, region, limits)
-        return scalars_by_value(with_shared_writes(kernel), binding, region)
-    if not isinstance(stmt, Compute | Nest):
+        kernel = with_shared_writes(kernel)
+    elif isinstance(stmt, Compute | Nest):
+        kernel, binding = _schedule_nest(LoopNest(stmt, region), limits)
+    else:
         raise Unsupported(f"a device runs no {type(stmt).__name__} as one kernel")
-    nest = LoopNest(stmt, region)
+    check_shared_memory(kernel)
+    return scalars_by_value(kernel, binding, region)
+
+
+def _schedule_nest(nest: LoopNest, limits: Limits) -> tuple[Kernel, Binding]:
+    """Return the kernel of a statement without others inside."""
     if nest.scan is not None:
         schedule_scan(nest, limits)
     elif (product := product_of(nest, limits)) is not None:
@@ -77,7 +87,21 @@ def schedule(
         schedule_reduction(nest, limits)
     else:
         schedule_elementwise(nest, limits)
-    return scalars_by_value(*make_kernel([nest]), region)
+    return make_kernel([nest])
+
+
+def check_shared_memory(kernel: Kernel) -> None:
+    """Check that threads share no more memory than devices have.
+
+    Raises
+    ------
+    Unsupported
+        If they do.
+    """
+    for phase in kernel.phases:
+        stacks = [s for s in walk_outside_threads(phase.body) if isinstance(s, Stack) and not s.per_thread]
+        if sum(stack.size * stack.dtype.itemsize for stack in stacks) > SHARED:
+            raise Unsupported("the threads of a block would share too much memory")
 
 
 def with_shared_writes(kernel: Kernel) -> Kernel:

@@ -86,6 +86,19 @@ def walk_statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
                 yield from walk_statements((*then, *orelse))
 
 
+def walk_outside_threads(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Iterate over statements and nested statements, but for those of threads."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case For(body=inner):
+                yield from walk_outside_threads(inner)
+            case Repeat(head, _, inner):
+                yield from walk_outside_threads((*head, *inner))
+            case If(_, then, orelse):
+                yield from walk_outside_threads((*then, *orelse))
+
+
 def is_contiguous(body: tuple[Stmt, ...], var: str) -> bool:
     """Whether plain statements access all arrays that ``var`` moves them in with unit stride."""
     moving = [stmt.at for stmt in body if isinstance(stmt, Store)]

@@ -125,8 +125,10 @@ class _Tiled:
 
     def __init__(self, nest: LoopNest, product: Product, limits: Limits) -> None:
         self.nest, self.product, self.count = nest, product, limits.threads
-        self.side, self.depth = limits.tile, max(2, limits.tile // 4)
-        width = min(limits.tile, floor_power(int(limits.threads**0.5)))
+        width = floor_power(int(limits.threads**0.5))
+        wide = product.left.dtype.itemsize > 8
+        self.side = max(limits.tile // 2 if wide else limits.tile, limits.threads // width)
+        self.depth = max(2, self.side // 4)
         self.threads = Tile(width, limits.threads // width, product.column, product.row)
         extents = nest.loops.extents
         tiles = [nest.block_count(extents[loop], self.side) for loop in (product.row, product.column)]

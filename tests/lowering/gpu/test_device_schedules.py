@@ -166,3 +166,15 @@ def test_a_softmax_is_one_phase(short):
     assert [b.access for b in kernel.buffers if b.noalias] == ["r"]  # threads read what others have written
     assert binding.extents == ((90,) if short == 2 else (12,))
     assert ("stack" in kernel_text(kernel)) == (short == 2)
+
+
+def test_shared_memory_is_limited():
+    """A nest with so many reductions is done one by one."""
+    names = [f"s{k}" for k in range(9)]
+    arrays = "".join(f"  inout {name}: c128[40];" for name in names)
+    body = "".join(f"{name}[i] add= multiply(a[i,j], a[i,{name[1]}]) for i<40, j<5000\n" for name in names)
+    made = text.parse(f"region() {{\n  in a: c128[40, 5000];{arrays}\n  nest {{\n{body}  }}\n}}")
+    with pytest.raises(Unsupported, match="share too much memory"):
+        schedule(made.body[0], made)
+    for stmt in made.body[0].body:
+        schedule(stmt, made)
