@@ -69,6 +69,17 @@ class OpenCLDevice:
         # Beyond it free buffers go back to the device: a program whose sizes change would fill it with them.
         self._most_free = self.memory // (8 if handle.host_unified_memory else 2)
 
+        self._forked = False
+        os.register_at_fork(after_in_child=self._fork)
+
+    def _fork(self) -> None:
+        self._forked = True
+
+    def _check(self) -> None:
+        """Raise an error in a forked process: the runtime has no threads there, and can but be read from."""
+        if self._forked:
+            raise RuntimeError(f"{self.name} cannot be used after a fork")
+
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
 
@@ -88,6 +99,7 @@ class OpenCLDevice:
 
     def allocate(self, nbytes: int) -> Any:
         """See `Device`."""
+        self._check()
         pool = self._pool
         in_use = pool.active_bytes
         if nbytes > self.handle.max_mem_alloc_size or in_use + nbytes > self.memory:
@@ -133,6 +145,7 @@ class OpenCLDevice:
         ints: Sequence[int],
     ) -> None:
         """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
+        self._check()
         functions = self._typed.get((kernel.source, narrow))
         if functions is None:
             functions = self._with_types(kernel, narrow, [*arguments, *ints])
@@ -147,6 +160,7 @@ class OpenCLDevice:
 
     def build(self, kernel: DeviceKernel) -> None:
         """See `Device`."""
+        self._check()
         self._functions(kernel, True)
 
     def _functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import sys
 import tempfile
 import threading
@@ -249,6 +250,40 @@ def test_mistakes_are_errors(opencl: OpenCLDevice) -> None:
         opencl.upload(np.zeros(10_000), buffer)
     with pytest.raises(RuntimeError, match="opencl:0: "):
         opencl.download(buffer, np.zeros(10_000))
+
+
+def test_after_a_fork_elements_can_be_read_and_all_else_is_an_error(opencl: OpenCLDevice) -> None:
+    buffer = opencl.allocate(800)
+    opencl.upload(np.arange(100.0), buffer)
+    kernel = _filling("double", np.dtype(np.float64))
+    kernel(opencl, (1,), ((buffer, 0), np.float64(7)), (1,))
+    opencl.synchronise()
+
+    def child(results: multiprocessing.SimpleQueue) -> None:
+        target = np.empty(100)
+        opencl.download(buffer, target)
+        said = []
+        for use in (
+            lambda: opencl.allocate(8),
+            lambda: opencl.build(kernel),
+            lambda: kernel(opencl, (1,), ((buffer, 0), np.float64(1)), (1,)),
+        ):
+            try:
+                use()
+            except RuntimeError as error:
+                said.append(str(error))
+        results.put((target.tolist(), said))
+
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    process = context.Process(target=child, args=(results,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    elements, said = results.get()
+    assert elements == [7.0, *range(1, 100)]
+    assert said == ["opencl:0 cannot be used after a fork"] * 3
+    opencl.allocate(8)
 
 
 def test_it_says_what_it_is(opencl: OpenCLDevice) -> None:
