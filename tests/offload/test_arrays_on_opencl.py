@@ -1,0 +1,88 @@
+"""Arrays on the first OpenCL device, with its own plans: programs against NumPy, and what is copied when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import needs_opencl
+
+import dcarray as dc
+from conformance.fuzz import program
+from conformance.programs import difference
+from dcarray.lowering import target
+from dcarray.lowering.gpu import device as table
+
+pytestmark = [
+    needs_opencl,
+    pytest.mark.skipif("opencl" not in target.names(), reason="nothing is compiled for OpenCL"),
+]
+N = 20_000
+
+
+def test_random_programs() -> None:
+    run = 0
+    for seed in range(45):
+        made = program(seed)
+        if any("'wide'" in line for lines in made.rounds for line in lines):
+            continue  # read-only arrays, of which a device has copies that may be written
+        if any("errstate" in line for line in made.body):
+            continue  # warnings that a device does not give
+        mode = {"device": "opencl:0", "eager_below": 0 if seed % 4 else 6}
+        with np.errstate(all="ignore"):
+            text = difference(made, **mode)
+        assert text is None, f"{text}\n{made.text(**mode)}"
+        run += 1
+    assert run > 25
+
+
+def test_a_recording_is_kernels_on_the_device() -> None:
+    a = np.linspace(0, 3, N)
+    x = dc.asarray(a, device="opencl:0")
+    dc.report(reset=True)
+    y = dc.evaluate(np.sqrt(x * x + 1) - x)
+    z = (y[1:] - y[:-1]) * 0.5
+    total = float(z.sum())
+    counted = dc.report()
+    assert counted.kernels >= 2 and counted.interpreted == 0 and not counted.fallbacks
+    want = np.sqrt(a * a + 1) - a
+    np.testing.assert_array_equal(np.asarray(y), want)
+    np.testing.assert_array_equal(np.asarray(z), (want[1:] - want[:-1]) * 0.5)
+    assert abs(total - float(np.sum((want[1:] - want[:-1]) * 0.5))) < 1e-12
+
+
+def test_elements_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    device: Any = table.get("opencl:0")
+    moved: list[str] = []
+    kind = type(device)
+    for name in ("upload", "download"):
+        known = getattr(kind, name)
+        monkeypatch.setattr(
+            kind, name, lambda *args, known=known, name=name: (moved.append(name), known(*args))
+        )
+    u = dc.asarray(np.zeros((100, 200)), device="opencl:0")
+    u[0] = 1
+    for _ in range(30):
+        u[1:-1, 1:-1] = (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]) / 4
+    dc.evaluate(u)
+    assert moved == ["upload"]
+    want = np.zeros((100, 200))
+    want[0] = 1
+    for _ in range(30):
+        want[1:-1, 1:-1] = (want[:-2, 1:-1] + want[2:, 1:-1] + want[1:-1, :-2] + want[1:-1, 2:]) / 4
+    np.testing.assert_array_equal(np.asarray(u), want)
+    assert moved == ["upload", "download"]
+
+
+def test_errors_of_floating_point_are_raised_by_the_host() -> None:
+    x = dc.zeros(N, device="opencl:0")
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+        dc.evaluate(1 / x)
+    assert float((x + 1)[3]) == 1.0
+
+
+def test_explanations_show_the_devices_kernels() -> None:
+    x = dc.asarray(np.ones(N), device="opencl:0")
+    shown = str(dc.explain(np.sqrt(x * x + 1)))
+    assert "blocks of" in shown and "sqrt(x[i] * x[i] + 1.0)" in shown
