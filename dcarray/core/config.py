@@ -34,6 +34,8 @@ class Options:
     debug: bool = False
     grid: tuple[int, ...] | None = None
     target: str = "cpu"
+    graphs: bool = True
+    graph_memory: int | None = None
 
 
 def _device(value: Any) -> str:
@@ -84,6 +86,15 @@ def _limit(value: Any) -> int:
         raise ValueError("an integer >= 0, or none for no limit") from None
 
 
+def _bytes(value: Any) -> int | None:
+    if value is None or value in ("", "none"):
+        return None
+    try:
+        return _integer(0)(value)
+    except ValueError:
+        raise ValueError("a number of bytes, or none for a part of the device's memory") from None
+
+
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
@@ -128,6 +139,8 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "debug": _flag,
     "grid": _grid,
     "target": _target,
+    "graphs": _flag,
+    "graph_memory": _bytes,
 }
 
 
@@ -224,6 +237,11 @@ def options(**values: Any) -> Iterator[Options]:
     target : str
         What regions are compiled for: ``"cpu"`` (LLVM), ``"c"`` (the system's C compiler), or the import path
         ``"package.module:NAME"`` of a target of one's own (``docs/adding-a-target.md``).
+    graphs : bool
+        Whether a CUDA device is given launches as graphs (the default), or one by one.
+    graph_memory : int or None
+        Bytes that the temporaries of a graph may take where an order of its nodes allows that; None is a
+        quarter of the device's memory.
 
     Yields
     ------

@@ -77,6 +77,7 @@ def _run_plan(
     """Run a recording by its plan; False if there is none, or an array has no place in a buffer."""
     there = planning_options(rec, options)
     device.cache_dir = options.cache_dir
+    device.graphs, device.graph_memory = options.graphs, options.graph_memory
     plan_entry = executor.prepare(rec, there)
     if not plan_entry.useful:
         return True

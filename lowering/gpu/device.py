@@ -37,6 +37,11 @@ class Device(Protocol):
         Whether it computes in double precision.
     cache_dir : str or None
         The folder in which kernels that it has built outlive the process; None for nowhere.
+    graphs : bool
+        Whether launches become graphs, where it has such.
+    graph_memory : int or None
+        Bytes that the temporaries of a graph may take where an order of its nodes allows it; None for a part
+        of the device's memory.
     """
 
     name: str
@@ -45,6 +50,8 @@ class Device(Protocol):
     memory: int
     fp64: bool
     cache_dir: str | None
+    graphs: bool
+    graph_memory: int | None
 
     def allocate(self, nbytes: int) -> Any:
         """Return a buffer of at least ``nbytes``, which goes back to a pool when it is garbage.

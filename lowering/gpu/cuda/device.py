@@ -63,15 +63,15 @@ class CudaDevice:
     architecture : str
         Like ``"sm_90"``, which code is compiled for.
     cupy : module
-    graph_memory : int
-        Bytes that the temporaries of a graph may take, where an order of its nodes allows that.
     graph_refusal : str or None
         Why launches are not put into graphs.
     """
 
     target = "cuda"
     fp64 = True  # on all that CUDA 13 knows
-    cache_dir: str | None = None  # CuPy has a folder of its own
+    cache_dir: str | None = None  # without cuda.core CuPy has a folder of its own
+    graphs = True
+    graph_memory: int | None = None
 
     def __init__(self, number: int) -> None:
         import cupy
@@ -84,7 +84,6 @@ class CudaDevice:
         self.architecture = f"sm_{facts['major']}{facts['minor']}"
         self._functions: dict[tuple[str, bool], list[Any]] = {}
         self._core: Any = self  # until it is looked for
-        self.graph_memory = self.memory // 4
         self.graph_refusal: str | None = None
         self.description = (
             f"{facts['name'].decode()} (compute capability {facts['major']}.{facts['minor']}, "
@@ -237,6 +236,11 @@ class CudaDevice:
         if nbytes:
             with self.current() as stream:
                 self.cupy.cuda.runtime.memsetAsync(target, byte, nbytes, stream.ptr)
+
+    @property
+    def graph_bound(self) -> int:
+        """Bytes that the temporaries of a graph may take, where an order of its nodes allows that."""
+        return self.memory // 4 if self.graph_memory is None else self.graph_memory
 
     def launch_graph(self, executable: Any) -> None:
         """Enqueue an instantiated graph."""

@@ -232,12 +232,12 @@ class LaunchGraph:
         """
         with self._lock:
             state = self._states.setdefault(device.name, _State())
-            bound = device.graph_memory
+            bound = device.graph_bound
             key = values, sizes, bound, tuple([_identity(one) for one in given])
             if state.latest is not None and state.key == key:
                 place, address, instance = state.latest
                 block = _allocated(device, place)
-                if (block.ptr if block else 0) == address and device.graph_refusal is None:
+                if (block.ptr if block else 0) == address and device.graphs and not device.graph_refusal:
                     device.launch_graph(instance.executable)
                     return
             else:
@@ -258,7 +258,7 @@ class LaunchGraph:
         """Return the bytes of the block in which temporaries of given sizes lie."""
         with self._lock:
             state = self._states.setdefault(device.name, _State())
-            return max(self._layout(state, sizes, device.graph_memory).size, 1)
+            return max(self._layout(state, sizes, device.graph_bound).size, 1)
 
     def _layout(self, state: _State, sizes: tuple[int, ...], bound: int) -> Layout:
         found = state.layouts.get((sizes, bound))
@@ -272,7 +272,7 @@ class LaunchGraph:
         self, device: CudaDevice, state: _State, place: Layout, tasks: tuple[Task, ...]
     ) -> _Instance | None:
         """The graph with the parameters of this run; None if the device does without."""
-        if device.core is None or device.graph_refusal is not None:
+        if not device.graphs or device.core is None or device.graph_refusal is not None:
             return None
         try:
             with device.core_current() as core:

@@ -45,6 +45,8 @@ class OpenCLDevice:
 
     target = "opencl"
     cache_dir: str | None = None
+    graphs = False
+    graph_memory: int | None = None
 
     def __init__(self, name: str, handle: Any) -> None:
         import pyopencl as cl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import random
 from pathlib import Path
@@ -384,3 +385,40 @@ def test_kernels_are_compiled_once_for_all_processes(
         machine.device.cache_dir = str(tmp_path)
         two_chains(machine, compiled(TWO_CHAINS), 100, 2.0)
     assert len(made) == len(set(made)) == 3  # both chains end in the same kernel
+
+
+def test_the_made_up_driver_is_called_as_the_real_one() -> None:
+    core = pytest.importorskip("cuda.core")
+    graph = core.graph
+
+    def takes(function: Any, *given: Any, **named: Any) -> None:
+        inspect.signature(function).bind(*given, **named)
+
+    takes(graph.GraphDefinition.launch, "definition", "config", "kernel", "argument", "argument")
+    takes(graph.GraphDefinition.memcpy, "definition", 1, 2, 3)
+    takes(graph.GraphDefinition.memset, "definition", 1, 2, 3)
+    takes(graph.GraphDefinition.instantiate, "definition")
+    takes(graph.Graph.launch, "graph", core.LEGACY_DEFAULT_STREAM)
+    takes(graph.ExecutableKernelNode.update, "node", config=1, kernel=2, args=3)
+    takes(graph.ExecutableMemcpyNode.update, "node", dst=1, src=2, size=3)
+    takes(graph.ExecutableMemsetNode.update, "node", dst=1, value=2, width=3)
+    for kind in (graph.ExecutableKernelNode, graph.ExecutableMemcpyNode, graph.ExecutableMemsetNode):
+        takes(kind.enable, "node")
+        takes(kind.disable, "node")
+    assert hasattr(graph.GraphNode, "pred") and hasattr(graph.Graph, "__getitem__")
+    takes(core.launch, core.LEGACY_DEFAULT_STREAM, "config", "kernel", "argument", "argument")
+    takes(core.ObjectCode.from_cubin, b"")
+    takes(core.ObjectCode.get_kernel, "code", "phase0")
+    takes(core.Device.set_current, "device")
+    assert core.LaunchConfig(grid=3, block=64).block == (64, 1, 1)
+    assert isinstance(core.LEGACY_DEFAULT_STREAM, core.Stream)
+
+
+@needs_gxx
+def test_without_the_option_launches_go_one_by_one(machine: Machine) -> None:
+    plan = compiled(TWO_CHAINS)
+    for graphs_wanted in (True, False, True):
+        machine.device.graphs = graphs_wanted
+        two_chains(machine, plan, 100, 2.0)
+    assert machine.core.launches == 2 and machine.core.instantiations == 1
+    assert machine.cupy.log == ["phase0"] * 4 + ["memset", "memcpy"]
