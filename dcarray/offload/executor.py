@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dcarray.core import config, fp_state
@@ -33,13 +34,15 @@ __all__ = ["planning_options", "run"]
 def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
     """Run a recording on its device; returns a function that warns, once everything is in its place."""
     device = rec.device
-    written = {rec.declarations()[slot][-1] for entry in rec.statements() for slot in writes(entry)}
+    declared = rec.declarations()
+    written = {declared[slot][-1] for entry in rec.statements() for slot in writes(entry)}
     counters.flushes += 1
     counters.statements += len(rec.log) - len(rec.slots)
     notes: list[Any] = []
     if not _try_on_device(executor, rec, options, device, written):
         notes = _run_on_host(rec, written)
-    _keep_known_memory(rec, written)
+    if rec.urgent:  # as it is where plain views of its memory are handed out
+        _keep_known_memory(rec, written)
     return exception_reporter(rec, notes)
 
 
@@ -134,7 +137,12 @@ def planning_options(rec: Recording, options: config.Options) -> config.Options:
     arrays, without floating-point flags."""
     rec.watched = 0
     rec.log = [(*entry[:3], None, entry[4]) if entry[0] == "old" else entry for entry in rec.log]
-    return replace(options, target=rec.device.target or options.target, jit="eager")
+    return _options_for(options, rec.device.target or options.target)
+
+
+@lru_cache(64)
+def _options_for(options: config.Options, target: str) -> config.Options:
+    return replace(options, target=target, jit="eager")
 
 
 class _OnHost(OpByOp):
@@ -187,5 +195,5 @@ def _keep_known_memory(rec: Recording, written: set[int]) -> None:
         head = None if store is None else store.family
         if head is None or not isinstance(head.remote, DeviceBuffer) or head.remote.exposed:
             continue
-        if head.is_exported() or (rec.urgent and entry[-1] in written and head.is_exposed()):
+        if head.is_exported() or (entry[-1] in written and head.is_exposed()):
             head.remote.materialise(head, writing=True)
