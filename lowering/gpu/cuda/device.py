@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dcarray.lowering import target
 from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options, unavailable, version
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.runtime.disk import cache_in, sha256
@@ -289,6 +288,4 @@ def find() -> list[CudaDevice]:
         raise NoDevice(f"no GPU of NVIDIA can be used ({error}): install NVIDIA's driver") from None
     if not devices:
         raise NoDevice("no GPU of NVIDIA is there")
-    if "cuda" not in target.names():
-        raise NoDevice(f"nothing is compiled for {devices[0].description} yet")
     return devices
