@@ -143,6 +143,7 @@ _BUILT_IN = {
     "c": "dcarray.lowering.cpu.c.target:TARGET",
     "cuda": "dcarray.lowering.gpu.cuda.target:TARGET",
 }
+_OF_DEVICES = frozenset({"cuda", "opencl"})  # which arrays on a device have, and nobody chooses
 _loaded: dict[str, Target] = {}
 
 
@@ -182,7 +183,7 @@ def _imported(name: str) -> Target:
             if isinstance(found, Target):
                 return found
             reason = ": it is no Target"
-    there = ", ".join(map(repr, _BUILT_IN))
+    there = ", ".join([repr(one) for one in _BUILT_IN if one not in _OF_DEVICES])
     raise ValueError(
         f"unknown target {name!r}; the targets are {there}, and 'package.module:NAME' of one's own{reason}"
     )

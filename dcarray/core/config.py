@@ -47,7 +47,10 @@ def _device(value: Any) -> str:
 
 def _target(value: Any) -> str:
     from dcarray.lowering import target
+    from dcarray.lowering.gpu.device import KINDS
 
+    if value in KINDS:
+        raise ValueError(f"a target of the processor; arrays with device={value!r} have that of their device")
     if isinstance(value, str):
         try:
             if value not in target.names():

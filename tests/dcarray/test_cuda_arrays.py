@@ -129,3 +129,9 @@ def test_options_say_whether_there_are_graphs_and_how_much_memory_they_take(mach
     assert machine.core.launches >= 1 and machine.device.graph_bound == 4096
     with pytest.raises(ValueError, match="graph_memory=-1: must be a number of bytes"):
         dc.options(graph_memory=-1).__enter__()
+
+
+@pytest.mark.parametrize("kind", table.KINDS)
+def test_the_target_of_a_device_is_no_target_of_the_processor(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"arrays with device='{kind}' have that of their device"):
+        dc.options(target=kind).__enter__()
