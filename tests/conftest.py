@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import cuda_compiled
 import pytest
 
@@ -12,6 +14,18 @@ from dcarray.tiering import eager_period
 def no_eager_period() -> None:
     """End the eager period that a loop of an earlier test may have begun."""
     eager_period.end(loop=True)
+
+
+@pytest.fixture(autouse=True)
+def compiled_for_a_gpu(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile the kernels of blocks that a test makes as CUDA C++, too, unless it does so itself or makes
+    mistakes on purpose; note registers and spills."""
+    with cuda_compiled.noted() as kernels:
+        yield
+    name = request.module.__name__
+    if kernels and "malformed" not in name and "cuda_kernels" not in name:
+        found = cuda_compiled.compiled(kernels)
+        request.node.user_properties += [(cuda_compiled.PROPERTY, one) for one in found]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

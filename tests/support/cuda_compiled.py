@@ -56,9 +56,11 @@ def is_simple(phase: k.Phase) -> bool:
 
 
 def compiled(kernels: list[k.Kernel]) -> list[tuple[int, int, int]]:
-    """Compile those that have not been compiled yet; give registers, bytes spilled and of shared memory of
-    each function."""
-    found = []
+    """Compile those that have not been compiled yet, if there is NVRTC; give registers, bytes spilled and of
+    shared memory of each function."""
+    found: list[tuple[int, int, int]] = []
+    if nvrtc.unavailable():
+        return found
     for kernel in kernels:
         try:
             source = emit(kernel, CUDA)
