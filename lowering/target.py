@@ -142,6 +142,7 @@ _BUILT_IN = {
     "cpu": "dcarray.lowering.cpu.llvm.target:TARGET",
     "c": "dcarray.lowering.cpu.c.target:TARGET",
     "cuda": "dcarray.lowering.gpu.cuda.target:TARGET",
+    "opencl": "dcarray.lowering.gpu.opencl.target:TARGET",
 }
 _OF_DEVICES = frozenset({"cuda", "opencl"})  # which arrays on a device have, and nobody chooses
 _loaded: dict[str, Target] = {}

@@ -153,6 +153,9 @@ BODIES: dict[tuple[str, str], str] = {
   T d = a - b;
   return isgreater(d, 0) ? a + log1pS(expS(-d)) : islessequal(d, 0) ? b + log1pS(expS(d)) : d;
 """,
+    ("logical_and", "c"): " return ((a.re != 0) | (a.im != 0)) & ((b.re != 0) | (b.im != 0)); ",
+    ("logical_or", "c"): " return (a.re != 0) | (a.im != 0) | (b.re != 0) | (b.im != 0); ",
+    ("logical_xor", "c"): " return ((a.re != 0) | (a.im != 0)) != ((b.re != 0) | (b.im != 0)); ",
     ("multiply", "c"): _MULTIPLY,
     ("square", "c"): "\n  T b = a;" + _MULTIPLY,
     ("divide", "c"): """
@@ -167,6 +170,28 @@ BODIES: dict[tuple[str, str], str] = {
 """,
 }
 
+
+def _complex_order() -> dict[tuple[str, str], str]:
+    """NumPy's order of complex numbers: by the real parts, equal ones by the imaginary parts."""
+    table = {}
+    parts = "!isnan(a.im) & !isnan(b.im)"
+    for word, way in (("less", "isless"), ("greater", "isgreater")):
+        first = f"({way}(a.re, b.re) & {parts})"
+        for name, second in ((word, way), (f"{word}_equal", f"{way}equal")):
+            table[name, "c"] = f"{first} | ((a.re == b.re) & {second}(a.im, b.im))"
+    either = {"a": "isnan(a.re) | isnan(a.im)", "b": "isnan(b.re) | isnan(b.im)"}
+    chosen = {
+        "maximum": ("a", "greater"),
+        "minimum": ("a", "less"),
+        "fmax": ("b", "greater"),
+        "fmin": ("b", "less"),
+    }
+    for name, (taken, order) in chosen.items():
+        table[name, "c"] = f"{either[taken]} | ({table[f'{order}_equal', 'c']}) ? a : b"
+    return {key: f" return {text}; " for key, text in table.items()}
+
+
+BODIES |= _complex_order()
 
 _WRAPPED = {"add": "({U}){0} + ({U}){1}", "subtract": "({U}){0} - ({U}){1}", "negative": "-({U}){0}"}
 _WRAPPED |= {"multiply": "1u * ({U}){0} * ({U}){1}", "square": "1u * ({U}){0} * ({U}){0}"}
@@ -326,7 +351,7 @@ def checked_conversion(source: DType, dtype: DType, dialect: Dialect) -> tuple[s
     top = f"({T}){float(1 << (bits - 1))}"
     if dtype.kind == "u":  # as a signed number, less 2**63 where that does not hold it
         signed, half = f"to_int64_{source.name}", dialect.uint64.format(1 << 63)
-        body = f"a < {top} ? ({kind}){signed}(a) : ({kind}){signed}(a - {top}) ^ {half}"
+        body = f"a >= {top} ? ({kind}){signed}(a - {top}) ^ {half} : ({kind}){signed}(a)"
         return ours, f"{dialect.function}{kind} {ours}({T} a) {{ return {body}; }}"
     low = dialect.int64_min if bits == 64 else f"(-{(1 << (bits - 1)) - 1} - 1)"
     body = f"(a >= -{top}) & (a < {top}) ? ({kind})a : {low}"

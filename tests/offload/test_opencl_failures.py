@@ -7,12 +7,10 @@ import pytest
 from devices import needs_opencl
 
 import dcarray as dc
-from dcarray.lowering import target
 from dcarray.lowering.gpu import device as devices
 
 pytestmark = [
     needs_opencl,
-    pytest.mark.skipif("opencl" not in target.names(), reason="nothing is compiled for OpenCL"),
 ]
 N = 40_000
 NEEDED = 1  # arrays of so many elements, of a run

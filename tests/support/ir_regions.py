@@ -121,6 +121,7 @@ def make_case(
     aliases: bool = True,
     empty: bool = True,
     symbolic: bool = False,
+    numpy_bits: bool = True,
 ) -> Case:
     """The case of a seed.
 
@@ -134,6 +135,8 @@ def make_case(
     gathers, calls, nests, control, aliases, empty
         Whether gathers, library calls, nests, loops and branches, arrays that share memory, and arrays
         without elements occur.
+    numpy_bits
+        Also operations that compiled code has NumPy's bits for only where NumPy's loops do them.
     symbolic
         Write the sizes as symbols (``Case.values`` has their values).
     """
@@ -141,6 +144,7 @@ def make_case(
     if dtypes is None:
         dtypes = rng.choice([COMMON_DTYPES, ALL_DTYPES])
     chosen = {"gathers": gathers, "calls": calls, "nests": nests, "control": control, "rounding": rounding}
+    chosen["numpy_bits"] = numpy_bits
     maker = _Maker(rng, dtypes, chosen)
     maker.declare(aliases, empty)
     for _ in range(statements):
@@ -452,6 +456,10 @@ class _Maker:
         ops = ["add", "subtract", "multiply", "maximum", "negative"] * 6 + ops
         for _ in range(30):
             name = rng.choice(ops)
+            if not self.options["numpy_bits"] and (
+                name == "array_power" or (name, dtype.kind) == ("absolute", "c")
+            ):
+                continue
             if dtype.kind == "c" and name in _CONTRACTED and not self.options["rounding"]:
                 continue
             if has_loop(name, (dtype,) * OPS[name].nin, dtype):

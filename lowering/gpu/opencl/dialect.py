@@ -19,6 +19,7 @@ inline ushort double_to_half(double x) { ushort bits; vstore_half_rte(x, 0, (hal
 #define bits_float64(bits) as_double((ulong)(bits))
 #define __builtin_popcountll(x) popcount((ulong)(x))
 #define feraiseexcept(flags)
+#define FUSED
 """
 
 _TYPES = {
