@@ -11,12 +11,10 @@ from devices import needs_opencl
 import dcarray as dc
 from conformance.fuzz import program
 from conformance.programs import difference
-from dcarray.lowering import target
 from dcarray.lowering.gpu import device as table
 
 pytestmark = [
     needs_opencl,
-    pytest.mark.skipif("opencl" not in target.names(), reason="nothing is compiled for OpenCL"),
 ]
 N = 20_000
 
