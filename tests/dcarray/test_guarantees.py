@@ -268,7 +268,7 @@ def test_copies_pickles_and_conversions():
     assert 3.0 in y and 77 not in y
     assert hash(type(y)) and y.__hash__ is None
     assert y.device == "cpu" and y.to_device("cpu") is y
-    with pytest.raises(ValueError, match="'cpu'"):
+    with pytest.raises(ValueError, match="'gpu'; the devices there are: cpu"):
         y.to_device("gpu")
 
 

@@ -163,7 +163,7 @@ def planned(job: Any) -> None:
     """The plan is there at once."""
     entry, options = job.args
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session.EXECUTOR.background, "aside", lambda: pytest.MonkeyPatch.context())
+        patch.setattr(session.EXECUTOR.background, "waiting", lambda: pytest.MonkeyPatch.context())
         job.func(entry, options)
 
 
