@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,17 +12,18 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.walk import values, walk, walk_outside_threads, walk_statements
 
-from .dialect import Dialect
+from .dialect import C_TYPES, Dialect
 from .emit import Printer
 from .ops import affine
 
+_TYPES = C_TYPES | {"float16": "uint16_t"}  # its bits
 _COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceDialect(Dialect):
     """A language for devices.  The type of sizes and indices is called ``index_t``: 32 bits wide where all
-    of them fit.
+    of them fit.  What devices have in common are defaults here.
 
     Attributes
     ----------
@@ -36,6 +37,13 @@ class DeviceDialect(Dialect):
         The qualifier of a phase whose blocks have ``{threads}`` threads.
     """
 
+    types: Mapping[str, str] = field(default_factory=lambda: _TYPES)
+    vector_loops: bool = False
+    wraps: bool = False
+    numpy_loops: bool = False
+    runs_phases: bool = False
+    native_half: bool = False
+    checks_conversions: bool = True
     block: str = ""
     thread: str = ""
     barrier: str = ""

@@ -39,15 +39,9 @@ static __device__ __forceinline__ double with_sign(double a, double b) {{ return
 #define isgreaterequal(a, b) ((a) >= (b))
 """
 
-_TYPES = {
-    "bool": "uint8_t", "float16": "uint16_t", "float32": "float", "float64": "double",
-    "complex64": "complex64", "complex128": "complex128",
-}  # fmt: skip
-
 CUDA = DeviceDialect(
     "CUDA",
     _HEAD,
-    _TYPES,
     composite="{T}",
     int64="{}LL",
     uint64="{}ULL",
@@ -55,12 +49,6 @@ CUDA = DeviceDialect(
     function="static __device__ __forceinline__ ",
     phase='extern "C" __global__ ',
     restrict="__restrict__ ",
-    vector_loops=False,
-    wraps=False,
-    numpy_loops=False,
-    runs_phases=False,
-    native_half=False,
-    checks_conversions=True,
     block="blockIdx.x",
     thread="threadIdx.x",
     barrier="__syncthreads();",

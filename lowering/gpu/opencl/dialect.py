@@ -22,15 +22,9 @@ inline ushort double_to_half(double x) { ushort bits; vstore_half_rte(x, 0, (hal
 #define FUSED
 """
 
-_TYPES = {
-    "bool": "uint8_t", "float16": "ushort", "float32": "float", "float64": "double",
-    "complex64": "complex64", "complex128": "complex128",
-}  # fmt: skip
-
 OPENCL_C = DeviceDialect(
     "OpenCL",
     _HEAD,
-    _TYPES,
     int64="{}L",
     uint64="{}UL",
     int64_min="LONG_MIN",
@@ -38,13 +32,6 @@ OPENCL_C = DeviceDialect(
     function="inline ",
     phase="kernel ",
     global_space="global ",
-    contraction="",
-    vector_loops=False,
-    wraps=False,
-    numpy_loops=False,
-    runs_phases=False,
-    native_half=False,
-    checks_conversions=True,
     block="get_group_id(0)",
     thread="get_local_id(0)",
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",

@@ -1,14 +1,24 @@
-"""The compiler of a device's target: its text is the code, which the device compiles when it first runs."""
+"""Targets of devices: they differ in a dialect, a driver and libraries.
+
+The text of a kernel is its code, which the device compiles when it first runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from dcarray.ir.passes.pass_manager import Pipeline
+from dcarray.ir.passes.portable.pipeline import PORTABLE
 from dcarray.lowering.c_family.device_kernels import DeviceDialect, emit
 from dcarray.lowering.gpu.kernels import DeviceKernel
+from dcarray.lowering.gpu.scheduler import gpu_kernel
 from dcarray.lowering.kernel.nodes import Kernel, Op
+from dcarray.lowering.libraries.dispatch import Library
+from dcarray.lowering.target import ProgramPrinter, Target
 
-__all__ = ["DeviceCompiler", "is_exact"]
+__all__ = ["device_target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,28 @@ class DeviceCompiler:
         return DeviceKernel(code.decode(), threads, sizes)
 
 
-def is_exact(op: Op) -> bool:
+def device_target(
+    name: str,
+    dialect: DeviceDialect,
+    printer: ProgramPrinter,
+    libraries: Mapping[str, Sequence[Library]] | None = None,
+    **more: Any,
+) -> Target:
+    """Return the target of a kind of device: portable passes, blocks of threads, temporaries in its memory.
+
+    ``printer`` makes the driver; ``more`` are further fields of `Target`.
+    """
+    return Target(
+        name, _pipeline, gpu_kernel, _is_exact, DeviceCompiler(name, dialect), libraries or {}, printer,
+        memory_space="device", shares_arrays=False, **more,
+    )  # fmt: skip
+
+
+def _pipeline(threads: int) -> Pipeline:
+    """Return the portable passes."""
+    return PORTABLE
+
+
+def _is_exact(op: Op) -> bool:
     """Whether compiled code computes an operation that IEEE 754 leaves open: always, within 4 ulp."""
     return True
