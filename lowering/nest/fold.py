@@ -19,7 +19,7 @@ from dcarray.ir.nodes import Compute
 from dcarray.lowering.kernel.nodes import Assign, Declare, DType, Expr, If, Let, Local, Op, Stmt, Update
 
 from .body import Names, Scope, literal
-from .loop_nest import Block, LoopNest
+from .loop_nest import Block, LoopHeader, LoopNest, evaluate_statements, wrap_loop
 
 # Folding the initial value again changes nothing.
 _IDEMPOTENT = frozenset(
@@ -105,12 +105,12 @@ class Fold:
             count = 2 if self.dtype.kind == "c" else 1
             self._sums = [(self.names("s"), self.names("c")) for _ in range(count)]
             return tuple(d for s, c in self._sums for d in (Declare(s, zero), Declare(c, part)))
-        begin = start if start is not None and self._started else self.identity()
+        begin = start if start is not None and self.starts_early else self.identity()
         self._blocks = [self.names("a")]
         return (Declare(self._blocks[0], begin, self.mode == "exact"),)
 
     @property
-    def _started(self) -> bool:
+    def starts_early(self) -> bool:
         """Whether accumulation begins with the initial value, not with the identity."""
         return self.idempotent or self.mode == "ordered"
 
@@ -183,7 +183,7 @@ class Fold:
 
     def combine(self, start: Expr, total: Expr) -> Expr:
         """Return the initial value combined with the accumulated one, as the target's dtype."""
-        if self._started:
+        if self.starts_early:
             return total
         return cast_to(op(self.name, cast_to(start, self.wide), total), self.dtype)
 
@@ -197,3 +197,21 @@ def foldings_of(nest: LoopNest) -> list[Folding]:
             assert compute.combine is not None
             found.append(Folding(number, compute, Fold(compute.combine, dtype, nest.names)))
     return found
+
+
+def accumulate(
+    nest: LoopNest, foldings: Sequence[Folding], scope: Scope, headers: list[LoopHeader], carried: bool
+) -> None:
+    """Evaluate a nest's statements in the innermost of some loops, where the scope is, and update the
+    accumulators.  ``carried``: the loop is a block of sums, which is opened before it and closed after it."""
+    scope.announce(nest.values, [compute.target for compute in nest.computes])
+    folds = {folding.number: folding.fold for folding in foldings}
+
+    def update(number: int, value: Expr) -> None:
+        for stmt in folds[number].update(value):
+            scope.add(stmt)
+
+    begin = tuple(stmt for fold in folds.values() for stmt in fold.open_block()) if carried else ()
+    evaluate_statements(nest, scope, update)
+    if carried:
+        wrap_loop(headers, -1, begin, tuple(s for fold in folds.values() for s in fold.close_block()))

@@ -16,10 +16,10 @@ from dcarray.ir import dims, ops, windows
 from dcarray.ir.nodes import Apply, Dim, Gather, Iota, Load
 from dcarray.lowering.cpu.kernel_passes.unroll_and_jam import WAYS, jam_rows
 from dcarray.lowering.kernel import flags
-from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, For, Let, Phase, Store, affine
+from dcarray.lowering.kernel.nodes import Affine, Elem, For, Let, Phase, Store, affine
 from dcarray.lowering.nest.access import product, same, total
 from dcarray.lowering.nest.body import Scope
-from dcarray.lowering.nest.fold import Fold, Folding, foldings_of, op, starts_of
+from dcarray.lowering.nest.fold import Fold, Folding, accumulate, foldings_of, op, starts_of
 from dcarray.lowering.nest.loop_nest import (
     MIN_PARALLEL,
     Block,
@@ -27,7 +27,6 @@ from dcarray.lowering.nest.loop_nest import (
     LoopHeader,
     LoopNest,
     build_loops,
-    evaluate_statements,
     variable,
     wrap_loop,
 )
@@ -111,22 +110,9 @@ def _until_decided(nest: LoopNest, foldings: list[Folding], headers: list[LoopHe
 def _accumulate(
     nest: LoopNest, foldings: list[Folding], scope: Scope, headers: list[LoopHeader], carried: bool
 ) -> None:
-    """Evaluate the statements in the innermost loop and update the accumulators."""
-    scope.announce(nest.values, [compute.target for compute in nest.computes])
-    folds = {folding.number: folding.fold for folding in foldings}
-
-    def fold(number: int, value: Expr) -> None:
-        for stmt in folds[number].update(value):
-            scope.add(stmt)
-
-    if carried:
-        begin = tuple(stmt for fold_ in folds.values() for stmt in fold_.open_block())
-        evaluate_statements(nest, scope, fold)
-        _until_decided(nest, foldings, headers)
-        wrap_loop(headers, -1, begin, tuple(stmt for fold_ in folds.values() for stmt in fold_.close_block()))
-    else:
-        evaluate_statements(nest, scope, fold)
-        _until_decided(nest, foldings, headers)
+    """Accumulate in the innermost loop, for as long as that can change the results."""
+    accumulate(nest, foldings, scope, headers, carried)
+    _until_decided(nest, foldings, headers)
 
 
 def _rows(nest: LoopNest, foldings: list[Folding], kept: list[int], folded: list[int], kind: Kind) -> None:

@@ -14,7 +14,7 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Dim
 from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, Stmt, Store, affine
 from dcarray.lowering.nest.access import product, total
-from dcarray.lowering.nest.fold import Fold, Folding, foldings_of
+from dcarray.lowering.nest.fold import Fold, Folding, accumulate, foldings_of
 from dcarray.lowering.nest.loop_nest import Block, LoopHeader, LoopNest, build_loops, variable
 
 from .blocks import (
@@ -32,7 +32,6 @@ from .blocks import (
 )
 from .teams import (
     Part,
-    accumulate,
     declare,
     fold_together,
     part_loops,
@@ -190,7 +189,8 @@ def reduce_parts(
         names = {header.var: LEVEL + 1 + number for number, header in enumerate(headers)}
         depths |= {loop: names[f"i{loop}"] for loop in parts}
         main = scope_at(nest, values, depths, LEVEL + len(headers), nest.nonempty)
-        loops = accumulate(nest, foldings, main, LEVEL, headers, carried)
+        accumulate(nest, foldings, main, headers, carried)
+        loops = build_loops(main, LEVEL, headers, "serial")
         for scope in (begin, main):
             outside.extend((*scope.take(0), *scope.take(1)))
         return (*declared, *loops)

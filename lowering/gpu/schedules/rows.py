@@ -13,7 +13,7 @@ from dcarray.ir.nodes import Dim
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, Index, Kernel, Op, Phase, Stmt, affine
 from dcarray.lowering.nest.access import total
-from dcarray.lowering.nest.fold import Folding, foldings_of
+from dcarray.lowering.nest.fold import Folding, accumulate, foldings_of
 from dcarray.lowering.nest.loop_nest import (
     Block,
     LoopHeader,
@@ -40,7 +40,7 @@ from .blocks import (
     width_along,
 )
 from .reductions import LEVEL, reduce_parts, tile_of
-from .teams import Part, accumulate, declare, part_loops, store_results
+from .teams import Part, declare, part_loops, store_results
 
 ROW = 0  # the loop over rows
 LONG = 64  # points for each thread of a row from which on few rows are better done by statements on their own
@@ -224,7 +224,8 @@ def _reduced_alone(nest: LoopNest, row: Affine, limits: Limits) -> Block:
     names = {header.var: level + 1 + number for number, header in enumerate(headers)}
     depths |= {loop: names[f"i{loop}"] for loop in folded}
     main = scope_at(nest, {ROW: row}, depths, level + len(headers), nest.nonempty)
-    loops = accumulate(nest, foldings, main, level, headers, carried)
+    accumulate(nest, foldings, main, headers, carried)
+    loops = build_loops(main, level, headers, "serial")
     stores = store_results(nest, foldings, ends, level, [f.fold.result() for f in foldings])
     main.absorb(ends)
     main.put(level, (*declared, *loops, *stores))

@@ -17,10 +17,7 @@ from dcarray.lowering.nest.loop_nest import (
     Block,
     LoopHeader,
     LoopNest,
-    build_loops,
-    evaluate_statements,
     variable,
-    wrap_loop,
 )
 
 from .blocks import LANE, Lane, Limits, Tile, guard, is_below, lane_of, threads
@@ -106,14 +103,9 @@ def relax(foldings: Sequence[Folding]) -> None:
             folding.fold.mode = "exact"
 
 
-def starts_early(folding: Folding) -> bool:
-    """Whether accumulation begins with the initial value."""
-    return folding.fold.idempotent or folding.fold.mode == "ordered"
-
-
 def declare(nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, carried: bool) -> Block:
     """Return the declarations of accumulators, with what they begin with."""
-    early = [folding for folding in foldings if starts_early(folding)]
+    early = [folding for folding in foldings if folding.fold.starts_early]
     begins = dict(zip((f.number for f in early), starts_of(scope, nest, early), strict=True))
     before = scope.take(level)
     declared = [s for f in foldings for s in f.fold.open(begins.get(f.number), carried)]
@@ -124,7 +116,7 @@ def store_results(
     nest: LoopNest, foldings: Sequence[Folding], scope: Scope, level: int, totals: Sequence[Expr]
 ) -> Block:
     """Return the stores of the results."""
-    late = [folding for folding in foldings if not starts_early(folding)]
+    late = [folding for folding in foldings if not folding.fold.starts_early]
     starts = dict(zip((f.number for f in late), starts_of(scope, nest, late), strict=True))
     for folding, value in zip(foldings, totals, strict=True):
         start = starts.get(folding.number, value)
@@ -162,26 +154,3 @@ def part_loops(
     headers.append(LoopHeader("b1", inner.lower, inner.upper, block))
     headers.append(LoopHeader(inner.var, strip, (limit, *inner.upper), inner.step))
     return headers, True
-
-
-def accumulate(
-    nest: LoopNest,
-    foldings: Sequence[Folding],
-    scope: Scope,
-    level: int,
-    headers: list[LoopHeader],
-    carried: bool,
-) -> Block:
-    """Return the loops that evaluate the statements and update the accumulators; the scope is innermost."""
-    scope.announce(nest.values, [compute.target for compute in nest.computes])
-    folds = {folding.number: folding.fold for folding in foldings}
-
-    def fold(number: int, value: Expr) -> None:
-        for stmt in folds[number].update(value):
-            scope.add(stmt)
-
-    begin = tuple(stmt for one in folds.values() for stmt in one.open_block()) if carried else ()
-    evaluate_statements(nest, scope, fold)
-    if carried:
-        wrap_loop(headers, -1, begin, tuple(s for one in folds.values() for s in one.close_block()))
-    return build_loops(scope, level, headers, "serial")
