@@ -36,6 +36,12 @@ from .nodes import Apply, Array, Call, Compute, Dim, Expr, Index, Iota, Load, Re
 from .ops import OPS, PLACES, SCANS, const
 
 Entry = tuple[Any, ...]
+SCALAR = "c"  # the names of scalars begin with it, and a number follows
+
+
+def is_scalar_argument(array: Array) -> bool:
+    """Whether an array of a region stands for a scalar of the log, which a run can be given as a value."""
+    return array.role == "in" and not array.shape and array.name[0] == SCALAR and array.name[1:].isdigit()
 
 
 @lru_cache(maxsize=64)
@@ -60,7 +66,7 @@ class _Builder:
         self.live = live
         self.arrays: list[Array] = []
         self.heads: list[int] = []
-        self.scalars = [Array(f"c{k}", dtype_of(char), (), "in") for k, char in enumerate(scalars)]
+        self.scalars = [Array(f"{SCALAR}{k}", dtype_of(char), (), "in") for k, char in enumerate(scalars)]
         self.temps: list[Array] = []
         self.body: list[Stmt] = []
 

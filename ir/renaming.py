@@ -74,9 +74,8 @@ def rewindow(stmt: Stmt, window: Callable[[Window], Window]) -> Stmt:
             return replace(stmt, cond=expr(stmt.cond), then=block(stmt.then), orelse=block(stmt.orelse))
 
 
-def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
-    """Return a computation for other values of variables."""
-    assert isinstance(stmt, Compute)
+def expression_at(expr: Expr, values: Mapping[str, Dim]) -> Expr:
+    """Return an expression for other values of variables."""
 
     def fn(node: Expr) -> Expr:
         if isinstance(node, Load):
@@ -85,6 +84,12 @@ def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
             return Gather(window_at(node.window, values), node.index, node.dtype)
         return Size(dims.substitute(node.dim, values), node.dtype) if isinstance(node, Size) else node
 
-    init = None if stmt.init is None else windows.rewrite(stmt.init, fn)
-    target, body = window_at(stmt.target, values), windows.rewrite(stmt.body, fn)
+    return windows.rewrite(expr, fn)
+
+
+def statement_at(stmt: Stmt, values: Mapping[str, Dim]) -> Compute:
+    """Return a computation for other values of variables."""
+    assert isinstance(stmt, Compute)
+    init = None if stmt.init is None else expression_at(stmt.init, values)
+    target, body = window_at(stmt.target, values), expression_at(stmt.body, values)
     return replace(stmt, target=target, body=body, init=init)

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from dcarray.ir.analysis.effects import rows_conflict
-from dcarray.ir.nodes import Array, Branch, Compute, Loop, Nest, Region, Rows, TimeTiles, While
+from dcarray.ir.build import is_scalar_argument
+from dcarray.ir.nodes import Branch, Compute, Loop, Nest, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer, Stack
 from dcarray.lowering.kernel.walk import walk_outside_threads
@@ -114,14 +115,9 @@ def with_shared_writes(kernel: Kernel) -> Kernel:
     return replace(kernel, buffers=buffers)
 
 
-def _is_scalar_argument(array: Array) -> bool:
-    """Whether an array stands for a number that a run is given as a value; see `dcarray.ir.build.build`."""
-    return array.role == "in" and not array.shape and array.name[0] == "c" and array.name[1:].isdigit()
-
-
 def scalars_by_value(kernel: Kernel, binding: Binding, region: Region) -> tuple[Kernel, Binding]:
     """Return the kernel with the region's scalar arguments by value."""
-    scalars = {array.name for array in region.arrays if _is_scalar_argument(array)}
+    scalars = {array.name for array in region.arrays if is_scalar_argument(array)}
     buffers = tuple(
         replace(buffer, by_value=True)
         if isinstance(pointer, Pointer) and pointer.array in scalars and buffer.access == "r"

@@ -14,6 +14,7 @@ import pytest
 from fake_cuda_core import FakeCore
 from fake_cupy import FakeCupy
 
+from dcarray.ir.build import is_scalar_argument
 from dcarray.ir.nodes import Region
 from dcarray.lowering.gpu.cuda import device as module
 from dcarray.lowering.gpu.cuda.device import CudaDevice
@@ -38,7 +39,7 @@ class Machine:
             if name not in memory:
                 shape = tuple(int(eval(str(extent), {}, symbols)) for extent in array.shape)
                 memory[name] = np.empty(shape, array.dtype)
-            if is_scalar_argument(name, array):
+            if is_scalar_argument(array):
                 given.append(memory[name])
                 continue
             memory[name] = np.array(memory[name], order="C")
@@ -48,17 +49,6 @@ class Machine:
         for name, one in zip(plan.arrays, given, strict=True):
             if not isinstance(one, np.ndarray):
                 self.device.download(one, memory[name])
-
-
-def is_scalar_argument(name: str, array: Any) -> bool:
-    """Whether a run is given a value instead of a buffer."""
-    from dcarray.lowering.gpu.scheduler import scalars_by_value
-    from dcarray.lowering.kernel.nodes import Binding, Buffer, Kernel, Pointer
-
-    kernel = Kernel((Buffer("p0", array.dtype, "r"),), (), ())
-    region = Region((), (array,), ())
-    made, _ = scalars_by_value(kernel, Binding((Pointer(name, 0),), (), (), ()), region)
-    return made.buffers[0].by_value
 
 
 @pytest.fixture

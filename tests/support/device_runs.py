@@ -1,18 +1,8 @@
 """Plans for devices, run on one with memory that tests give."""
 
 import numpy as np
-import pytest
 
 from dcarray.ir import dims
-from dcarray.lowering.gpu import device as devices
-
-
-def opencl():
-    """The first OpenCL device; the test is skipped, with the reason, where there is none."""
-    try:
-        return devices.get("opencl:0")
-    except ValueError as error:
-        pytest.skip(str(error))
 
 
 def execute(plan, memory, values, device):

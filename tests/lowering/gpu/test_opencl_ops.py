@@ -3,10 +3,14 @@
 import numpy as np
 import op_cases
 import pytest
-from device_runs import execute, opencl
+from device_runs import execute
+from devices import needs_opencl
 
 from dcarray.ir.ops import OPS
 from dcarray.lowering.compilation import compile_region
+from dcarray.lowering.gpu import device as devices
+
+pytestmark = needs_opencl
 
 # Arithmetic has NumPy's bits; what IEEE 754 leaves open is within so many units in the last place.
 ULP = 4
@@ -39,7 +43,7 @@ def bits(array):
 
 @pytest.mark.parametrize("name", OPS)
 def test_an_operation_is_numpys(name):
-    device = opencl()
+    device = devices.get("opencl")
     for kinds, result in op_cases.loops(name):
         given = op_cases.operands(kinds)
         reasons = []

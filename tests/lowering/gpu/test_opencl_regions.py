@@ -3,13 +3,17 @@
 import ir_regions
 import numpy as np
 import pytest
-from device_runs import execute, opencl
+from device_runs import execute
+from devices import needs_opencl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.compilation import compile_region
+from dcarray.lowering.gpu import device as devices
+
+pytestmark = needs_opencl
 
 TYPES = "?bhilBHILefdFD"
 
@@ -17,7 +21,7 @@ TYPES = "?bhilBHILefdFD"
 def differential(case, **agree):
     memory = {name: np.array(array, order="C") for name, array in case.memory().items()}
     plan = compile_region(case.region, "opencl")
-    got = execute(plan, memory, case.values, opencl())
+    got = execute(plan, memory, case.values, devices.get("opencl"))
     with np.errstate(all="ignore"):
         want = interp.run(case.region, case.memory(), case.values)
     ir_regions.assert_agree(
@@ -58,6 +62,6 @@ def test_what_no_kernel_does_runs_on_the_host():
     }""")
     plan = compile_region(region, "opencl")
     a = np.linspace(1, 50, 100)
-    got = execute(plan, {"a": a}, {}, opencl())
+    got = execute(plan, {"a": a}, {}, devices.get("opencl"))
     assert plan.stats == {"kernels": 1, "calls": 0, "interpreted": 1}
     assert (got["b"] == np.spacing(a) + a).all()

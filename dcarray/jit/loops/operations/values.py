@@ -18,9 +18,9 @@ import sympy
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.independence import window_at
-from dcarray.ir.nodes import Apply, Dim, Expr, Gather, Index, Load, Size, Window
+from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
 from dcarray.ir.ops import const
-from dcarray.ir.windows import rewrite
+from dcarray.ir.renaming import expression_at
 
 from ..entry.entry_values import DType
 
@@ -227,22 +227,11 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
     if isinstance(value, Masked):
         return Masked(with_last_values(value.full, last), with_last_values(value.mask, last), value.along)
     if isinstance(value, Data):
-        value.expr = _expr_with_last_values(value.expr, last)
+        value.expr = expression_at(value.expr, last)
         value.shape = tuple(dims.substitute(n, last) for n in value.shape)
         if value.window is not None:
             value.window = window_at(value.window, last)
     return value
-
-
-def _expr_with_last_values(expr: Expr, last: Mapping[str, Dim]) -> Expr:
-    def at_last(node: Expr) -> Expr:
-        if isinstance(node, Load):
-            return Load(window_at(node.window, last), node.dtype)
-        if isinstance(node, Gather):
-            return Gather(window_at(node.window, last), node.index, node.dtype)
-        return Size(dims.substitute(node.dim, last), node.dtype) if isinstance(node, Size) else node
-
-    return rewrite(expr, at_last)
 
 
 def cast(expr: Expr, dtype: DType) -> Expr:
