@@ -97,7 +97,7 @@ class Target:
         )
 
     def with_library_call(self, op: str, run: str, serves: Callable[[Call, Region], bool]) -> Target:
-        """This target with one library more, which is asked first.
+        """Return this target with an implementation of library calls added, which is tried before the others.
 
         Parameters
         ----------

@@ -20,7 +20,9 @@ __all__ = ["apply_to_stacks", "call_on_all"]
 
 
 def apply_to_stacks(parts: Sequence[DistArray], inner: Sequence[int], function: Callable[..., Any]) -> Any:
-    """Apply a function of matrices or vectors to stacks of them that are broadcast together.
+    """Apply a function of matrices or vectors (like `numpy.linalg.solve`) to distributed stacks of them.
+
+    The stacks are broadcast against each other.
 
     Parameters
     ----------

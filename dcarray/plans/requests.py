@@ -65,7 +65,7 @@ class Request(Protocol):
         """Return the region, and the conditions that its plan has to meet."""
 
     def text(self) -> str:
-        """Return a text of all that the plan depends on, the same in every process."""
+        """Return all that the plan depends on as text, the same in every process: its key on disk."""
 
 
 class LogRequest(NamedTuple):
@@ -118,7 +118,7 @@ class LogRequest(NamedTuple):
         return PlanInput(region, hints, saved, fresh=True)
 
     def text(self) -> str:
-        """Return a text of all that the plan depends on."""
+        """Return all that the plan depends on as text."""
         return repr(self._replace(cache_dir=None))
 
 
@@ -147,7 +147,7 @@ class RegionRequest(NamedTuple):
         return PlanInput(self.region, {}, frozenset())
 
     def text(self) -> str:
-        """Return a text of all that the plan depends on."""
+        """Return all that the plan depends on as text."""
         from dcarray.ir.text import dump
 
         return repr((dump(self.region), self.fastmath, self.threads, self.target))
@@ -186,7 +186,7 @@ class RoutineRequest(NamedTuple):
         return tuple(launch.parts)
 
     def text(self) -> str:
-        """Return a text of all that the code depends on."""
+        """Return all that the code depends on as text."""
         return repr((self.module, self.name, self.argument))
 
 

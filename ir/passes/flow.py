@@ -181,13 +181,13 @@ class Block:
         return tuple(stmt for stmt in self.stmts if stmt is not None)
 
     def touching(self, array: str, after: int) -> Iterator[int]:
-        """Return positions after ``after`` that touch the memory of ``array``, in order."""
+        """Yield the positions of later statements that access the memory of ``array``, in order."""
         found = self._touched.get(self.facts.roots[array], [])
         for k in range(bisect_right(found, after), len(found)):
             yield found[k]
 
     def before(self, array: str, pos: int) -> list[int]:
-        """Return positions before ``pos`` that touch the memory of ``array``, in order."""
+        """Return the positions of earlier statements that access the memory of ``array``, in order."""
         found = self._touched.get(self.facts.roots[array], [])
         return found[: bisect_left(found, pos)]
 

@@ -109,7 +109,7 @@ there are."""
 
 
 class View:
-    """A window as a view of its array; its index is computed once where it is constant.
+    """The map from an ndarray to the view of it that a window is; a constant index is computed once.
 
     ``shape`` is that of the domain, ``index`` has offset, stride and axis for each axis of the array. A text
     in them is an expression of the values of symbols and loop variables.

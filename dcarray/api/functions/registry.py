@@ -84,15 +84,15 @@ class NumpyIsFaster(Unserved):
     """Exception: NumPy is faster for this call, though it has a compiled form."""
 
 
-class Pending(Unserved):
-    """Exception: the code for the call is being compiled; the call site keeps its state meanwhile."""
+class NotYetCompiled(Unserved):
+    """Exception: the code for the call is being compiled; the tier state of the call site stays."""
 
 
 def launch_of(routine: Compiled, seconds: float) -> Any:
-    """Return a routine's code for work of these seconds in NumPy; raise `Pending` until it is compiled."""
+    """Return a routine's code for work of these seconds in NumPy; raise `NotYetCompiled` before."""
     launch = routine.launch(seconds)
     if launch is None:
-        raise Pending
+        raise NotYetCompiled
     return launch
 
 
@@ -143,7 +143,7 @@ def implements(
                     return fallback.call_numpy(known, args, kwargs)
             try:
                 return body(*args, **kwargs)
-            except (NumpyIsFaster, Pending):
+            except (NumpyIsFaster, NotYetCompiled):
                 return fallback.call_numpy(known, args, kwargs)
             except Unserved:
                 return fallback.call(known, args, kwargs, True)

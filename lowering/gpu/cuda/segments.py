@@ -96,7 +96,7 @@ def partition(body: Iterable[nodes.Node], region: Region) -> Iterator[Segment | 
 
 
 def all_segments(program: nodes.Program) -> tuple[Segment, ...]:
-    """Return the segments of a program in the order of its text, with those inside of loops and branches."""
+    """Return all segments of a program, those in bodies of loops and branches included, in program order."""
 
     def inside(body: tuple[nodes.Node, ...]) -> Iterator[Segment]:
         for part in partition(body, program.region):

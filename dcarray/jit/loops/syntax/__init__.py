@@ -1,1 +1,1 @@
-"""The source of functions: verified text, eligible loops, and the names that statements read and bind."""
+"""Analysis of a function's syntax: its verified source, eligible loops, names that are read and bound."""
