@@ -43,7 +43,7 @@ sole_array(PyObject *x)
     return Py_NewRef(mem);
 }
 
-/* unwrap_result(box): what the list holds, which alone holds it, with plain arrays for those of ours that nobody else has;
+/* unwrap_result(box): the value that only this list refers to, with plain arrays for the wrapped ones that nobody else has;
  * also in a tuple. */
 static PyObject *
 unwrap_result(PyObject *module, PyObject *box)

@@ -1,6 +1,6 @@
 /* The buffer protocol: who reads an array's memory by it, and for how long.
  *
- * NumPy asks for a buffer before anything else when it is to make an array of one of ours.  Its own arrays describe
+ * NumPy asks for a buffer before anything else when it is to make a plain array of a wrapped one.  Its own arrays describe
  * themselves anew each time, as a text besides; here that is known.  As long as somebody has the memory of a large array,
  * work on it must not wait (`exports` in store.py). */
 
@@ -142,7 +142,7 @@ note_export(PyObject *x, Export *export)
         return 0;
     else
         list = NULL;
-    if (!known) { /* its owner's memory is ours: once is enough */
+    if (!known) { /* its owner's memory is a wrapped array's: once is enough */
         if ((done = PyObject_CallMethod(x, "_register", NULL)) == NULL)
             return 0;
         Py_DECREF(done);

@@ -109,7 +109,7 @@ site_for(PyObject *code, int instruction)
     return site_of(code, instruction); /* what was dropped may have run code */
 }
 
-/* The call site where the user's code is, if it is in the table.  Where functions of ours or NumPy's that are
+/* The call site where the user's code is, if it is in the table.  Where dcarray's functions or NumPy's that are
  * written in Python are between, there is nothing to be found. */
 static CallSite *
 site_here(void)
@@ -330,7 +330,7 @@ is_compiled(PyObject *x)
     return AT(x, Store) == NULL || PyUnicode_GET_LENGTH(AT(AT(x, Store), Char)) > 0;
 }
 
-/* As `view_of`, if views that NumPy makes of it can be arrays of ours; not where several ranks are simulated. */
+/* As `view_of`, if views that NumPy makes of it can be wrapped arrays; not where several ranks are simulated. */
 static PyObject *
 viewable(PyObject *x)
 {

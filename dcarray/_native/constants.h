@@ -2,7 +2,7 @@
  * (dcarray/_native/extension.pyi declares them), and looks up the slots when it is installed. */
 
 /* The first argument of a function that makes a small array: a shape, or a shape before a value; ends and a step; rows
- * and perhaps columns; the elements; the shape of an uninitialised array; the array itself, if it is one of ours, perhaps
+ * and perhaps columns; the elements; the shape of an uninitialised array; the array itself, if it is a wrapped one, perhaps
  * only in C order; or any arguments of a random generator. */
 #define MAKERS(X) X(SHAPED) X(FILLED) X(RANGED) X(SQUARE) X(LISTED) X(UNWRITTEN) X(ITSELF) X(ROWWISE) X(DRAWN)
 

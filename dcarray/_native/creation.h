@@ -1,7 +1,7 @@
 /* Functions that make new arrays from numbers alone, like `zeros` and `arange`: small results by NumPy at once. */
 
 enum { UNASKED = 1 << 24 }; /* elements: of more than these memory may be short */
-enum { POOLED = 1 << 19 };  /* and filled ones have memory of ours, which others of its size have had */
+enum { POOLED = 1 << 19 };  /* and filled ones have memory from the pool, which others of its size have had */
 enum { MUCH = 1 << 20 };    /* and of matrices: what was recorded before runs before there are as many */
 
 /* A number in a sequence; NumPy's own float is one of Python's. */
@@ -113,7 +113,7 @@ make_uninitialised(PyObject *shape, PyObject *dtype)
     return made;
 }
 
-/* The array, if it is one of ours (in C's order, with an axis); it may decline. */
+/* The array, if it is a wrapped one (in C's order, with an axis); it may decline. */
 static PyObject *
 pass_through(PyObject *x, int kind)
 {
@@ -127,7 +127,7 @@ pass_through(PyObject *x, int kind)
                                                                                                             : NULL;
 }
 
-/* The call in NumPy, ours, if it makes a small array, or NumPy makes such arrays at this place; it may decline. */
+/* The call in NumPy, its result wrapped, if it makes a small array, or NumPy makes such arrays at this place; it may decline. */
 static PyObject *
 make_small(PyObject *function, int kind, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {

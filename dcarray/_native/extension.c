@@ -339,7 +339,7 @@ set_dtypes(PyObject *dtypes)
 enum { DROPPED = 4 << 20 };
 
 /* glibc gives the end of its heap back to the system, and so makes fresh pages of it again, whenever that is 128 kB, or
- * twice the largest array that has been dropped.  Ours that are large have memory of their own; so one is dropped here. */
+ * twice the largest array that has been dropped.  Large wrapped arrays have memory of their own; so one is dropped here. */
 static void
 raise_heap_threshold(void)
 {

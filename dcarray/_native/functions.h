@@ -5,7 +5,7 @@ static PyObject *Served; /* a dict: the functions that do so, and what each is b
 
 /* What the arguments of a call have been found to be. */
 typedef struct {
-    int ours;    /* there is an array of ours */
+    int wrapped;    /* there is a wrapped array */
     int windows; /* there is a little window of a large one: what NumPy makes of it must not be a view */
     int inside;  /* there is an array in a sequence */
     int foreign; /* there is a plain array, of which a view stays plain */
@@ -46,7 +46,7 @@ plain_argument(PyObject *x, Arguments *found, int depth)
             a = eager_array(x);
             found->windows = 1;
         }
-        found->ours = 1;
+        found->wrapped = 1;
         found->inside |= depth > 0;
         return Py_XNewRef(a);
     }
@@ -89,7 +89,7 @@ has_whole_strides(PyObject *array)
     return 1;
 }
 
-/* NumPy's array, with `refs` references known, ours; takes over one.  NULL, without an exception, if it is not so
+/* NumPy's array, with `refs` references known, wrapped; takes over one.  NULL, without an exception, if it is not so
  * simple. */
 static PyObject *
 wrap_array(PyObject *r, Py_ssize_t refs, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
@@ -242,9 +242,9 @@ product_is_large(PyObject *function, PyObject **plains)
     return is_worth_recording(plains[0], plains[1], dot);
 }
 
-/* The call in NumPy, ours; it may decline, and then nothing has changed.
+/* The call in NumPy, its result wrapped; it may decline, and then nothing has changed.
  * `function` is a tuple, with `arrays` as `most_made` wants it, if what it makes may be large.  `like`: there is an
- * array of ours that is not among the arguments. */
+ * wrapped array that is not among the arguments. */
 static PyObject *
 call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names, int looks, int like)
 {
@@ -255,19 +255,19 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         arrays = PyLong_AsSsize_t(PyTuple_GET_ITEM(function, 1));
         function = PyTuple_GET_ITEM(function, 0);
     }
-    Arguments found = {.ours = like && arrays < 0, .looks = looks};
+    Arguments found = {.wrapped = like && arrays < 0, .looks = looks};
     Py_ssize_t n = nargs + (names == NULL ? 0 : PyTuple_GET_SIZE(names)), done = 0;
     if (n > FEW && (plains = PyMem_New(PyObject *, n)) == NULL)
         return NULL;
     while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
         done++;
-    /* in accelerated code what is made of others' is ours, too */
-    if (done == n && (found.ours || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
+    /* in accelerated code what is made of plain arrays is wrapped, too */
+    if (done == n && (found.wrapped || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
         !(looks == GROWN ? makes_large(plains, n, arrays) : n == 2 && names == NULL && product_is_large(function, plains))) {
         r = PyObject_Vectorcall(function, plains, nargs, names);
         if (r != NULL)
             r = wrap_any(r, args, plains, n, &found);
-        else if (PyErr_ExceptionMatches(PyExc_TypeError)) /* of an argument that is ours alone, perhaps */
+        else if (PyErr_ExceptionMatches(PyExc_TypeError)) /* of an argument that only dcarray knows, perhaps */
             PyErr_Clear();
     }
     while (done > 0)

@@ -1,7 +1,7 @@
 /* The entry of accelerated code: the arguments of a call (dcarray/jit/decorator.py), and the guard keys of loops that have a
  * plan (dcarray/jit/loops/entry/guard_checks.py). */
 
-/* Has this nothing to do with arrays of ours, whatever is done with it? */
+/* Has this nothing to do with wrapped arrays, whatever is done with it? */
 static int
 plain_value(PyObject *x)
 {
@@ -9,7 +9,7 @@ plain_value(PyObject *x)
            is_numpy_scalar(x);
 }
 
-/* wrap_arguments(args, wide): the arguments with plain arrays as ours, and pairs of ours and the plain ones; None if there is
+/* wrap_arguments(args, wide): the arguments with plain arrays wrapped, and pairs of the wrapped and the plain ones; None if there is
  * anything but arrays of fewer than so many elements, numbers and the like. */
 static PyObject *
 wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
@@ -41,24 +41,24 @@ wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
     made = PyTuple_New(PyTuple_GET_SIZE(args));
     pairs = PyTuple_New(arrays);
     for (Py_ssize_t k = 0; made != NULL && pairs != NULL && k < PyTuple_GET_SIZE(args); k++) {
-        PyObject *x = PyTuple_GET_ITEM(args, k), *ours = NULL, *pair;
+        PyObject *x = PyTuple_GET_ITEM(args, k), *wrapped = NULL, *pair;
         if (Py_TYPE(x) != PlainClass) {
             PyTuple_SET_ITEM(made, k, Py_NewRef(x));
             continue;
         }
-        for (Py_ssize_t j = 0; j < k && ours == NULL; j++)
+        for (Py_ssize_t j = 0; j < k && wrapped == NULL; j++)
             if (PyTuple_GET_ITEM(args, j) == x) /* one that is given twice is one inside too */
-                ours = Py_NewRef(PyTuple_GET_ITEM(made, j));
-        if (ours == NULL) {
-            ours = wrap_value(module, x);
-            pair = ours == NULL ? NULL : PyTuple_Pack(2, ours, x);
+                wrapped = Py_NewRef(PyTuple_GET_ITEM(made, j));
+        if (wrapped == NULL) {
+            wrapped = wrap_value(module, x);
+            pair = wrapped == NULL ? NULL : PyTuple_Pack(2, wrapped, x);
             if (pair == NULL) {
-                Py_XDECREF(ours);
+                Py_XDECREF(wrapped);
                 goto done;
             }
             PyTuple_SET_ITEM(pairs, at++, pair);
         }
-        PyTuple_SET_ITEM(made, k, ours);
+        PyTuple_SET_ITEM(made, k, wrapped);
     }
     if (made != NULL && pairs != NULL)
         found = PyTuple_Pack(2, made, pairs);
@@ -80,14 +80,14 @@ typedef struct {
 /* The plain array of a value if it is what a check says, and nothing is pending on its memory; else NULL.  A borrowed
  * reference. */
 static PyObject *
-checked_array(PyObject *x, int ours, PyObject *dtype, int written, PyObject *geometry)
+checked_array(PyObject *x, int is_wrapped, PyObject *dtype, int written, PyObject *geometry)
 {
     PyObject *found = x;
     Array *a;
     size_t half;
-    if (Py_TYPE(x) != (ours ? Wrapped : PlainClass))
+    if (Py_TYPE(x) != (is_wrapped ? Wrapped : PlainClass))
         return NULL;
-    if (ours && (found = small_array(x)) == NULL &&
+    if (is_wrapped && (found = small_array(x)) == NULL &&
         (!is_large(x) || AT(x, Store) == NULL || !is_idle(x) || (found = AT(x, View)) == NULL || Py_TYPE(found) != PlainClass))
         return NULL;
     a = (Array *)found;
@@ -97,7 +97,7 @@ checked_array(PyObject *x, int ours, PyObject *dtype, int written, PyObject *geo
         (half && (memcmp(a->shape, PyBytes_AS_STRING(geometry), half) ||
                   memcmp(a->strides, PyBytes_AS_STRING(geometry) + half, half))))
         return NULL;
-    return ours || is_idle_memory(x) ? found : NULL;
+    return is_wrapped || is_idle_memory(x) ? found : NULL;
 }
 
 /* Is a value what a check says?  -1 with an exception; for an array also where it lies. */

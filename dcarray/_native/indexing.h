@@ -150,7 +150,7 @@ few_selected(Array *view, PyObject *key)
 }
 
 /* ---- indexing ---------------------------------------------------------------------------------- */
-/* Is there an array of ours among the indices? */
+/* Is there a wrapped array among the indices? */
 static int
 mentions_wrapped(PyObject *key)
 {

@@ -1,6 +1,6 @@
 /* Memory of what NumPy makes at once, as long as it does everything; see call_sites.py.
  *
- * NumPy writes the result of `x * 2 + y` over the first product.  It cannot where an array of ours holds that, so more
+ * NumPy writes the result of `x * 2 + y` over the first product.  It cannot where a wrapped array holds that, so more
  * is made and dropped, and the C library gives large memory back to the system, to be cleared and mapped again.  So
  * what is dropped meanwhile is kept for what is made next.  All memory is from the handler that was in force (NEP 49),
  * and goes back to it; what is kept and what is in use are never more together than what was in use at once. */
@@ -24,7 +24,7 @@ enum { BLOCKS = 32, LEAST = 1 << 17 }; /* LEAST: bytes from which on memory is k
 
 static PyObject *(*SetHandler)(PyObject *); /* NULL as long as no memory is to be kept */
 static PyObject *(*GetHandler)(void);
-static PyObject *UsualHandler, *KeeperHandler; /* NumPy's own handler, and ours, as capsules */
+static PyObject *UsualHandler, *KeeperHandler; /* NumPy's own handler, and dcarray's, as capsules */
 static Allocator *Theirs;        /* what the former does */
 
 static PyThread_type_lock Guard; /* NumPy does not promise that whoever calls has the interpreter's lock */

@@ -1,4 +1,4 @@
-/* Routes: callables that stand for functions and methods of ours, and call NumPy's on small arrays without a step in Python. */
+/* Routes: callables that stand for dcarray's functions and methods, and call NumPy's on small arrays without a step in Python. */
 
 /* What NumPy does on plain arrays, or the `slow` function, which says what it means.  Without a function of
  * NumPy's, the first argument is an object that holds one at `place`. */

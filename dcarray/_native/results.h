@@ -136,14 +136,14 @@ store_of(PyObject *x)
     return made;
 }
 
-/* Is this of a dtype of which no array of ours is small: dates, times and texts? */
+/* Is this of a dtype of which no wrapped array is small: dates, times and texts? */
 static inline int
 never_small(PyObject *array)
 {
     return !known_dtype(array) && strchr("MmSU", ((Array *)array)->dtype->kind) != NULL;
 }
 
-/* A tuple of new arrays, ours, or NULL without an exception. */
+/* A tuple of new arrays, wrapped, or NULL without an exception. */
 static PyObject *
 wrap_tuple(PyObject *r)
 {
@@ -165,7 +165,7 @@ wrap_tuple(PyObject *r)
 
 static PyObject *adopt_array(PyObject *array);
 
-/* NumPy's result, with `refs` references known, as ours; takes over one. */
+/* NumPy's result, with `refs` references known, wrapped; takes over one. */
 static PyObject *
 wrap_held_result(PyObject *r, Py_ssize_t refs)
 {

@@ -55,7 +55,7 @@ indices_at_hand(PyObject *x)
 }
 
 /* A reduction, scan or outer product of what is at hand, if it is not for the recorder and the keywords hold no
- * array of ours; NULL without an exception if not so. */
+ * wrapped array; NULL without an exception if not so. */
 static PyObject *
 method_at_hand(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {

@@ -50,7 +50,7 @@ owner_of(PyObject *x)
     return NULL;
 }
 
-/* Is nothing pending on the memory of a plain array, which arrays of ours may share? */
+/* Is nothing pending on the memory of a plain array, which wrapped arrays may share? */
 static int
 is_idle_memory(PyObject *array)
 {
@@ -145,7 +145,7 @@ call_signature(PyObject *module, PyObject *const *given, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
-/* Is nothing of ours in what a function has given? */
+/* Is no wrapped array in what a function has given? */
 static int
 has_no_wrapped(PyObject *x, int deep)
 {
@@ -163,7 +163,7 @@ has_no_wrapped(PyObject *x, int deep)
     return is_numpy_scalar(x);
 }
 
-/* holds_no_wrapped(value): is nothing of ours in it, as far as that is soon found out? */
+/* holds_no_wrapped(value): is no wrapped array in it, as far as that is soon found out? */
 static PyObject *
 holds_no_wrapped(PyObject *module, PyObject *value)
 {

@@ -1,9 +1,9 @@
-/* Plain arrays as wrapped ones, and the exchange of NumPy's names for ours in dictionaries. */
+/* Plain arrays as wrapped ones, and the exchange of NumPy's names for dcarray's in dictionaries. */
 
 static PyObject *Families; /* a dict: weak references to stores by the identity of who owns their memory */
 static PyObject *Forget;   /* a function: forget those that have gone; how many there may be then */
 static Py_ssize_t Many;    /* that number */
-static PyObject *Adopt;    /* a function of a plain array: ours, whatever it is */
+static PyObject *Adopt;    /* a function of a plain array: the wrapped one, whatever it is */
 
 /* Is memory known by its owner?  -1 if that is not to be found out here. */
 static int
@@ -39,7 +39,7 @@ register_family(PyObject *own, PyObject *store)
     return done;
 }
 
-/* A plain array that owns its memory as ours, as `adopt` of handle.py; NULL, without an exception, if it is not of the
+/* A plain array that owns its memory, wrapped, as `adopt` of handle.py; NULL, without an exception, if it is not of the
  * usual kind. */
 static PyObject *
 adopt_array(PyObject *array)
@@ -96,7 +96,7 @@ set_families(PyObject *module, PyObject *args)
 
 /* ---- accelerated code -------------------------------------------------------------------------- */
 /* swap_names(names, swapped, back): put what stands for NumPy's objects into a dictionary, for tuples of a name, the
- * object, and ours; or, with `back`, the objects, where ours are. */
+ * object, and dcarray's; or, with `back`, the objects, where dcarray's are. */
 static PyObject *
 swap_names(PyObject *module, PyObject *args)
 {
