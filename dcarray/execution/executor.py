@@ -83,7 +83,7 @@ class Executor:
     def run_undistributed(self, rec: Recording, options: config.Options) -> Callable[[], None]:
         """Run a recording on whole memory.
 
-        Whatever goes wrong on the way - there is no memory, or a bug of ours - the recording then runs call
+        Whatever goes wrong on the way - there is no memory, or a bug - the recording then runs call
         by call, and what cannot be computed even so is in ``rec.leftover``.
         """
         try:

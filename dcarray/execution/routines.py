@@ -37,7 +37,7 @@ class Compiled(PlanSlot[Any]):
         """Return the function that calls the routine; None as long as NumPy serves, which takes about so many
         seconds.
 
-        NumPy, which makes the result, gets the memory that is kept for ours while the code is awaited.
+        NumPy, which makes the result, gets the memory that is kept for the routine while the code is awaited.
         """
         options = config.current()
         if options.jit == "off":

@@ -15,7 +15,7 @@ from dcarray.core.store import COMPILED, Store
 from dcarray.tiering.policy import eager, eager_call
 
 from .log import Recording
-from .operands import DTYPES, OURS, commit, enter, kind_of, run_urgent, shape_of, target_of, user_frame
+from .operands import DTYPES, IS_INTERNAL, commit, enter, kind_of, run_urgent, shape_of, target_of, user_frame
 from .session import LOCK, session
 
 _new = object.__new__
@@ -68,7 +68,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
             x = x if a._shape == shape else (*x[:2], a._shape)
             y = y if b._shape == shape else (*y[:2], b._shape)
         frame = _getframe(1)  # the user's, if there is only an operator in C between us
-        if OURS.get(id(frame.f_code)) is not False:
+        if IS_INTERNAL.get(id(frame.f_code)) is not False:
             frame = user_frame(2)
         store = Store(shape, dtype, None, size)
         rec.add(("map", name, loop, shape, rec.declare_new(store), None, x, y), frame)

@@ -160,18 +160,18 @@ def user_frame(depth: int = 2) -> FrameType:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        ours = OURS.get(id(code))
-        if ours is None:
-            if len(OURS) > 10_000:
-                OURS.clear()
-            ours = OURS[id(code)] = counters.is_inside(code.co_filename)
-        if not ours:
+        internal = IS_INTERNAL.get(id(code))
+        if internal is None:
+            if len(IS_INTERNAL) > 10_000:
+                IS_INTERNAL.clear()
+            internal = IS_INTERNAL[id(code)] = counters.is_inside(code.co_filename)
+        if not internal:
             return frame
         frame = frame.f_back
     return sys._getframe(depth)
 
 
-OURS: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
+IS_INTERNAL: dict[int, bool] = {}  # by the identity of the code object, since hashing one is slow
 
 
 def is_lossy_truth(x: Any) -> bool:

@@ -164,7 +164,7 @@ def class_of(*operands: Any) -> type[Handle]:
             elif type(x) is not found and x._device is not found._device:
                 common_device(None, operands)
     if found is None:
-        raise TypeError("no array of ours among the operands")
+        raise TypeError("no dcarray array among the operands")
     return found
 
 

@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 GATHER = 2
-"""Elements by a mask: a routine of ours needs some elements until it is sooner than NumPy."""
+"""Elements by a mask: a compiled routine needs some elements until it is sooner than NumPy."""
 ACROSS = 4
 """Extrema along an axis whose elements are far apart: NumPy reads them with little use of caches."""
 PASS = 8

@@ -102,14 +102,14 @@ class Printer:
             case k.Op("where", args, dtype):
                 return self.apply("where", [self.expr(arg) for arg in args], [dtype], dtype)
             case k.Op("checked", (fits, value), dtype):
-                ours = self.helper(*checked(dtype, self.dialect))
-                return f"{ours}({self.expr(fits)}, {self.expr(value)})"
+                helper = self.helper(*checked(dtype, self.dialect))
+                return f"{helper}({self.expr(fits)}, {self.expr(value)})"
             case k.Op(name, args, dtype):
                 return self.apply(name, [self.expr(arg) for arg in args], [arg.dtype for arg in args], dtype)
             case k.NumpyOp(name, args, dtype, loop):
                 self.numpy_loops()
-                ours = self.helper(*call_function(name, [arg.dtype for arg in args], dtype))
-                return f"{ours}({', '.join([loop.code, loop.data, *map(self.expr, args)])})"
+                helper = self.helper(*call_function(name, [arg.dtype for arg in args], dtype))
+                return f"{helper}({', '.join([loop.code, loop.data, *map(self.expr, args)])})"
 
     def cast(self, text: str, source: k.DType, dtype: k.DType) -> str:
         """A value of one dtype as one of another."""
@@ -121,8 +121,8 @@ class Printer:
                 text, part = self.dialect.widened_half(text), np.dtype(np.float32)
             if wide.kind == "u":
                 self.helper(*checked_conversion(part, np.dtype(np.int64), self.dialect))
-            ours = self.helper(*checked_conversion(part, wide, self.dialect))
-            return cast(f"{ours}({text})", wide, dtype, self.dialect)
+            helper = self.helper(*checked_conversion(part, wide, self.dialect))
+            return cast(f"{helper}({text})", wide, dtype, self.dialect)
         return cast(text, source, dtype, self.dialect)
 
     def apply(self, name: str, args: list[str], kinds: list[k.DType], dtype: k.DType) -> str:

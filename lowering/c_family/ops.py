@@ -35,8 +35,8 @@ def _templates() -> dict[tuple[str, str], str]:
 
     for names, args in ((_LIBM, "{0}"), (_LIBM2, "{0}, {1}")):
         for name in names.split():
-            ours, _, libm = name.partition(":")
-            put("f", **{ours: f"{libm or ours}{{s}}({args})"})
+            op, _, libm = name.partition(":")
+            put("f", **{op: f"{libm or op}{{s}}({args})"})
     # Both values of a where and of a logical operation are computed, as in NumPy: no branches, no && and ||.
     put("biufc", where="{0} ? {1} : {2}", positive="{0}", real="{0}", conjugate="{0}")
     put("biuf", logical_and="({0} != 0) & ({1} != 0)", logical_or="({0} != 0) | ({1} != 0)")
@@ -246,18 +246,18 @@ def function(name: str, source: DType, dtype: DType, dialect: Dialect = C) -> tu
     )
     types = [dialect.type(np.dtype(bool)) if name == "where" else T] + [T] * (count - 1)
     arguments = ", ".join(f"{kind} {letter}" for kind, letter in zip(types, "abc", strict=False))
-    ours = f"{name}_{source.name}"
-    head = f"{dialect.function}{dialect.type(dtype)} {ours}({arguments})"
+    helper = f"{name}_{source.name}"
+    head = f"{dialect.function}{dialect.type(dtype)} {helper}({arguments})"
     pragma = f"\n{dialect.contraction}\n" if dialect.contraction else ""
-    return ours, f"{head} {{{pragma}{body}}}"
+    return helper, f"{head} {{{pragma}{body}}}"
 
 
 def checked(dtype: DType, dialect: Dialect = C) -> tuple[str, str]:
     """Name and text of the function that gives a value and says where it does not fit."""
-    ours, kind = f"checked_{dtype.name}", dialect.type(dtype)
+    helper, kind = f"checked_{dtype.name}", dialect.type(dtype)
     text = "if (!a) feraiseexcept(FE_INVALID); return b;"
     truth = dialect.type(np.dtype(bool))
-    return ours, f"{dialect.function}{kind} {ours}({truth} a, {kind} b) {{ {text} }}"
+    return helper, f"{dialect.function}{kind} {helper}({truth} a, {kind} b) {{ {text} }}"
 
 
 CALL = """/* NumPy's own loop, by the addresses of its code and data.  Some loops clear the flags. */
@@ -270,13 +270,14 @@ static void call(int64_t code, int64_t data, intptr_t count, void **rows, const 
 
 def call_function(name: str, types: Sequence[DType], dtype: DType) -> tuple[str, str]:
     """Name and text of the C function that calls a loop of NumPy for one element."""
-    ours = "_".join([name, *(kind.name for kind in types), "by_numpy"])
+    helper = "_".join([name, *(kind.name for kind in types), "by_numpy"])
     letters, ctype = "abc"[: len(types)], C.type
     arguments = "".join(f", {ctype(kind)} {letter}" for kind, letter in zip(types, letters, strict=True))
     rows = ", ".join(f"&{letter}" for letter in letters)
     steps = ", ".join(f"{STEPS.get((name, k), 0) * kind.itemsize}" for k, kind in enumerate((*types, dtype)))
-    return ours, (
-        f"static {ctype(dtype)} {ours}(int64_t code, int64_t data{arguments}) {{\n  {ctype(dtype)} result;\n"
+    return helper, (
+        f"static {ctype(dtype)} {helper}(int64_t code, int64_t data{arguments}) {{\n"
+        f"  {ctype(dtype)} result;\n"
         f"  call(code, data, 1, (void *[]){{{rows}, &result}}, (intptr_t[]){{{steps}}});\n"
         "  return result;\n}"
     )
@@ -346,16 +347,16 @@ def cast_width(dtype: DType) -> DType:
 def checked_conversion(source: DType, dtype: DType, dialect: Dialect) -> tuple[str, str]:
     """Name and text of the function that converts float32 or float64 to a wide integer as x86 does: what is
     out of range becomes the least integer.  That for uint64 calls that for int64."""
-    ours, kind, T = f"to_{dtype.name}_{source.name}", dialect.type(dtype), dialect.type(source)
+    helper, kind, T = f"to_{dtype.name}_{source.name}", dialect.type(dtype), dialect.type(source)
     bits = 8 * dtype.itemsize
     top = f"({T}){float(1 << (bits - 1))}"
     if dtype.kind == "u":  # as a signed number, less 2**63 where that does not hold it
         signed, half = f"to_int64_{source.name}", dialect.uint64.format(1 << 63)
         body = f"a >= {top} ? ({kind}){signed}(a - {top}) ^ {half} : ({kind}){signed}(a)"
-        return ours, f"{dialect.function}{kind} {ours}({T} a) {{ return {body}; }}"
+        return helper, f"{dialect.function}{kind} {helper}({T} a) {{ return {body}; }}"
     low = dialect.int64_min if bits == 64 else f"(-{(1 << (bits - 1)) - 1} - 1)"
     body = f"(a >= -{top}) & (a < {top}) ? ({kind})a : {low}"
-    return ours, f"{dialect.function}{kind} {ours}({T} a) {{ return {body}; }}"
+    return helper, f"{dialect.function}{kind} {helper}({T} a) {{ return {body}; }}"
 
 
 def cast(text: str, source: DType, dtype: DType, dialect: Dialect = C) -> str:
