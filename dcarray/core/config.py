@@ -213,8 +213,8 @@ def options(**values: Any) -> Iterator[Options]:
     Parameters
     ----------
     device : str
-        Where new arrays are that do not say ``device=``: one of `dcarray.devices`, like ``"opencl:0"``
-        (default ``"cpu"``).
+        Where new arrays are that do not say ``device=``: one of `dcarray.devices`, like ``"opencl:0"``, or
+        ``"auto"``, where each recording runs on the processor or on a device (default ``"cpu"``).
     jit : {"background", "eager", "off"}
         When recordings are compiled: in another process, while NumPy runs them (the default); before their
         first run; never.

@@ -26,6 +26,9 @@ class DeviceBackend(Protocol):
     def planning_options(self, rec: Any, options: Options) -> Options:
         """The options by which a recording on a device is planned."""
 
+    def remark(self, rec: Any, options: Options) -> str:
+        """Why a recording runs where it does, if there was a choice."""
+
     def settle(self, rec: Any) -> None:
         """At the end of a recording: the buffers of what it used are pending from now on."""
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import platform
 from typing import Any, Self
 
-__all__ = ["Device", "cpu_name", "devices", "resolve"]
+__all__ = ["AUTO", "Device", "cpu_name", "devices", "resolve"]
+
+AUTO = "auto"
+"""The name of the processor and a device together, of which each recording takes one."""
 
 
 class Device(str):
@@ -80,15 +83,15 @@ def devices() -> tuple[Device, ...]:
 
 
 def resolve(name: Any) -> str:
-    """Return the full name of a device: ``"opencl"`` is the first one of its kind.
+    """Return the full name of a device: ``"opencl"`` is the first one of its kind, ``"auto"`` the choice.
 
     Raises
     ------
     ValueError
         If there is no such device; the message names those there are, and says why a kind is missing.
     """
-    if isinstance(name, str) and name == "cpu":
-        return "cpu"
+    if isinstance(name, str) and name in ("cpu", AUTO):
+        return str(name)
     from dcarray.lowering.gpu import device
 
     return device.get(name).name

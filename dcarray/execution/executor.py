@@ -122,7 +122,8 @@ class Executor:
         if plan_entry.direct:
             _block_sites(rec)
             tally.add(template.cost, options.fastmath)
-            op_sequences.note_plan_run(rec, plan_entry, options)
+            if rec.device is None:  # the operators of no other array are op sequences
+                op_sequences.note_plan_run(rec, plan_entry, options)
             return run_plan.run_kernels(rec, plan_entry, plan_entry.plan, options.threads)
         if not template.useful:
             return []
@@ -132,7 +133,7 @@ class Executor:
         if plan is None:
             tally.unplanned += 1
             notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
-            if template.is_requested and not rec.one_off:
+            if template.is_requested and not rec.one_off and rec.device is None:
                 self._bridge_wait(rec, plan_entry, options)
             return notes
         _block_sites(rec)

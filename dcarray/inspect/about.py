@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.config import Options, current
-from dcarray.core.device_names import cpu_name, devices
+from dcarray.core.device_names import AUTO, cpu_name, devices
 from dcarray.core.native import BUILT
 
 
@@ -116,6 +116,17 @@ def _targets(versions: dict[str, str]) -> dict[str, str]:
     return texts
 
 
+def _auto(options: Options) -> str:
+    """Between what ``device="auto"`` chooses, and by which rates."""
+    from dcarray.offload.auto import auto_device
+
+    found = auto_device()
+    if found is None:
+        return "the processor, since there is no other"
+    rates = found.known_rates(options)
+    return f"{found.description}; " + ("not measured yet" if rates is None else f"rates {rates}")
+
+
 def info() -> Info:
     """Return versions, processor, BLAS, targets, devices and the options in force.
 
@@ -144,5 +155,5 @@ def info() -> Info:
         options=now,
         speedups=BUILT,
         targets=_targets(versions),
-        devices={one.name: one.description for one in devices()},
+        devices={**{one.name: one.description for one in devices()}, AUTO: _auto(now)},
     )

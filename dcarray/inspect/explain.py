@@ -105,7 +105,10 @@ def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     program = _program(rec)
     if program is None:
         request, symbols = EXECUTOR.request_of(plan_entry, options)
-        remark = EXECUTOR.unplanned(rec, plan_entry, options) if rec.device is None else ""
+        if rec.device is None:
+            remark = EXECUTOR.unplanned(rec, plan_entry, options)
+        else:
+            remark = device_backend().remark(rec, options)
         return [view_request(request, lines, names, symbols, remark=remark)]
     from dcarray.comm.planning.rank_program.steps import Local
     from dcarray.distributed.plan_cache import region_request

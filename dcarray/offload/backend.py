@@ -2,9 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from . import auto, executor
 from .buffer import settle
-from .executor import planning_options, run
 from .interchange import from_dlpack
 from .placing import converted, created, moved, place
 
-__all__ = ["converted", "created", "from_dlpack", "moved", "place", "planning_options", "run", "settle"]
+if TYPE_CHECKING:
+    from dcarray.core.config import Options
+    from dcarray.execution.executor import Executor
+    from dcarray.recording.log import Recording
+
+__all__ = [
+    "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "run", "settle",
+]  # fmt: skip
+
+
+def run(host: Executor, rec: Recording, options: Options) -> Callable[[], None]:
+    """Run a recording on its device; returns a function that warns, once everything is in its place."""
+    if isinstance(rec.device, auto.AutoDevice):
+        return auto.run(host, rec, options)
+    return executor.run(host, rec, options)
+
+
+def planning_options(rec: Recording, options: Options) -> Options:
+    """Return the options by which a recording on a device is planned."""
+    device = rec.device
+    if isinstance(device, auto.AutoDevice):
+        if not device.decide(rec, options, tried=False).on_device:
+            return options
+        device = device.there
+    return executor.planning_options(rec, options, device)
+
+
+def remark(rec: Recording, options: Options) -> str:
+    """Return why a recording runs where it does; empty where there was no choice."""
+    device = rec.device
+    if not isinstance(device, auto.AutoDevice):
+        return ""
+    found = device.decide(rec, options, tried=False)
+    return f"runs on {device.there.name if found.on_device else 'the processor'}: {found.reason}"

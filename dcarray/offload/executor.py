@@ -28,28 +28,39 @@ if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
     from dcarray.recording.log import Recording
 
-__all__ = ["planning_options", "run"]
+__all__ = [
+    "bring",
+    "bring_to_lookers_on",
+    "planning_options",
+    "run",
+    "run_on_host",
+    "try_on_device",
+    "written_heads",
+]
 
 
 def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
     """Run a recording on its device; returns a function that warns, once everything is in its place."""
-    device = rec.device
-    declared = rec.declarations()
-    written = {declared[slot][-1] for entry in rec.statements() for slot in writes(entry)}
-    counters.flushes += 1
-    counters.statements += len(rec.log) - len(rec.slots)
+    written = written_heads(rec)
     notes: list[Any] = []
-    if not _try_on_device(executor, rec, options, device, written):
-        notes = _run_on_host(rec, written)
-    if rec.urgent:  # as it is where plain views of its memory are handed out
-        _keep_known_memory(rec, written)
+    if not try_on_device(executor, rec, options, rec.device, written):
+        notes = run_on_host(rec, written)
+    bring_to_lookers_on(rec, written)
     return exception_reporter(rec, notes)
 
 
-def _try_on_device(
+def written_heads(rec: Recording) -> set[int]:
+    """Return the slots of the heads of the families that a recording writes."""
+    declared = rec.declarations()
+    return {declared[slot][-1] for entry in rec.statements() for slot in writes(entry)}
+
+
+def try_on_device(
     executor: Executor, rec: Recording, options: config.Options, device: Device, written: set[int]
 ) -> bool:
-    """Whether a recording has run on its device; if not, nothing that the host can read has changed."""
+    """Whether a recording has run on a device; if not, nothing that the host can read has changed."""
+    counters.flushes += 1
+    counters.statements += len(rec.log) - len(rec.slots)
     if not device.target or options.jit == "off":
         return False
     if any(fp_state.raises_or_calls(state) for state in {site[2] for site in rec.sites}):
@@ -78,7 +89,7 @@ def _run_plan(
     executor: Executor, rec: Recording, options: config.Options, device: Device, written: set[int]
 ) -> bool:
     """Run a recording by its plan; False if there is none, or an array has no place in a buffer."""
-    there = planning_options(rec, options)
+    there = planning_options(rec, options, device)
     device.cache_dir = options.cache_dir
     device.graphs, device.graph_memory = options.graphs, options.graph_memory
     plan_entry = executor.prepare(rec, there)
@@ -98,10 +109,10 @@ def _run_plan(
         store, head = rec.store_at(k) or rec.substitute(k), declared[k][-1]
         if head not in heads and declared[head][0] == "new":
             buffer = device.allocate(max(store.size * store.dtype.itemsize, 1))
-            heads[head] = DeviceBuffer(device, buffer, True)
+            heads[head] = DeviceBuffer(rec.device, buffer, True)
             fresh.append((store, heads[head]))
         elif declared[k][0] == "old":
-            held = resident(device, store)
+            held = resident(rec.device, store)
             if held is None:
                 return False
             heads[head] = held
@@ -132,12 +143,12 @@ def _run_plan(
     return True
 
 
-def planning_options(rec: Recording, options: config.Options) -> config.Options:
-    """Return the options by which a recording on a device is planned; its log becomes one of contiguous
+def planning_options(rec: Recording, options: config.Options, device: Device) -> config.Options:
+    """Return the options by which a recording is planned for a device; its log becomes one of contiguous
     arrays, without floating-point flags."""
     rec.watched = 0
     rec.log = [(*entry[:3], None, entry[4]) if entry[0] == "old" else entry for entry in rec.log]
-    return _options_for(options, rec.device.target or options.target)
+    return _options_for(options, device.target or options.target)
 
 
 @lru_cache(64)
@@ -157,8 +168,9 @@ class _OnHost(OpByOp):
         return super()._array(slot)
 
 
-def _run_on_host(rec: Recording, written: set[int]) -> list[Any]:
-    """Run a recording op by op on the host; gives the notes of floating-point exceptions."""
+def bring(rec: Recording, written: set[int]) -> dict[int, Exception]:
+    """Bring the host's memory up to date, and drop the buffers of what is written; returns the errors of
+    slots whose elements are lost."""
     gone: dict[int, Exception] = {}
     for k, entry in enumerate(rec.declarations()):
         store = rec.store_at(k)
@@ -168,6 +180,12 @@ def _run_on_host(rec: Recording, written: set[int]) -> list[Any]:
                 head.remote.materialise(head, entry[-1] in written)
             except Exception as error:
                 gone[k] = error.with_traceback(None)
+    return gone
+
+
+def run_on_host(rec: Recording, written: set[int]) -> list[Any]:
+    """Run a recording op by op on the host; gives the notes of floating-point exceptions."""
+    gone = bring(rec, written)
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     host = _OnHost(rec, run_plan.steps_of(rec, None), witness)
     host.lost = gone
@@ -188,8 +206,11 @@ def _lose_results(rec: Recording, left: list[int], error: DeviceError) -> None:
             settle_new(store.family, lost(rec.device, error))
 
 
-def _keep_known_memory(rec: Recording, written: set[int]) -> None:
-    """Bring memory that others look at up to date and drop its buffers: they may write to it at any time."""
+def bring_to_lookers_on(rec: Recording, written: set[int]) -> None:
+    """Bring memory of which plain views are handed out up to date, and drop its buffers: whoever has them may
+    write to it at any time."""
+    if not rec.urgent:
+        return
     for k, entry in enumerate(rec.declarations()):
         store = rec.store_at(k)
         head = None if store is None else store.family

@@ -9,27 +9,32 @@ import numpy as np
 from dcarray.api.array import ndarray
 from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
+from dcarray.core.device_names import AUTO
 from dcarray.core.handle import Handle, adopt, as_class, large
 from dcarray.core.processes import communicator
 from dcarray.core.store import Store, compiles
 from dcarray.lowering.gpu import device as devices
 
 from .arrays import array_class, call
+from .auto import AutoDevice, auto_device
 from .buffer import settle_new, uploaded
 
 __all__ = ["converted", "created", "device_of", "moved", "place", "placed"]
 
 
 def device_of(name: str) -> Any:
-    """The device of a name; None for the CPU.
+    """The device of a name; None for the CPU, and for ``"auto"`` where there is no other, or several ranks
+    run the program.
 
     Raises
     ------
     ValueError
         If there is none of that name, or several ranks run the program.
     """
-    if name == "cpu":
+    if name == "cpu" or (name == AUTO and communicator() is not None):
         return None
+    if name == AUTO:
+        return auto_device()
     found = devices.get(name)
     if communicator() is not None:
         raise ValueError(f"arrays on {name} are of one process: several ranks compute on their CPUs only")
@@ -65,7 +70,8 @@ def placed(name: str, a: np.ndarray[Any, Any], owned: bool = False) -> Any:
     device = device_of(name)
     cls = array_class(device)
     below = current().eager_below
-    if device is None or a.size < below or not compiles(a.dtype) or not a.size:
+    stays = device is None or isinstance(device, AutoDevice)  # until it is wanted there
+    if stays or a.size < below or not compiles(a.dtype) or not a.size:
         return adopt(cls, a if owned else a.copy(order="K"), below)
     axes = sorted(range(a.ndim), key=lambda k: -abs(a.strides[k]))  # as NumPy copies
     rows = a.transpose(axes)

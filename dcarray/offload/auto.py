@@ -1,0 +1,148 @@
+"""The device ``"auto"``: each recording runs on the processor or on a device, where that is thought sooner.
+
+Its arrays have their elements in the host's memory, in a buffer of the device, or in both, as arrays on any
+device have; only who runs a recording is open until it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from dcarray.core import config, fp_state
+from dcarray.core.device_names import AUTO
+from dcarray.core.store import Store, memory
+from dcarray.execution.executor import EXECUTOR, exception_reporter
+from dcarray.lowering.gpu import device as devices
+
+from . import executor as on_device
+from .buffer import DeviceBuffer
+from .target_choice import Choice, Decision, Moves, Rates, work_of
+
+if TYPE_CHECKING:
+    from dcarray.execution.executor import Executor
+    from dcarray.lowering.gpu.device import Device
+    from dcarray.plans.templates import LogTemplate
+    from dcarray.recording.log import Recording
+
+__all__ = ["AutoDevice", "auto_device", "run"]
+
+
+class AutoDevice:
+    """The processor and one device as a device: its memory is that device's.
+
+    Attributes
+    ----------
+    there : Device
+        The device.
+    target : str
+        None of its own: a recording has the target of the side that runs it.
+    """
+
+    name, target = AUTO, ""
+
+    def __init__(self, there: Device) -> None:
+        self.there = there
+        self.description = f"{there.name} or the processor, for each recording"
+        self.allocate, self.upload, self.download = there.allocate, there.upload, there.download
+        self.synchronise = there.synchronise
+        self._choices: WeakKeyDictionary[LogTemplate, Choice] = WeakKeyDictionary()
+        self._decided: WeakKeyDictionary[Recording, Decision] = WeakKeyDictionary()
+        self._rates: Rates | None = None
+
+    def rates(self) -> Rates:
+        """Return the rates of both sides, which are measured when they are first asked for."""
+        if self._rates is None:
+            from .calibration import rates_of
+
+            self._rates = rates_of(self.there, config.current())
+        return self._rates
+
+    def known_rates(self, options: config.Options) -> Rates | None:
+        """Return the rates if they have been measured, by this process or an earlier one."""
+        from .calibration import known_rates
+
+        return self._rates or known_rates(self.there, options)
+
+    def choice(self, template: LogTemplate) -> Choice:
+        """Return the choice of all recordings of a template."""
+        found = self._choices.get(template)
+        if found is None:
+            found = self._choices[template] = Choice()
+        return found
+
+    def decide(self, rec: Recording, options: config.Options, tried: bool = True) -> Decision:
+        """Return where a recording runs; with ``tried=False``, where it would."""
+        known = self._decided.get(rec)
+        if known is not None:
+            return known
+        if options.jit == "off":
+            found = Decision(False, "the option jit is off")
+        elif any(fp_state.raises_or_calls(site[2]) for site in rec.sites):
+            found = Decision(False, "floating-point exceptions are to be raised, which devices cannot")
+        else:
+            template = EXECUTOR.prepare(rec, options).template
+            live = [k for k in rec.news if rec.slots[k]() is not None]
+            work = work_of(rec.log, live, rec.views)
+            found = self.choice(template).decide(work, moves_of(rec), self.rates(), self.there.name, tried)
+        if tried:
+            self._decided[rec] = found
+        return found
+
+
+def auto_device() -> AutoDevice | None:
+    """Return the device ``"auto"``, with a CUDA device before any other; None if there is no device."""
+    found = sorted(devices.find(), key=lambda one: one.target != "cuda")
+    if not found:
+        return None
+    known = _made.get(id(found[0]))
+    if known is None:
+        known = _made[id(found[0])] = AutoDevice(found[0])
+    return known
+
+
+_made: dict[int, AutoDevice] = {}  # by the identity of the device, which it keeps alive
+
+
+def moves_of(rec: Recording) -> Moves:
+    """Return the copies that a recording needs before it can run on either side."""
+    up, down, again = [0, 0], [0, 0], [0, 0]
+    heads: dict[int, Store] = {}
+    for k, entry in enumerate(rec.declarations()):
+        store = rec.store_at(k)
+        if entry[0] == "old" and store is not None:
+            heads[id(store.family)] = store.family
+    for head in heads.values():
+        held = head.remote
+        nbytes = head.size * head.dtype.itemsize
+        lacking = not isinstance(held, DeviceBuffer) or held.behind
+        wanting = [(up, lacking), (down, not lacking and held.ahead), (again, head.is_exported())]
+        for counted, wants in wanting:
+            if wants:
+                counted[0] += 1
+                counted[1] += nbytes
+    return Moves((up[0], up[1]), (down[0], down[1]), (again[0], again[1]))
+
+
+def run(executor: Executor, rec: Recording, options: config.Options) -> Callable[[], None]:
+    """Run a recording where it is expected to be sooner; returns a function that warns, once everything is
+    in its place."""
+    device: AutoDevice = rec.device
+    written = on_device.written_heads(rec)
+    if device.decide(rec, options).on_device:
+        as_recorded = rec.log, rec.watched
+        if on_device.try_on_device(executor, rec, options, device.there, written):
+            on_device.bring_to_lookers_on(rec, written)
+            return exception_reporter(rec, [])
+        rec.log, rec.watched = as_recorded
+        refusal = f"{device.there.name} could not run it"
+        device.choice(executor.prepare(rec, options).template).refused = refusal
+        device._decided[rec] = Decision(False, refusal)
+    if on_device.bring(rec, written):  # what is lost cannot be used
+        return exception_reporter(rec, on_device.run_on_host(rec, written))
+    for slot in rec.slots:
+        if type(slot) is Store and slot.family.mem is not None:
+            memory(slot)
+    return executor.run_undistributed(rec, replace(options, eager_below=0))

@@ -1,0 +1,131 @@
+"""The measured rates of the processor and of a device, kept in the cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.api.array import evaluate, wrap
+from dcarray.core import config
+from dcarray.core.device_names import cpu_name
+from dcarray.tiering import op_costs
+
+from .placing import placed
+from .target_choice import Rates, Speed
+
+if TYPE_CHECKING:
+    from dcarray.lowering.gpu.device import Device
+
+__all__ = ["known_rates", "measured_rates", "rates_of"]
+
+LARGE = 1 << 22  # elements that no cache holds
+SIDE = 512  # rows of a matrix
+ROUNDS = 5
+VERSION = 1  # of what is measured
+
+
+def rates_of(device: Device, options: config.Options) -> Rates:
+    """Return the rates of the processor and a device: those that were kept, or else measured now, in about a
+    second."""
+    known = known_rates(device, options)
+    if known is None:
+        known = measured_rates(device)
+        _keep(device, options, known)
+    return known
+
+
+def known_rates(device: Device, options: config.Options) -> Rates | None:
+    """Return the rates that were kept for a device; None if there are none, or nobody can read them."""
+    path = _path(device, options)
+    try:
+        if path is None:
+            return None
+        kept = json.loads(path.read_text())
+        found = Rates(Speed(**kept.pop("host")), Speed(**kept.pop("device")), **kept)
+        figures = [*asdict(found.host).values(), *asdict(found.device).values(), *kept.values()]
+        return found if all(type(v) is float and v >= 0 for v in figures) else None
+    except (OSError, ValueError, TypeError, AttributeError, KeyError):
+        return None
+
+
+def _keep(device: Device, options: config.Options, rates: Rates) -> None:
+    path = _path(device, options)
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(f".{os.getpid()}")
+        beside.write_text(json.dumps(asdict(rates), indent=1) + "\n")
+        beside.replace(path)
+    except OSError:  # they are measured again by the next process
+        pass
+
+
+def _path(device: Device, options: config.Options) -> Path | None:
+    """Return the file of a device's rates, whose name depends on all that they depend on."""
+    if options.cache_dir is None:
+        return None
+    identity = repr((VERSION, device.name, device.description, cpu_name(), options.threads))
+    return Path(options.cache_dir) / f"rates-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+
+
+def measured_rates(device: Device) -> Rates:
+    """Measure the rates of the processor and of a device."""
+    block = np.linspace(0.0, 1.0, LARGE)
+    with config.options(eager_below=0, jit="eager", fastmath=False):
+        host = _speed(wrap, lambda: None)
+        there = _speed(lambda a: placed(device.name, a), device.synchronise)
+    few = np.zeros(8)
+
+    def up(a: np.ndarray[Any, Any], buffer: Any) -> None:
+        device.upload(a, buffer)
+        device.synchronise()
+
+    small, large = device.allocate(few.nbytes), device.allocate(block.nbytes)
+    copy = _shortest(lambda: up(few, small))
+    upload = _shortest(lambda: up(block, large)) - copy
+    download = _shortest(lambda: device.download(large, block)) - copy
+    return Rates(host, there, copy, max(upload, 0.0) / block.nbytes, max(download, 0.0) / block.nbytes)
+
+
+def _speed(put: Callable[[np.ndarray[Any, Any]], Any], synchronise: Callable[[], None]) -> Speed:
+    """Measure the speed of one side, on which ``put`` places an array."""
+    few, many = put(np.zeros(16)), put(np.linspace(0.0, 1.0, LARGE))
+    matrix = put(np.linspace(0.0, 1.0, SIDE * SIDE).reshape(SIDE, SIDE))
+
+    def timed(call: Callable[[], Any]) -> float:
+        def run() -> None:
+            evaluate(call())
+            synchronise()
+
+        run()  # a plan is made
+        return _shortest(run)
+
+    launch = timed(lambda: few * 2.0 + 1.0)
+    streamed = timed(lambda: many * 2.0 + 1.0) - launch
+    exponential = timed(lambda: np.exp(many)) - launch
+    product = timed(lambda: matrix @ matrix) - launch
+    return Speed(
+        launch,
+        max(streamed, 0.0) / (2 * 8 * LARGE),
+        max(exponential, 0.0) / (LARGE * op_costs.element_costs("exp", "dd")[1]),
+        max(product, 0.0) / SIDE**3,
+    )
+
+
+def _shortest(run: Callable[[], Any]) -> float:
+    """Return the nanoseconds of the shortest of some runs."""
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter_ns()
+        run()
+        times.append(time.perf_counter_ns() - start)
+    return float(min(times))

@@ -1,0 +1,225 @@
+"""The choice between the processor and a device for a recording: its work, the rates of both, the copies.
+
+Everything here is a function of its arguments; `dcarray.offload.auto` asks, `dcarray.offload.calibration`
+measures the rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dcarray.tiering import op_costs
+
+__all__ = ["Choice", "Decision", "Moves", "Rates", "Speed", "Work", "work_of"]
+
+
+class Work(NamedTuple):
+    """The work of a recording, as far as it does not depend on who does it.
+
+    Attributes
+    ----------
+    launches : int
+        Kernels and library calls, at least.
+    nbytes : int
+        Bytes of arrays read or written that are not temporary.
+    arithmetic : float
+        Nanoseconds that a kernel's arithmetic takes on one core, by `dcarray.tiering.op_costs`.
+    multiplications : float
+        Multiplications in matrix products.
+    """
+
+    launches: int
+    nbytes: int
+    arithmetic: float
+    multiplications: float
+
+
+def work_of(
+    log: Sequence[tuple[Any, ...]], live: Sequence[int], scalars: Mapping[str, Any] | None = None
+) -> Work:
+    """Return the work of a recording.
+
+    Parameters
+    ----------
+    log : sequence of tuple
+        Its entries (`dcarray.recording.log_format`).
+    live : sequence of int
+        The slots of new arrays that are still held.
+    scalars : mapping of str to array, optional
+        Its scalar arguments by dtype, from which exponents are known.
+    """
+    declared = [entry for entry in log if entry[0] in ("old", "new")]
+    sizes = [math.prod(entry[2]) for entry in declared]
+    kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
+    touched = dict.fromkeys((declared[k][-1] for k in kept), 0)
+    launches, arithmetic, multiplications = 1, 0.0, 0.0
+    for entry in log:
+        kind = entry[0]
+        if kind in ("old", "new"):
+            continue
+        if kind == "call":
+            launches += 1
+            outs, operands = entry[2], [arg for arg in entry[3] if type(arg) is tuple]
+            domain = max(sizes[slot] for slot in (*outs, *(arg[0] for arg in operands)))
+            if entry[1].partition(".")[0] == "blas" and operands:
+                shape = declared[operands[0][0]][2] if operands[0][2] is None else operands[0][2]
+                multiplications += float(sizes[outs[0]]) * (shape[-1] if shape else 1)
+            used = [*outs, *(arg[0] for arg in operands)]
+        else:
+            domain = math.prod(entry[3])
+            fold = kind == "fold"
+            launches += fold
+            out, arguments = (entry[6], entry[7:]) if fold else (entry[4], entry[6:])
+            number = arguments[-1] if type(arguments[-1]) is int else None
+            exponent = None
+            if entry[1] == "power" and entry[2][1] == "d" and number is not None and scalars is not None:
+                exponent = float(scalars["d"][number])
+            arithmetic += domain * op_costs.element_costs(entry[1], entry[2], exponent)[1]
+            used = [out, *(arg[0] for arg in arguments if type(arg) is tuple)]
+        for slot in used:
+            head = declared[slot][-1]
+            if head in touched:
+                item = np.dtype(declared[slot][1]).itemsize
+                touched[head] = max(touched[head], min(domain, sizes[slot]) * item)
+    return Work(launches, sum(touched.values()), arithmetic, multiplications)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What a unit of work takes, in nanoseconds.
+
+    Attributes
+    ----------
+    launch : float
+        A kernel without elements, from Python.
+    byte : float
+        A byte that is read or written.
+    arithmetic : float
+        A nanosecond of one core's arithmetic.
+    multiplication : float
+        A multiplication of a matrix product of doubles.
+    """
+
+    launch: float
+    byte: float
+    arithmetic: float
+    multiplication: float
+
+    def time(self, work: Work) -> float:
+        """Return the nanoseconds for some work: memory and arithmetic overlap."""
+        streamed = max(work.nbytes * self.byte, work.arithmetic * self.arithmetic)
+        return work.launches * self.launch + streamed + work.multiplications * self.multiplication
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The speeds of the processor and of a device, and nanoseconds for a copy and for each of its bytes."""
+
+    host: Speed
+    device: Speed
+    copy: float
+    upload: float
+    download: float
+
+    def __str__(self) -> str:
+        """Return bandwidths in GB/s, the time of a launch, and products in Gflop/s, device / processor."""
+        pairs = [
+            f"{name} {there:.3g} / {here:.3g} {unit}"
+            for name, there, here, unit in (
+                ("launch", self.device.launch / 1e3, self.host.launch / 1e3, "us"),
+                ("memory", 1 / (self.device.byte or math.inf), 1 / (self.host.byte or math.inf), "GB/s"),
+                (
+                    "products",
+                    2 / (self.device.multiplication or math.inf),
+                    2 / (self.host.multiplication or math.inf),
+                    "Gflop/s",
+                ),
+            )
+        ]
+        up, down = 1 / (self.upload or math.inf), 1 / (self.download or math.inf)
+        return ", ".join([*pairs, f"copies {up:.3g} up, {down:.3g} GB/s down"])
+
+    def moving(self, copies: int, nbytes: int, rate: float) -> float:
+        """Return the nanoseconds for some copies of ``nbytes`` in all."""
+        return copies * self.copy + nbytes * rate
+
+
+class Moves(NamedTuple):
+    """The copies, and their bytes, that a recording needs before it can run on one side.
+
+    ``again`` are those that each run on the device needs, since the host looks on.
+    """
+
+    to_device: tuple[int, int] = (0, 0)
+    to_host: tuple[int, int] = (0, 0)
+    again: tuple[int, int] = (0, 0)
+
+
+class Decision(NamedTuple):
+    """Where a recording runs, and why.
+
+    Attributes
+    ----------
+    on_device : bool
+        Whether it runs on the device.
+    reason : str
+        For `dcarray.explain`.
+    """
+
+    on_device: bool
+    reason: str
+
+
+class Choice:
+    """The choice for a recording that comes again and again.
+
+    It runs where it is done sooner, copies included.  Where it would be done sooner on the other side if only
+    the elements were there, what is lost in each run adds up, and they are moved once the sum has reached
+    what moving takes: so all runs together take at most about twice as long as if it had been known from the
+    beginning how many there are (the rule of renting or buying skis).
+
+    Attributes
+    ----------
+    lost : float
+        Nanoseconds lost since the elements were last moved.
+    refused : str
+        Why the device cannot run it; empty if it can, as far as is known.
+    """
+
+    __slots__ = ("lost", "refused")
+
+    def __init__(self) -> None:
+        self.lost = 0.0
+        self.refused = ""
+
+    def decide(self, work: Work, moves: Moves, rates: Rates, device: str, tried: bool = True) -> Decision:
+        """Return where a run is done; with ``tried=False`` nothing is counted."""
+        host = rates.host.time(work)
+        there = rates.device.time(work) + rates.moving(*moves.again, rates.download)
+        up = rates.moving(*moves.to_device, rates.upload)
+        down = rates.moving(*moves.to_host, rates.download)
+        figures = (
+            f"{device} {_milliseconds(there)} and {_milliseconds(up)} for copies, "
+            f"cpu {_milliseconds(host)} and {_milliseconds(down)}"
+        )
+        if self.refused:
+            return Decision(False, self.refused)
+        now, settled = there + up < host + down, there < host
+        lost = 0.0
+        if now != settled:
+            lost = self.lost + abs(host - there)
+            if lost >= (up if settled else down):
+                now, lost = settled, 0.0
+                figures += "; what earlier runs have lost pays for the copies"
+        if tried:
+            self.lost = lost
+        return Decision(now, figures)
+
+
+def _milliseconds(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.3g} ms"
