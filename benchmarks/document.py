@@ -18,10 +18,13 @@ class Telling:
         print(line, flush=True)
         self._lines.append(line)
 
+    def text(self) -> str:
+        """Return all lines as they were printed."""
+        return "\n".join(line.rstrip() for line in self._lines)
+
     def write(self, file: Path, title: str, about: str) -> None:
         """Make all lines a section of a document, as they were printed."""
-        text = "\n".join(line.rstrip() for line in self._lines)
-        write_section(file, title, f"{GENERATED}\n\n{about}\n\n```\n{text}\n```")
+        write_section(file, title, f"{GENERATED}\n\n{about}\n\n```\n{self.text()}\n```")
 
 
 def write_section(file: Path, title: str, body: str, head: str | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core import config
+from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import AXES, Handle, NDArray, adopt, export, locate, register
 from dcarray.core.native import BUILT
 from dcarray.core.shard import gather_exported
@@ -20,7 +21,7 @@ from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path, recorder
 from dcarray.recording.log import Recording
 from dcarray.recording.operands import DTYPES, promote_call_site
-from dcarray.recording.session import flush_all
+from dcarray.recording.session import flush_all, session
 from dcarray.tiering import policy
 
 from . import buffers, indexing, protocols
@@ -159,7 +160,7 @@ class ndarray(Methods):
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
         plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the buffer
         named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}
-        return wrap(np.ndarray(shape, dtype, *plain, **named))
+        return wrap_new(np.ndarray(shape, dtype, *plain, **named))
 
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -338,6 +339,12 @@ def wrap(value: Any) -> Any:
             return x
         return adopt(ndarray, value, below)
     return value
+
+
+def wrap_new(a: NDArray) -> Any:
+    """Return a plain array that was made of no wrapped one as one on the device of the option ``device``."""
+    x, name = wrap(a), config.current().device
+    return x if name == "cpu" or session().device is not None else device_backend().place(name, x)
 
 
 def unwrap(value: Any) -> Any:

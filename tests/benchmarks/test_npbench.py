@@ -8,64 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_npbench
 
 from benchmarks import measure, memory, npbench, npbench_figures, npbench_suite
-
-_FILES = {
-    "npbench/benchmarks/tiny/halve/halve.py": """
-import numpy as np
-def initialize(N):
-    return np.arange(N, dtype=np.float64), np.zeros(N)
-""",
-    "npbench/benchmarks/tiny/halve/halve_numpy.py": """
-import numpy as np
-def halve(N, a, b):
-    t = np.empty(N)
-    t[:] = a * 0.5
-    b[1:] = t[:-1]
-    return np.sum(t)
-""",
-    "npbench/benchmarks/tiny/broken/broken_numpy.py": """
-def broken(N):
-    raise ValueError("not today")
-""",
-    "bench_info/halve.json": json.dumps(
-        {
-            "benchmark": {
-                "relative_path": "tiny/halve",
-                "module_name": "halve",
-                "func_name": "halve",
-                "parameters": {"S": {"N": 20}},
-                "init": {"func_name": "initialize", "input_args": ["N"], "output_args": ["a", "b"]},
-                "input_args": ["N", "a", "b"],
-                "array_args": ["a", "b"],
-                "output_args": ["b"],
-            }
-        }
-    ),
-    "bench_info/broken.json": json.dumps(
-        {
-            "benchmark": {
-                "relative_path": "tiny/broken",
-                "module_name": "broken",
-                "func_name": "broken",
-                "parameters": {"S": {"N": 20}},
-                "input_args": ["N"],
-                "array_args": [],
-                "output_args": [],
-            }
-        }
-    ),
-}
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    for name, text in _FILES.items():
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return tmp_path
+    return tiny_npbench.written(tmp_path)
 
 
 def test_runs_validates_and_writes(suite: Path, capsys: pytest.CaptureFixture[str]) -> None:

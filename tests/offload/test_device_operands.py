@@ -224,6 +224,7 @@ def test_the_option() -> None:
             dc.concatenate([a, a]),
             dc.r_[1:5],
             dc.full(4, 1),
+            dc.ndarray((3, 4)),
         ):
             assert x.device == "made-up:0"
         c = dc.ones(N, device="cpu")

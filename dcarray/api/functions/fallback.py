@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.api.array import ndarray, unwrap, wrap
+from dcarray.api.array import ndarray, unwrap, wrap, wrap_new
 from dcarray.api.buffers import text_of
 from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.config import current
 from dcarray.core.counters import note, user_line
-from dcarray.core.device_backend import device_backend
 from dcarray.core.errors import StrictError
 from dcarray.core.processes import communicator
 from dcarray.core.store import COMPILED, owner
@@ -95,7 +94,7 @@ class _Conversion:
                 if x._small is not None and owner(plain) is memory_owner:
                     return x._derive(value)  # small, like all handles on its memory
             self.bytes += value.nbytes
-            return wrap(value) if self.given else _new_array(value)
+            return wrap(value) if self.given else wrap_new(value)
         if kind is tuple or kind is list:
             inner = [self.to_wrapped(v) for v in value]
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
@@ -104,12 +103,6 @@ class _Conversion:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(self.to_wrapped(v) for v in value))
         return value
-
-
-def _new_array(a: Any) -> Any:
-    """A plain array that was made of no wrapped one, on the device of the option."""
-    x, name = wrap(a), current().device
-    return x if name == "cpu" or session().device is not None else device_backend().place(name, x)
 
 
 _new = object.__new__
@@ -311,7 +304,7 @@ def wrap_results(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] 
     if kind is ndarray or kind in _LEAVES or isinstance(value, np.generic):
         return value
     if kind is np.ndarray and value.base is None and not kwargs and not any(value is a for a in args):
-        return _new_array(value)
+        return wrap_new(value)
     conversion = _Conversion()
     conversion.note_owners(args)
     if kwargs:
