@@ -3,8 +3,8 @@
 ``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks memory --suite
 PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
 against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels on
-several ranks, ``python -m benchmarks calls`` commonly used calls one by one, and ``python -m benchmarks
-programs`` short programs of ordinary code.
+several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
+programs`` short programs of ordinary code, and ``python -m benchmarks gpu`` arrays on a device.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from . import (
     ceiling,
     document,
+    gpu,
     memory,
     mixed,
     npbench,
@@ -92,6 +93,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "scaling": scaling.main,
     "calls": sweep.main,
     "programs": ordinary.main,
+    "gpu": gpu.main,
 }
 
 if __name__ == "__main__":

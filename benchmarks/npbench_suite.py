@@ -22,6 +22,8 @@ import numpy as np
 VERSIONS = {
     "numpy": ("numpy",),
     "dcarray": ("numpy",),
+    "device": ("numpy",),
+    "cupy": ("cupy",),
     "numba": ("numba_n", "numba_np", "numba_npr"),
     "jax": ("jax", "jax_lib"),
 }

@@ -43,6 +43,10 @@ class Framework:
         """The call that is timed."""
         return function(*arguments.values())
 
+    def on_host(self, output: Any) -> Any:
+        """Return an output as `compare` takes it."""
+        return output
+
     def notes(self) -> list[str]:
         """What to tell about the calls so far."""
         return []
@@ -86,6 +90,52 @@ class DCArray(Framework):
     def wait(self) -> None:
         """Plans and kernels."""
         self.dc.wait()
+
+
+class OnDevice(DCArray):
+    """The same with arrays on the device of the option beforehand, to the end of the device's work."""
+
+    def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Wrapped arrays, copied to the device."""
+        arrays = bench.info["array_args"]
+        made = super().arguments(bench, inputs)
+        placed = {n: self.dc.asarray(v) if isinstance(v, np.ndarray) else v for n, v in made.items()}
+        made = {name: placed[name] if name in arrays else v for name, v in made.items()}
+        self.dc.evaluate(made)
+        self.dc.wait()
+        return made
+
+    def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """And wait."""
+        result = function(*arguments.values())
+        self.dc.evaluate(result, arguments)
+        self.dc.wait()
+        return result
+
+
+class CuPy(Framework):
+    """Arrays are on the GPU before the clock runs, which stops when its queue is empty."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.cupy = importlib.import_module("cupy")
+
+    def arguments(self, bench: Benchmark, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Arrays of CuPy."""
+        arrays = bench.info["array_args"]
+        made = {n: self.cupy.asarray(v) if n in arrays else v for n, v in bench.copies(inputs).items()}
+        self.cupy.cuda.Device().synchronize()
+        return made
+
+    def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """And wait."""
+        result = function(*arguments.values())
+        self.cupy.cuda.Device().synchronize()
+        return result
+
+    def on_host(self, output: Any) -> Any:
+        """Return an output as NumPy's."""
+        return self.cupy.asnumpy(output)
 
 
 class JAX(Framework):
@@ -143,7 +193,7 @@ def framework(name: str, size: str) -> Framework:
     """The framework called ``name``, for inputs of that size."""
     if name == "dace":
         return DaCe(name, size)
-    kinds: dict[str, type[Framework]] = {"dcarray": DCArray, "jax": JAX}
+    kinds: dict[str, type[Framework]] = {"dcarray": DCArray, "device": OnDevice, "cupy": CuPy, "jax": JAX}
     return kinds.get(name, Framework if name in VERSIONS else TheirOwn)(name)
 
 
@@ -163,7 +213,7 @@ class Worker:
         result = self.framework.call(function, arguments)
         seconds = time.perf_counter() - start
         self.worked.append(time.process_time() - worked)
-        return seconds, self.bench.outputs(result, arguments)
+        return seconds, [self.framework.on_host(one) for one in self.bench.outputs(result, arguments)]
 
     def first(self, reference: str) -> dict[str, Any]:
         """Call every version, check it against NumPy's outputs (or write these down); keep the fastest."""

@@ -44,6 +44,9 @@ class DeviceBackend(Protocol):
     def place(self, name: str, value: Any) -> Any:
         """Return a value, its ordinary arrays on a device."""
 
+    def synchronise(self) -> None:
+        """Wait for the work in the queues of all devices that arrays are on."""
+
     def moved(self, x: Any, name: str) -> Any:
         """Return an array on a device: itself, or a copy."""
 

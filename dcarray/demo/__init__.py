@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.config import current, options
+from dcarray.core.config import options
 from dcarray.core.counters import Report, report
-from dcarray.execution.executor import EXECUTOR
+from dcarray.execution.executor import wait
 from dcarray.inspect.drawing import size_text
 from dcarray.jit.decorator import accelerate
-from dcarray.lowering.gpu.device import get
 
 from .traffic_meter import Metered
 
@@ -62,13 +61,6 @@ def _difference(wrapped: Any, plain: Any) -> tuple[float, bool]:
     return gap, wrapped.shape == plain.shape and wrapped.dtype == plain.dtype and gap <= TOLERANCE * scale
 
 
-def _wait() -> None:
-    """Wait until the device of the option has done its work."""
-    name = current().device
-    if name != "cpu":
-        get(name).synchronise()
-
-
 def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int = ROUNDS) -> Result:
     """Analyse one grid with plain and with wrapped arrays.
 
@@ -100,7 +92,7 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
         with accelerate("matplotlib.colors"):
             maps, figures = terrain.analyse(wrapped, dx, dy)
             dc.evaluate(maps)
-            _wait()
+            wait()
             return maps, figures
 
     start = time.perf_counter()
@@ -110,7 +102,7 @@ def run_grid(terrain: Any, name: str, z: Any, dx: float, dy: float, rounds: int 
     checks = [_difference(maps[key], expected[key]) for key in expected]
     checks += [_difference(figures[key], numbers[key]) for key in numbers]
     for _ in range(3):
-        EXECUTOR.background.wait()  # wait for the kernels
+        wait()  # for the kernels
         run_wrapped()
     report(reset=True)
     run_wrapped()

@@ -381,15 +381,17 @@ session.EXECUTOR = EXECUTOR
 
 
 def wait(timeout: float | None = None) -> bool:
-    """Wait until all plans that are being made in the background are ready.
+    """Wait until all plans that are being made in the background are ready, and devices have done their work.
 
     With the option ``jit="background"`` repeated calls are compiled by another process, while NumPy runs
-    them.  A program that measures compiled code waits here first.
+    them; a device is given work that goes on when the call returns.  A program that measures compiled code,
+    or a device, waits here.
 
     Parameters
     ----------
     timeout : float, optional
-        The most seconds to wait; by default there is no limit.  With 0 the call only asks.
+        The most seconds to wait for plans; by default there is no limit, and devices are waited for, too.
+        With 0 the call only asks.
 
     Returns
     -------
@@ -406,4 +408,6 @@ def wait(timeout: float | None = None) -> bool:
     True
     """
     background = EXECUTOR.background
+    if timeout is None and device_backend.cache_info().currsize:  # else no array is on a device
+        device_backend().synchronise()
     return not background.pending if timeout == 0 else background.wait(timeout)

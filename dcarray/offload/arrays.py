@@ -28,7 +28,7 @@ from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.recording import fast_path
 from dcarray.recording.session import recording_for
 
-__all__ = ["DeviceArray", "array_class", "call", "of_class"]
+__all__ = ["DeviceArray", "array_class", "call", "of_class", "synchronise"]
 
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
 _lock = threading.Lock()
@@ -43,6 +43,14 @@ def array_class(device: Any) -> type[ndarray]:
             found = _classes[device] = type("ndarray", (DeviceArray,), {"__slots__": (), "_device": device})
             found.__module__, found.__qualname__ = ndarray.__module__, ndarray.__qualname__
     return found
+
+
+def synchronise() -> None:
+    """Wait for the work in the queues of all devices that arrays are on."""
+    with _lock:
+        known = [device for device in _classes if device is not None]
+    for device in known:
+        device.synchronise()
 
 
 class _Call:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from . import auto, executor
+from .arrays import synchronise
 from .buffer import settle
 from .interchange import from_dlpack
 from .placing import converted, created, moved, place
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "run", "settle",
+    "synchronise",
 ]  # fmt: skip
 
 

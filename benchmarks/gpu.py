@@ -1,0 +1,228 @@
+"""Arrays on a device: ``python -m benchmarks gpu [--device NAME] [--suite PATH] [--json FILE]``.
+
+Fused chains and stencils are compared with a copy of as many bytes on the same device, and with the
+processor's own target; a region of small kernels as one graph with the same kernels launched one by one;
+NPBench, if ``--suite`` is a checkout of it, with NumPy, CuPy and JAX.  Arrays are on the device before the
+clock runs, and it stops when the device's queue is empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dcarray as dc
+
+from . import document, npbench_device
+from .measure import Row, described, in_turns, machine, ratio
+
+BANDWIDTH, TARGET, GRAPH = 0.85, 1.5, 8.0
+"""What is aimed at: a part of the copy's bandwidth on GPUs; on a processor's OpenCL, at most so many times
+the time of the processor's own target; so many times as fast as launches one by one."""
+FREE = math.inf  # no aim
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A statement of whole arrays: ``work(*arrays)``, and how many arrays it reads and writes once each."""
+
+    name: str
+    work: Callable[..., Any]
+    arrays: Callable[[int], tuple[Any, ...]]
+    streams: int
+    aimed: bool = True
+
+
+def chain(x: Any, y: Any) -> Any:
+    """Arithmetic of ten operations."""
+    return (x * x + y * y) * 0.5 - x * (y - 1.0) + (x - y) * 0.25
+
+
+def exponential(x: Any, y: Any) -> Any:
+    """One function of the C library."""
+    return np.exp(-x)
+
+
+def total(x: Any, y: Any) -> Any:
+    """A sum of squares of differences."""
+    return ((x - y) ** 2).sum()
+
+
+def jacobi(a: Any, b: Any) -> Any:
+    """A step of five points from ``a`` into ``b``."""
+    b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
+    return b
+
+
+def heat(a: Any, b: Any) -> Any:
+    """A step of seven points in three dimensions."""
+    middle = a[1:-1, 1:-1, 1:-1]
+    across = a[2:, 1:-1, 1:-1] + a[:-2, 1:-1, 1:-1] + a[1:-1, 2:, 1:-1] + a[1:-1, :-2, 1:-1]
+    b[1:-1, 1:-1, 1:-1] = middle + 0.125 * (across + a[1:-1, 1:-1, 2:] + a[1:-1, 1:-1, :-2] - 6.0 * middle)
+    return b
+
+
+def _vectors(dtype: str) -> Callable[[int], tuple[Any, ...]]:
+    def make(n: int) -> tuple[Any, ...]:
+        rng = np.random.default_rng(1)
+        return rng.random(n).astype(dtype), rng.random(n).astype(dtype)
+
+    return make
+
+
+def _grids(ndim: int) -> Callable[[int], tuple[Any, ...]]:
+    def make(n: int) -> tuple[Any, ...]:
+        side = round(n ** (1 / ndim))
+        a = np.random.default_rng(2).random((side,) * ndim)
+        return a, a.copy()
+
+    return make
+
+
+CASES = (
+    Case("chain of ten operations, f64", chain, _vectors("f8"), 3),
+    Case("chain of ten operations, f32", chain, _vectors("f4"), 3),
+    Case("exp, f64", exponential, _vectors("f8"), 2, aimed=False),
+    Case("sum of squares of differences, f64", total, _vectors("f8"), 2, aimed=False),
+    Case("five-point step in 2 dimensions, f64", jacobi, _grids(2), 2),
+    Case("seven-point step in 3 dimensions, f64", heat, _grids(3), 2),
+)
+
+
+def case_rows(device: str, elements: int, rounds: int) -> Iterator[Row]:
+    """Each case against a copy on the device, and against the processor's target."""
+    is_gpu = device.startswith("cuda")
+    for case in CASES:
+        plain = case.arrays(elements)
+        there = [dc.asarray(a, device=device) for a in plain]
+        here = [dc.asarray(a.copy()) for a in plain]
+        source = there[0]
+        jobs = {
+            "device": _job(partial(case.work, *there)),
+            "copy": _job(partial(np.positive, source)),
+            "cpu": _job(partial(case.work, *here)),
+        }
+        times = in_turns(jobs, rounds)
+        of_copy = ratio(times, "copy", "device") * case.streams / 2
+        of_cpu = ratio(times, "device", "cpu")
+        detail = f"device {min(times['device']) * 1e3:.2f} ms, cpu {min(times['cpu']) * 1e3:.2f} ms"
+        least = BANDWIDTH if is_gpu and case.aimed else 0.0
+        yield Row(case.name, of_copy, "of a copy's bandwidth", least, True, detail)
+        most = TARGET if not is_gpu and case.aimed else FREE
+        yield Row(case.name, of_cpu, "x the cpu's time", most, False, detail)
+
+
+def graph_rows(device: str, rounds: int) -> Iterator[Row]:
+    """A region of 20 small kernels as a graph, and launched one by one."""
+    x = dc.asarray(np.linspace(0.0, 1.0, 1000), device=device)
+
+    def region() -> Any:
+        y = x
+        for _ in range(10):
+            y = y - y.sum() * 1e-4
+        return y
+
+    def without() -> Any:
+        with dc.options(graphs=False, eager_below=0, jit="eager"):
+            return _job(region)()
+
+    def within() -> Any:
+        with dc.options(graphs=True, eager_below=0, jit="eager"):
+            return _job(region)()
+
+    times = in_turns({"graph": within, "one by one": without}, rounds, repeat=5)
+    detail = ", ".join(f"{name} {min(took) * 1e6:.0f} us" for name, took in times.items())
+    yield Row("20 small kernels as a graph", ratio(times, "one by one", "graph"), "x", GRAPH, True, detail)
+
+
+def _job(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Some work on arrays, to its end on the device."""
+
+    def run() -> Any:
+        made = dc.evaluate(work())
+        dc.wait()
+        return made
+
+    return run
+
+
+def _line(row: Row) -> str:
+    aim = "" if not row.limit or row.limit == FREE else f"{'>=' if row.at_least else '<='} {row.limit:g}"
+    mark = "" if not aim else "ok" if row.holds else "MISSED"
+    return f"  {row.name:<40}{row.value:8.2f} {row.unit:<23}{aim:<9}{mark:<8}{row.detail}".rstrip()
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks gpu", description=__doc__)
+    parser.add_argument("--device", metavar="NAME", help="of dc.devices() (default: the first CUDA device, or"
+                        " else the first other one)")  # fmt: skip
+    parser.add_argument("--suite", type=Path, default=os.environ.get("NPBENCH"), metavar="PATH",
+                        help="a checkout of NPBench (default: $NPBENCH)")  # fmt: skip
+    parser.add_argument("--size", default="S", help="of NPBench's inputs: S, M, L or paper")
+    parser.add_argument(
+        "--only", default="", metavar="WORD", help="benchmarks of NPBench whose name holds it"
+    )
+    parser.add_argument("--elements", type=int, default=10_000_000, help="of an array (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each contender (%(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
+    args = parser.parse_args(argv)
+    if args.rounds < 1 or args.elements < 1000:
+        parser.error("--rounds must be at least 1, and --elements at least 1000")
+    args.names = {one.name: one.description for one in dc.devices() if one.kind != "cpu"}
+    if not args.names:
+        parser.error("there is no device: python -m dcarray info says what is missing")
+    args.device = args.device or min(args.names, key=lambda name: not name.startswith("cuda"))
+    if args.device not in args.names:
+        parser.error(f"no device {args.device!r}; the devices there are: {', '.join(args.names)}")
+    return args
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the figures; the status is 1 if a result of NPBench is wrong."""
+    args = _arguments(argv)
+    tell = document.Telling()
+    tell(f"{args.device}: {args.names[args.device]}\n{described(machine())}")
+    tell("ratios are medians over rounds in which the contenders take turns")
+    rows: list[Row] = []
+
+    def told(title: str, some: Iterator[Row]) -> None:
+        tell(f"\n{title}")
+        for row in some:
+            rows.append(row)
+            tell(_line(row))
+
+    with dc.options(jit="eager"):
+        told(f"{args.elements:,} elements", case_rows(args.device, args.elements, args.rounds))
+        if args.device.startswith("cuda"):
+            told("graphs", graph_rows(args.device, args.rounds))
+        else:
+            tell(f"\ngraphs: {args.device} has none")
+    wrong = 0
+    if args.suite:
+        wrong = npbench_device.run(args, tell)
+    else:
+        tell("\nNPBench: not run, since neither --suite nor NPBENCH names a checkout")
+    aimed = [row for row in rows if row.limit not in (0.0, FREE)]
+    tell(f"\n{sum(row.holds for row in aimed)} of {len(aimed)} figures reach what is aimed at")
+    if args.json:
+        figures = [{**dataclasses.asdict(row), "holds": row.holds} for row in rows]
+        found = {"machine": machine(), "device": args.names[args.device], "rows": figures}
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+    if args.docs:
+        tell.write(args.docs, f"Devices: {args.names[args.device]}", "`python -m benchmarks gpu`.")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
