@@ -68,7 +68,6 @@ def test_without_double_precision_the_host_runs_it(operands, monkeypatch):
     opencl = devices.get("opencl")
     monkeypatch.setattr(opencl, "fp64", False)
     monkeypatch.setattr(opencl, "_built", {})
-    monkeypatch.setattr(opencl, "_typed", {})
     want = steps(*(a.copy() for a in operands))
     single = steps(*(a.astype("f4") for a in operands))
     with dc.options(jit="eager"):

@@ -64,8 +64,9 @@ class OpenCLDevice:
         self.context = cl.Context([handle])
         self.queue = cl.CommandQueue(self.context)
         self._launching = threading.Lock()  # a kernel keeps its arguments until it is enqueued
-        self._built: dict[tuple[str, bool], list[Any] | RuntimeError] = {}
-        self._typed: dict[tuple[str, bool], list[Any]] = {}
+        # A processor's addresses have 64 bits: shorter indices would be extended for each access.
+        self.short_indices = not handle.type & cl.device_type.CPU
+        self._built: dict[tuple[str, bool], _Functions | RuntimeError] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self._simulated = _is_simulator(handle)
         # Beyond it free buffers go back to the device: a program whose sizes change would fill it with them.
@@ -148,13 +149,13 @@ class OpenCLDevice:
     ) -> None:
         """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
         self._check()
-        functions = self._typed.get((kernel.source, narrow))
-        if functions is None:
-            functions = self._with_types(kernel, narrow, [*arguments, *ints])
+        built = self._functions(kernel, narrow and self.short_indices)
+        if not built.typed:
+            built.tell_types([*arguments, *ints])
         given = [_passed(x) if isinstance(x, _VALUES) else x for x in arguments]
         try:
             with self._launching:
-                for function, count, threads in zip(functions, blocks, kernel.threads, strict=True):
+                for function, count, threads in zip(built.phases, blocks, kernel.threads, strict=True):
                     if count > 0:
                         function(self.queue, (count * threads,), (threads,), *given, *ints)
         except self._cl.Error as error:
@@ -163,14 +164,14 @@ class OpenCLDevice:
     def build(self, kernel: DeviceKernel) -> None:
         """See `Device`."""
         self._check()
-        self._functions(kernel, True)
+        self._functions(kernel, self.short_indices)
 
-    def _functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
+    def _functions(self, kernel: DeviceKernel, narrow: bool) -> _Functions:
         """The functions of a kernel's phases; ``narrow``: with 32-bit indices."""
         built = self._built.get((kernel.source, narrow))
         if built is None:
             try:
-                built = self._build(kernel, narrow)
+                built = _Functions(self._build(kernel, narrow), np.dtype(np.int32 if narrow else np.int64))
             except RuntimeError as error:
                 built = error
                 for path in re.findall(r"\(source saved as (.*)\)", str(error)):  # pyopencl leaves it behind
@@ -192,16 +193,6 @@ class OpenCLDevice:
         with self._errors():
             program = self._program(kernel.source if self.fp64 else _NO_FP64 + kernel.source, options)
             return [self._cl.Kernel(program, f"phase{number}") for number in range(len(kernel.threads))]
-
-    def _with_types(self, kernel: DeviceKernel, narrow: bool, arguments: list[Any]) -> list[Any]:
-        """The functions of a kernel, which are told the types of their arguments: or each would be looked at
-        in each launch, which takes many times as long."""
-        functions = self._functions(kernel, narrow)
-        index = np.dtype(np.int32 if narrow else np.int64)
-        for function in functions:
-            function.set_scalar_arg_dtypes([index if type(x) is int else _type(x) for x in arguments])
-        self._typed[kernel.source, narrow] = functions
-        return functions
 
     def _program(self, source: str, options: list[str]) -> Any:
         """A built program, from the cache folder or from the device's compiler."""
@@ -228,6 +219,23 @@ class OpenCLDevice:
         """See `Device`."""
         with self._errors():
             self.queue.finish()
+
+
+class _Functions:
+    """The functions of a kernel's phases, with the type of its indices."""
+
+    __slots__ = ("index", "phases", "typed")
+
+    def __init__(self, phases: list[Any], index: np.dtype[Any]) -> None:
+        self.phases, self.index, self.typed = phases, index, False
+
+    def tell_types(self, arguments: list[Any]) -> None:
+        """Tell pyopencl the types of all arguments: or it would look at each in each launch, which takes many
+        times as long."""
+        types = [self.index if type(x) is int else _type(x) for x in arguments]
+        for function in self.phases:
+            function.set_scalar_arg_dtypes(types)
+        self.typed = True
 
 
 def _type(argument: Any) -> np.dtype[Any] | None:

@@ -57,6 +57,10 @@ class Limits:
         Rows and columns of a tile of a matrix product in shared memory.
     cheap : int
         Work at an element, in additions, up to which a test of its place matters.
+    strip : int
+        Elements that a thread computes one after the other where there are enough of them.
+    busy : int
+        Blocks that there are to be nevertheless.
     """
 
     threads: int = 256
@@ -67,6 +71,8 @@ class Limits:
     short: int = 16
     tile: int = 64
     cheap: int = 32
+    strip: int = 8
+    busy: int = 2048
 
 
 LIMITS = Limits()
@@ -74,12 +80,17 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The threads of a block as a rectangle: ``width`` along loop ``across``, ``height`` along ``down``."""
+    """The threads of a block as a rectangle: ``width`` along loop ``across``, ``height`` along ``down``.
+
+    A block has ``strip`` such rectangles, which its threads do one after the other: along ``down``, or else
+    along ``across``.
+    """
 
     width: int
     height: int
     across: int | None
     down: int | None = None
+    strip: int = 1
 
     @property
     def threads(self) -> int:
@@ -87,8 +98,9 @@ class Tile:
         return self.width * self.height
 
     def size(self, loop: int) -> int:
-        """The number of threads along a loop."""
-        return self.width if loop == self.across else self.height if loop == self.down else 1
+        """The number of iterations of a loop that are a block's."""
+        size = self.width if loop == self.across else self.height if loop == self.down else 1
+        return size * self.strip if loop == (self.across if self.down is None else self.down) else size
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,12 @@ class Lane:
     before: Block
     column: Affine
     row: Affine
+
+    def in_strip(self, tile: Tile, number: Affine) -> Lane:
+        """The place in one of the rectangles of a strip."""
+        if tile.down is None:
+            return Lane(self.before, affine(0, self.column, scale(tile.width, number)), self.row)
+        return Lane(self.before, self.column, affine(0, self.row, scale(tile.height, number)))
 
 
 def lane_of(tile: Tile, names: Names) -> Lane:
@@ -273,8 +291,19 @@ def ceil_power(number: int) -> int:
 
 
 def width_along(extent: int, limits: Limits) -> int:
-    """Return the number of threads along a loop: as many as leave few of them idle."""
+    """Return the number of threads along a loop: as many as leave few of them idle, and few blocks with idle
+    ones."""
     width = limits.threads
-    while width > limits.narrow and -(-extent // width) * width * 4 > extent * 5:
+    while width > limits.narrow and not (is_filled(extent, width) and is_mostly_whole(extent, width)):
         width //= 2
     return min(width, max(1, ceil_power(extent)))
+
+
+def is_filled(extent: int, size: int) -> bool:
+    """Whether blocks of a size have at most a quarter more iterations than a loop."""
+    return -(-extent // size) * size * 4 <= extent * 5
+
+
+def is_mostly_whole(extent: int, size: int) -> bool:
+    """Whether at least three of four blocks of a size lie inside of a loop."""
+    return 4 * (extent // size) >= 3 * -(-extent // size)

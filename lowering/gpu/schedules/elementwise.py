@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from dcarray.ir import windows
 from dcarray.ir.nodes import Load
-from dcarray.lowering.kernel.nodes import Let, affine
+from dcarray.lowering.kernel.nodes import For, Let, affine
 from dcarray.lowering.nest.loop_nest import Block, LoopNest, evaluate_statements, variable
 
 from .blocks import (
@@ -16,6 +19,7 @@ from .blocks import (
     add_blocks,
     guard,
     is_below,
+    is_mostly_whole,
     lane_of,
     scope_at,
     spread,
@@ -37,7 +41,8 @@ def schedule_elementwise(nest: LoopNest, limits: Limits) -> None:
     blocks = spread(nest, kept, tile)
     body, pre = _threads(nest, blocks, tested=True)
     if kept and nest.cost() <= limits.cheap and _are_mostly_whole(nest, tile):
-        last = Lane((), affine(tile.width - 1), affine(tile.height - 1))
+        ends = [affine(tile.size(loop) - 1) for loop in (tile.across, tile.down) if loop is not None]
+        last = Lane((), ends[0], ends[-1])
         inner, inner_pre = _threads(nest, blocks, tested=False)
         body, pre = blocks.guard(last, inner, body), (*pre, *inner_pre)
     add_blocks(nest, blocks.grid, tile.threads, body, pre, tile.threads * nest.cost())
@@ -47,6 +52,9 @@ def _threads(nest: LoopNest, blocks: Spread, tested: bool) -> tuple[Block, tuple
     """The body of a block, and what comes before all blocks; ``tested``: threads may be outside of the
     domain."""
     tile, lane = blocks.tile, lane_of(blocks.tile, nest.names)
+    number = nest.names("k")
+    if tile.strip > 1:
+        lane = lane.in_strip(tile, variable(number))
     scope = scope_at(nest, blocks.variables(lane), blocks.depths(LEVEL), LEVEL, True)
     scope.announce(nest.values, [compute.target for compute in nest.computes])
     evaluate_statements(nest, scope, None)
@@ -55,17 +63,37 @@ def _threads(nest: LoopNest, blocks: Spread, tested: bool) -> tuple[Block, tuple
         body = guard([is_below(variable(LANE), 1)], body)
     elif tested:
         body = blocks.guard(lane, body)
+    if tile.strip > 1:
+        body = (For(number, affine(), (affine(tile.strip),), 1, "serial", body),)
     return (*scope.take(1), threads(tile.threads, (*lane.before, *body))), scope.preamble()
 
 
 def _are_mostly_whole(nest: LoopNest, tile: Tile) -> bool:
     """Whether most blocks lie inside of the domain."""
-    sizes = [(nest.hints(extent), tile.size(loop)) for loop, extent in enumerate(nest.loops.extents)]
-    return all(4 * (extent // size) >= 3 * -(-extent // size) for extent, size in sizes)
+    extents = [nest.hints(extent) for extent in nest.loops.extents]
+    return all(is_mostly_whole(extent, tile.size(loop)) for loop, extent in enumerate(extents))
 
 
 def tile_of(nest: LoopNest, limits: Limits) -> Tile:
-    """Return the threads of a block of element-wise statements."""
+    """Return the threads of a block of element-wise statements, with strips where there are many blocks."""
+    tile = _rectangle(nest, limits)
+    if tile.across is None or nest.cost() > limits.cheap:
+        return tile
+    if tile.down is None and tile.across > 0:
+        tile = replace(tile, down=tile.across - 1)
+    extents = [nest.hints(extent) for extent in nest.loops.extents]
+    strip = limits.strip * limits.threads // tile.threads
+    while strip > 1:
+        whole = replace(tile, strip=strip)
+        blocks = math.prod(-(-extent // whole.size(loop)) for loop, extent in enumerate(extents))
+        if blocks >= limits.busy and _are_mostly_whole(nest, whole):
+            return whole
+        strip //= 2
+    return tile if tile.height > 1 else replace(tile, down=None)
+
+
+def _rectangle(nest: LoopNest, limits: Limits) -> Tile:
+    """Return the threads of a block of element-wise statements as a rectangle."""
     rank, extents = len(nest.loops.axes), [nest.hints(extent) for extent in nest.loops.extents]
     if rank < 2:
         return Tile(limits.threads, 1, rank - 1 if rank else None)
@@ -75,7 +103,7 @@ def tile_of(nest: LoopNest, limits: Limits) -> Tile:
         width = limits.square
         return Tile(width, limits.threads // width, inner, turned)
     width = width_along(extents[inner], limits)
-    if width == limits.threads:
+    if width >= limits.narrow:  # of a rectangle, compilers for processors do not see what is contiguous
         return Tile(width, 1, inner)
     height = limits.threads // width
     down = inner - 1 if extents[inner - 1] >= height else max(range(inner), key=lambda loop: extents[loop])

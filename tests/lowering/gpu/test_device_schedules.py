@@ -16,7 +16,8 @@ from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.gpu.scheduler import schedule
-from dcarray.lowering.kernel.nodes import If
+from dcarray.lowering.gpu.schedules.blocks import LIMITS
+from dcarray.lowering.kernel.nodes import For, If
 from dcarray.lowering.kernel.text import kernel_text
 
 
@@ -43,9 +44,24 @@ def test_neighbouring_threads_access_neighbouring_elements():
     run_both(made)
     kernel, binding = schedule(made.body[0], made)
     lines = kernel_text(kernel).splitlines()
-    assert binding.extents == (3,) and "of 256 block" in lines[1]
-    uniform = lines[: lines.index("    threads lane < 256 {")]
-    assert any("let v0: float64 = p1[block]" in line for line in uniform)
+    # four blocks a row, of which three are whole
+    assert binding.extents == (12,) and "of 64 block" in lines[1]
+    in_threads = [k for k, line in enumerate(lines) if "threads lane < 64" in line]
+    loads = [k for k, line in enumerate(lines) if "= p1[q0]" in line]
+    assert loads == [k - 1 for k in in_threads]  # once for a block
+
+
+@pytest.mark.parametrize("extents", [(4000,), (300,), (60, 64), (5, 31, 67), (300, 2)])
+def test_threads_do_a_strip_where_there_are_many_blocks(extents):
+    shape, names = ", ".join(str(extent + 1) for extent in extents), "ijk"[: len(extents)]
+    at, bounds = ",".join(names), ", ".join(f"{n}<{e}" for n, e in zip(names, extents, strict=True))
+    made = region(f"""region() {{
+  in a: f64[{shape}];  inout b: f64[{shape}]
+  b[{at}] = multiply(a[{at}], b[{at}]) for {bounds}
+}}""")
+    limits = replace(LIMITS, threads=32, narrow=16, strip=8, busy=2)
+    (kernel,) = run_both(made, limits=limits)
+    assert "serial k1 = 0 .. " in kernel_text(kernel)
 
 
 def test_short_rows_share_a_block():
@@ -80,9 +96,15 @@ def test_threads_of_whole_blocks_make_no_test(body):
     made = region("region() {\n  " + body + "\n}")
     (kernel,) = run_both(made)
     (branch,) = (stmt for stmt in kernel.phases[0].body if isinstance(stmt, If))
-    inside, outside = branch.then[-1], branch.orelse[-1]
-    assert not any(isinstance(stmt, If) for stmt in inside.body)
-    assert any(isinstance(stmt, If) for stmt in outside.body)
+    inside, outside = kernel_body(branch.then[-1]), kernel_body(branch.orelse[-1])
+    assert not any(isinstance(stmt, If) for stmt in inside)
+    assert any(isinstance(stmt, If) for stmt in outside)
+
+
+def kernel_body(threads):
+    """What threads do, in strips or not."""
+    (*_, last) = threads.body
+    return last.body if isinstance(last, For) else threads.body
 
 
 def test_where_elements_are_dear_or_blocks_few_every_thread_makes_its_test():

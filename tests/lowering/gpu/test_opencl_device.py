@@ -123,7 +123,6 @@ def test_built_kernels_outlive_the_process_in_the_cache_folder(
 
     def filled(value: int) -> set[int]:
         monkeypatch.setattr(opencl, "_built", {})  # as in another process
-        monkeypatch.setattr(opencl, "_typed", {})
         buffer, target = opencl.allocate(40), np.empty(10, np.int32)
         kernel(opencl, (1,), ((buffer, 0), np.int32(value)), (10,))
         opencl.download(buffer, target)

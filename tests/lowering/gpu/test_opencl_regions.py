@@ -1,5 +1,7 @@
 """Random regions on an OpenCL device, against the region interpreter."""
 
+import itertools
+
 import ir_regions
 import numpy as np
 import pytest
@@ -16,12 +18,16 @@ from dcarray.lowering.gpu import device as devices
 pytestmark = needs_opencl
 
 TYPES = "?bhilBHILefdFD"
+SHORT = itertools.cycle([True, False])
 
 
 def differential(case, **agree):
     memory = {name: np.array(array, order="C") for name, array in case.memory().items()}
     plan = compile_region(case.region, "opencl")
-    got = execute(plan, memory, case.values, devices.get("opencl"))
+    opencl = devices.get("opencl")
+    usual, opencl.short_indices = opencl.short_indices, next(SHORT)
+    got = execute(plan, memory, case.values, opencl)
+    opencl.short_indices = usual
     with np.errstate(all="ignore"):
         want = interp.run(case.region, case.memory(), case.values)
     ir_regions.assert_agree(
@@ -52,6 +58,29 @@ def test_random_regions_of_one_dtype(dtype):
 @given(st.integers(0, 1 << 30))
 def test_functions_and_sums_within_the_promise(seed):
     differential(ir_regions.make_case(seed, 4, dtypes="dddd?", rounding=True), rtol=1e-12)
+
+
+@pytest.mark.parametrize("short", [False, True], ids=["64-bit indices", "32-bit indices"])
+@pytest.mark.parametrize("shape", [(1 << 20,), (1500, 1301), (70, 70, 130), (90, 61, 223), (30000, 20)])
+def test_statements_with_many_blocks(shape, short, monkeypatch):
+    opencl = devices.get("opencl")
+    monkeypatch.setattr(opencl, "short_indices", short)
+    names = "ijk"[: len(shape)]
+    sides = [
+        "a[" + ",".join(f"{n}+{2 if n == turned else 1}" for n in names) + "]" for turned in (*names, "none")
+    ]
+    value = sides[0]
+    for side in sides[1:]:
+        value = f"add({value}, {side})"
+    extents, target = ", ".join(map(str, shape)), ",".join(f"{n}+1" for n in names)
+    bounds = ", ".join(f"{n}<{extent - 2}" for n, extent in zip(names, shape, strict=True))
+    declared = f"in a: f64[{extents}];  inout b: f64[{extents}]"
+    region = parse(f"region() {{\n  {declared}\n  b[{target}] = {value} for {bounds}\n}}")
+    rng = np.random.default_rng(0)
+    memory = {"a": rng.random(shape), "b": rng.random(shape)}
+    got = execute(compile_region(region, "opencl"), memory, {}, opencl)
+    interp.run(region, memory)
+    np.testing.assert_array_equal(got["b"], memory["b"])
 
 
 def test_what_no_kernel_does_runs_on_the_host():
