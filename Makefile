@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | docs: each makes its own .venv from $(PYTHON) when it is missing or stale.
+# make demo | test | test-gpu | lint | bench | docs: each makes its own .venv from $(PYTHON) when it is missing or stale.
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -10,7 +10,7 @@ OWN := random_programs op_sequence_blocks op_sequence_rows op_sequences threads
 # The C target and its tests need a compiler; a wheel brings one where the system has none.
 CC_WHEEL := $(if $(shell command -v cc || command -v gcc || command -v clang),,,c)
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-gpu lint bench docs clean
 
 demo: $(VENV)/.has-demo
 	@$(PY) -m dcarray demo --out out
@@ -21,6 +21,23 @@ test: lint $(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc
 	@# but for what says itself how it is run (OWN), is run by processes of its own, or needs calls that are not compiled at once
 	@echo "== tests of the face again, with every small array through the compiler"
 	@DCARRAY_EAGER_BELOW=0 DCARRAY_JIT=eager $(PYTEST) tests/dcarray tests/distributed --ignore tests/distributed/functions $(OWN:%=--ignore tests/dcarray/test_%.py) -k "not under_mpi and not come_again and not plan_server and not without_the_module"
+
+# On a machine with a GPU; DEVICE=opencl:0 for any other device.  NPBENCH and ARRAY_API_SUITE name checkouts.
+DEVICE ?= cuda:0
+ON_DEVICE := DCARRAY_TEST_DEVICE=$(DEVICE) DCARRAY_DEVICE=cpu
+
+test-gpu: $(VENV)/.has-test $(VENV)/.has-nvrtc $(if $(filter cuda%,$(DEVICE)),$(VENV)/.has-cuda,$(VENV)/.has-opencl)
+	@$(PY) -c "import sys, dcarray as dc; sys.exit(None if '$(DEVICE)' in dc.devices() else \
+	  'there is no $(DEVICE) on this machine, but ' + ', '.join(dc.devices()) + ': see python -m dcarray info')"
+	@echo "== tests on $(DEVICE)"
+	@$(ON_DEVICE) $(PYTEST) tests/offload tests/lowering/gpu
+	@echo "== random programs on $(DEVICE)"
+	@$(PY) -m conformance.fuzz --examples 500 --mode compiled --device $(DEVICE)
+	@echo "== NPBench on $(DEVICE)"
+	@$(if $(NPBENCH),$(PY) -m conformance.devices --device $(DEVICE) --npbench $(NPBENCH),echo "not run: NPBENCH names no checkout")
+	@echo "== the array API suite on $(DEVICE)"
+	@$(if $(ARRAY_API_SUITE),DCARRAY_DEVICE=$(DEVICE) $(PY) -m conformance.array_api --suite $(ARRAY_API_SUITE) \
+	  --max-examples 5,echo "not run: ARRAY_API_SUITE names no checkout")
 
 lint: $(VENV)/.has-test
 	@echo "== ruff"
@@ -44,7 +61,7 @@ $(PY):
 	@$(PYTHON) -m venv $(VENV)
 
 # Without these the tests that need them are skipped, and pytest says so: a venv that is there serves without a network.
-$(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc: $(VENV)/.has-%: pyproject.toml | $(PY)
+$(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc $(VENV)/.has-cuda: $(VENV)/.has-%: pyproject.toml | $(PY)
 	@echo "== installing dcarray[$*]"
 	@$(PY) -m pip install -qq --disable-pip-version-check --no-input --retries 1 -e '.[$*]' && touch $@ \
 	  || echo "== dcarray[$*] cannot be installed: no tests of $*"

@@ -18,6 +18,7 @@ import argparse
 import faulthandler
 import json
 import multiprocessing
+import os
 import sys
 import textwrap
 import time
@@ -27,8 +28,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import dcarray as dc
+
 from .document import write_section
-from .programs import Program, difference, shrunk
+from .programs import Program, difference, shrunk, suits_devices
 from .writer import program
 
 __all__ = ["MODES", "Outcome", "main", "run", "supervised"]
@@ -74,9 +77,13 @@ def run(
     (int, str)
         The number of one that differs, and a script.
     """
+    with dc.options() as now:
+        on_device = now.device != "cpu"
     for seed in seeds:
         begin(seed)
         made = program(seed)
+        if on_device and not suits_devices(made):
+            continue
         text = difference(made, **options(mode, seed))
         if text is not None:
             yield seed, script(made, seed, mode, text) if shown > 0 else text
@@ -284,6 +291,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--examples", type=int, default=1000, metavar="N", help="programs in each mode")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="number of the first program")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
+    parser.add_argument(
+        "--device", metavar="NAME", help="where wrapped arrays are; programs that a device serves otherwise"
+        " than NumPy are counted, but not run"
+    )  # fmt: skip
     parser.add_argument("--chunk", type=int, default=CHUNK, metavar="N", help="programs of one process")
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="add the counts to those of other runs there"
@@ -296,6 +307,10 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--examples and --chunk must be at least 1")
     if chosen.docs is not None and chosen.json is None:
         parser.error("--docs needs --json")
+    if chosen.device is not None:
+        if chosen.device not in dc.devices():
+            parser.error(f"no device {chosen.device!r}; the devices there are: {', '.join(dc.devices())}")
+        os.environ["DCARRAY_DEVICE"] = chosen.device  # of the processes that run programs
     modes = list(MODES) if chosen.mode == "all" else [chosen.mode]
     seeds = range(chosen.seed, chosen.seed + chosen.examples)
     outcomes = []

@@ -20,7 +20,7 @@ from pathlib import Path
 
 __all__ = ["findings", "main", "run"]
 
-TESTS = ("tests/lowering/gpu", "-k", "opencl")
+TESTS = ("tests/lowering/gpu", "-k", "opencl or on_a_device")
 INSTALL = "apt-get install oclgrind, or https://github.com/jrprice/Oclgrind"
 # Of one kernel a few mistakes are enough, of a run a few kernels.
 _MOST = 1000

@@ -22,7 +22,7 @@ import numpy as np
 
 import dcarray as dc
 
-__all__ = ["Judge", "Program", "data", "difference", "shrunk"]
+__all__ = ["Judge", "Program", "data", "difference", "shrunk", "suits_devices"]
 
 Variables = dict[str, Any]
 _SIGNS = re.compile(r"(np\.(?:signbit|copysign|arctan2))\(")
@@ -344,6 +344,16 @@ class Judge:
 
 
 # ---- shrinking ---------------------------------------------------------------------------------------
+def suits_devices(program: Program) -> bool:
+    """Whether a program does on a device what it does with NumPy.
+
+    Not with read-only arrays, of which a device has copies that may be written, nor with error states, since
+    devices give no warnings.
+    """
+    read_only = any("'wide'" in line for lines in program.rounds for line in lines)
+    return not read_only and not any("errstate" in line for line in program.body)
+
+
 def shrunk(program: Program, **mode: Any) -> Program:
     """A smaller program that still differs: without rounds, lines and sizes that do not matter."""
 

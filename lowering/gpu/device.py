@@ -37,6 +37,8 @@ class Device(Protocol):
         Whether it computes in double precision.
     cache_dir : str or None
         The folder in which kernels that it has built outlive the process; None for nowhere.
+    short_indices : bool
+        Whether indices have 32 bits where these suffice.
     graphs : bool
         Whether launches become graphs, where it has such.
     graph_memory : int or None
@@ -49,6 +51,7 @@ class Device(Protocol):
     description: str
     memory: int
     fp64: bool
+    short_indices: bool
     cache_dir: str | None
     graphs: bool
     graph_memory: int | None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
 
-_NARROW = (1 << 31) - (1 << 20)  # what 32-bit indices hold, also beyond the last block's threads
+_NARROW = (1 << 31) - (1 << 20)  # threads beyond a domain count on, by less than a block
 
 
 class LaunchedKernel(Protocol):
@@ -45,14 +45,14 @@ class DeviceKernel:
         self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> None:
         """Enqueue all phases on a device; see `LaunchedKernel`."""
-        narrow, given = self.prepare(blocks, arguments, ints)
+        narrow, given = self.prepare(device, blocks, arguments, ints)
         device.launch(self, narrow, blocks, given, ints)
 
     def prepare(
-        self, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
+        self, device: Device, blocks: tuple[int, ...], arguments: tuple[Any, ...], ints: tuple[int, ...]
     ) -> tuple[bool, list[Any]]:
-        """Return whether indices of 32 bits will do, and buffers, offsets and values one after the other."""
-        narrow = all(-_NARROW < n < _NARROW for n in ints)
+        """Return whether indices have 32 bits, and buffers, offsets and values one after the other."""
+        narrow = device.short_indices and all(-_NARROW < n < _NARROW for n in ints)
         given: list[Any] = []
         for argument, size in zip(arguments, self.sizes, strict=True):
             if size:

@@ -13,7 +13,7 @@ from made_up_device import MadeUpDevice, make_up
 
 import dcarray as dc
 from conformance.fuzz import program
-from conformance.programs import difference
+from conformance.programs import difference, suits_devices
 from dcarray.core import config
 from dcarray.lowering.gpu import device as table
 from dcarray.offload import auto, calibration
@@ -188,10 +188,8 @@ def test_random_programs_whose_recordings_run_anywhere(
     runs = 0
     for seed in range(250):
         made = program(seed)
-        if any("'wide'" in line for lines in made.rounds for line in lines):
-            continue  # read-only arrays, of which a device has copies that may be written
-        if any("errstate" in line for line in made.body):
-            continue  # warnings that a device does not give
+        if not suits_devices(made):
+            continue
         mode = {"device": "auto", "eager_below": 0 if seed % 4 else 6, "debug": True}
         with np.errstate(all="ignore"):
             text = difference(made, **mode)

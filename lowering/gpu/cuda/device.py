@@ -68,6 +68,7 @@ class CudaDevice:
 
     target = "cuda"
     fp64 = True  # on all that CUDA 13 knows
+    short_indices = True
     cache_dir: str | None = None  # without cuda.core CuPy has a folder of its own
     graphs = True
     graph_memory: int | None = None

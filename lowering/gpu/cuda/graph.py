@@ -41,7 +41,7 @@ class LaunchKernel:
 
     def nodes(self, device: CudaDevice) -> list[_Parameters]:
         """The parameters of the nodes that do it, one for each phase."""
-        narrow, given = self.kernel.prepare(self.blocks, self.arguments, self.ints)
+        narrow, given = self.kernel.prepare(device, self.blocks, self.arguments, self.ints)
         values = parameters(given, self.ints, narrow)
         functions = device.functions(self.kernel, narrow)
         launches = zip(functions, self.blocks, self.kernel.threads, strict=True)

@@ -149,7 +149,7 @@ class OpenCLDevice:
     ) -> None:
         """See `dcarray.lowering.gpu.kernels.DeviceKernel`."""
         self._check()
-        built = self._functions(kernel, narrow and self.short_indices)
+        built = self._functions(kernel, narrow)
         if not built.typed:
             built.tell_types([*arguments, *ints])
         given = [_passed(x) if isinstance(x, _VALUES) else x for x in arguments]

@@ -1,4 +1,4 @@
-"""Random regions on an OpenCL device, against the region interpreter."""
+"""Random regions on a device, against the region interpreter."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import ir_regions
 import numpy as np
 import pytest
 from device_runs import execute
-from devices import needs_opencl
+from devices import DEVICE, KIND, needs_device
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from dcarray.ir.parse import parse
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.gpu import device as devices
 
-pytestmark = needs_opencl
+pytestmark = needs_device
 
 TYPES = "?bhilBHILefdFD"
 SHORT = itertools.cycle([True, False])
@@ -23,11 +23,11 @@ SHORT = itertools.cycle([True, False])
 
 def differential(case, **agree):
     memory = {name: np.array(array, order="C") for name, array in case.memory().items()}
-    plan = compile_region(case.region, "opencl")
-    opencl = devices.get("opencl")
-    usual, opencl.short_indices = opencl.short_indices, next(SHORT)
-    got = execute(plan, memory, case.values, opencl)
-    opencl.short_indices = usual
+    plan = compile_region(case.region, KIND)
+    there = devices.get(DEVICE)
+    usual, there.short_indices = there.short_indices, next(SHORT)
+    got = execute(plan, memory, case.values, there)
+    there.short_indices = usual
     with np.errstate(all="ignore"):
         want = interp.run(case.region, case.memory(), case.values)
     ir_regions.assert_agree(
@@ -63,8 +63,8 @@ def test_functions_and_sums_within_the_promise(seed):
 @pytest.mark.parametrize("short", [False, True], ids=["64-bit indices", "32-bit indices"])
 @pytest.mark.parametrize("shape", [(1 << 20,), (1500, 1301), (70, 70, 130), (90, 61, 223), (30000, 20)])
 def test_statements_with_many_blocks(shape, short, monkeypatch):
-    opencl = devices.get("opencl")
-    monkeypatch.setattr(opencl, "short_indices", short)
+    there = devices.get(DEVICE)
+    monkeypatch.setattr(there, "short_indices", short)
     names = "ijk"[: len(shape)]
     sides = [
         "a[" + ",".join(f"{n}+{2 if n == turned else 1}" for n in names) + "]" for turned in (*names, "none")
@@ -78,7 +78,7 @@ def test_statements_with_many_blocks(shape, short, monkeypatch):
     region = parse(f"region() {{\n  {declared}\n  b[{target}] = {value} for {bounds}\n}}")
     rng = np.random.default_rng(0)
     memory = {"a": rng.random(shape), "b": rng.random(shape)}
-    got = execute(compile_region(region, "opencl"), memory, {}, opencl)
+    got = execute(compile_region(region, KIND), memory, {}, there)
     interp.run(region, memory)
     np.testing.assert_array_equal(got["b"], memory["b"])
 
@@ -89,8 +89,8 @@ def test_what_no_kernel_does_runs_on_the_host():
       t[i] = spacing(a[i]) for i<100
       b[i] = add(t[i], a[i]) for i<100
     }""")
-    plan = compile_region(region, "opencl")
+    plan = compile_region(region, KIND)
     a = np.linspace(1, 50, 100)
-    got = execute(plan, {"a": a}, {}, devices.get("opencl"))
+    got = execute(plan, {"a": a}, {}, devices.get(DEVICE))
     assert plan.stats == {"kernels": 1, "calls": 0, "interpreted": 1}
     assert (got["b"] == np.spacing(a) + a).all()

@@ -1,16 +1,16 @@
-"""Every operation on an OpenCL device with special and random operands, against NumPy."""
+"""Every operation on a device with special and random operands, against NumPy."""
 
 import numpy as np
 import op_cases
 import pytest
 from device_runs import execute
-from devices import needs_opencl
+from devices import DEVICE, KIND, needs_device
 
 from dcarray.ir.ops import OPS
 from dcarray.lowering.compilation import compile_region
 from dcarray.lowering.gpu import device as devices
 
-pytestmark = needs_opencl
+pytestmark = needs_device
 
 # Arithmetic has NumPy's bits; what IEEE 754 leaves open is within so many units in the last place.
 ULP = 4
@@ -43,12 +43,12 @@ def bits(array):
 
 @pytest.mark.parametrize("name", OPS)
 def test_an_operation_is_numpys(name):
-    device = devices.get("opencl")
+    device = devices.get(DEVICE)
     for kinds, result in op_cases.loops(name):
         given = op_cases.operands(kinds)
         reasons = []
         region = op_cases.region(name, kinds, result, given[0].size)
-        plan = compile_region(region, "opencl", fallback=lambda reason, loc, all=reasons: all.append(reason))
+        plan = compile_region(region, KIND, fallback=lambda reason, loc, all=reasons: all.append(reason))
         if reasons:
             continue
         got = execute(plan, {f"a{k}": x for k, x in enumerate(given)}, {}, device)["o"]

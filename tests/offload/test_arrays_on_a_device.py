@@ -1,4 +1,4 @@
-"""Arrays on the first OpenCL device, with its own plans: programs against NumPy, and what is copied when."""
+"""Arrays on a device, with its own plans: programs against NumPy, and what is copied when."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import needs_opencl
+from devices import DEVICE, needs_device
 
 import dcarray as dc
 from conformance.fuzz import program
-from conformance.programs import difference
+from conformance.programs import difference, suits_devices
 from dcarray.lowering.gpu import device as table
 
 pytestmark = [
-    needs_opencl,
+    needs_device,
 ]
 N = 20_000
 
@@ -23,11 +23,9 @@ def test_random_programs() -> None:
     run = 0
     for seed in range(45):
         made = program(seed)
-        if any("'wide'" in line for lines in made.rounds for line in lines):
-            continue  # read-only arrays, of which a device has copies that may be written
-        if any("errstate" in line for line in made.body):
-            continue  # warnings that a device does not give
-        mode = {"device": "opencl:0", "eager_below": 0 if seed % 4 else 6}
+        if not suits_devices(made):
+            continue
+        mode = {"device": DEVICE, "eager_below": 0 if seed % 4 else 6}
         with np.errstate(all="ignore"):
             text = difference(made, **mode)
         assert text is None, f"{text}\n{made.text(**mode)}"
@@ -37,7 +35,7 @@ def test_random_programs() -> None:
 
 def test_a_recording_is_kernels_on_the_device() -> None:
     a = np.linspace(0, 3, N)
-    x = dc.asarray(a, device="opencl:0")
+    x = dc.asarray(a, device=DEVICE)
     dc.report(reset=True)
     y = dc.evaluate(np.sqrt(x * x + 1) - x)
     z = (y[1:] - y[:-1]) * 0.5
@@ -51,7 +49,7 @@ def test_a_recording_is_kernels_on_the_device() -> None:
 
 
 def test_elements_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    device: Any = table.get("opencl:0")
+    device: Any = table.get(DEVICE)
     moved: list[str] = []
     kind = type(device)
     for name in ("upload", "download"):
@@ -59,7 +57,7 @@ def test_elements_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             kind, name, lambda *args, known=known, name=name: (moved.append(name), known(*args))
         )
-    u = dc.asarray(np.zeros((100, 200)), device="opencl:0")
+    u = dc.asarray(np.zeros((100, 200)), device=DEVICE)
     u[0] = 1
     for _ in range(30):
         u[1:-1, 1:-1] = (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]) / 4
@@ -74,13 +72,13 @@ def test_elements_stay_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_errors_of_floating_point_are_raised_by_the_host() -> None:
-    x = dc.zeros(N, device="opencl:0")
+    x = dc.zeros(N, device=DEVICE)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
         dc.evaluate(1 / x)
     assert float((x + 1)[3]) == 1.0
 
 
 def test_explanations_show_the_devices_kernels() -> None:
-    x = dc.asarray(np.ones(N), device="opencl:0")
+    x = dc.asarray(np.ones(N), device=DEVICE)
     shown = str(dc.explain(np.sqrt(x * x + 1)))
     assert "blocks of" in shown and "sqrt(x[i] * x[i] + 1.0)" in shown
