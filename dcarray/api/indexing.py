@@ -125,6 +125,10 @@ def element(x: Handle, index: window.Index) -> Any:
     if rec is not None:
         rec.run(head)
     if head.remote is not None and head.remote.device is not None:
+        if store.origin is None:
+            one = head.remote.element(head, store, place)
+            if one is not None:
+                return one
         head.remote.materialise(head)
     elif head.remote is not None:
         if store is head:

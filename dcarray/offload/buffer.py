@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["DeviceBuffer", "DeviceError", "lost", "resident", "settle", "settle_new", "uploaded"]
 
 
+SINGLE = 100_000
+"""Bytes that a copy to the host takes no longer for than for one element."""
+
+
 class DeviceError(RuntimeError):
     """The error of reading elements that a device has lost."""
 
@@ -41,15 +45,28 @@ class DeviceBuffer:
         Whether other libraries know it: they may write to it at any time, and it has to stay.
     done : bool
         Whether the buffer was dropped.
+    singles : int
+        Elements that were read one by one.
     failure : Exception or None
         The error by which a run on the device has left the elements in an unknown state.
     """
 
-    __slots__ = ("__weakref__", "ahead", "behind", "buffer", "device", "done", "exposed", "failure")
+    __slots__ = (
+        "__weakref__",
+        "ahead",
+        "behind",
+        "buffer",
+        "device",
+        "done",
+        "exposed",
+        "failure",
+        "singles",
+    )
 
     def __init__(self, device: Device, buffer: Any, ahead: bool) -> None:
         self.device, self.buffer, self.ahead = device, buffer, ahead
         self.behind = self.exposed = self.done = False
+        self.singles = 0
         self.failure: Exception | None = None
 
     def run(self, head: Store, writing: bool = False) -> None:
@@ -68,6 +85,27 @@ class DeviceBuffer:
                 self._download(head)
             if writing and not self.done:
                 self.drop(head)
+
+    def element(self, head: Store, store: Store, place: tuple[int, ...]) -> np.generic | None:
+        """Return an element of one of the family's stores, which has all elements of the head; None once so
+        many have been read that the host had better have all of them.
+
+        Raises
+        ------
+        DeviceError
+            If it cannot be had.
+        """
+        with LOCK:
+            if self.done or not self.ahead or self.singles * SINGLE > head.size * head.dtype.itemsize:
+                return None
+            self.check()
+            number = 0
+            for extent, at in zip(store.shape, place, strict=True):
+                number = number * extent + at
+            found = np.empty(1, store.dtype)
+            self._copy_into(found, number * found.itemsize)
+            self.singles += 1
+            return found[0]  # type: ignore[no-any-return]
 
     def check(self) -> None:
         """Raise the error of elements that were lost.
@@ -101,12 +139,7 @@ class DeviceBuffer:
         if mem is None:
             mem, address = allocate(head.shape, head.dtype, head.size)
         into = mem if mem.flags.c_contiguous else np.empty(head.shape, head.dtype)
-        try:
-            self.device.download(self.buffer, into)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise self._lost(error) from error
+        self._copy_into(into)
         if into is not mem:
             mem[...] = into
         if head.mem is None:
@@ -115,6 +148,14 @@ class DeviceBuffer:
             self.ahead = False
             if head.dirty is self:
                 head.dirty = None
+
+    def _copy_into(self, target: np.ndarray[Any, Any], start: int = 0) -> None:
+        try:
+            self.device.download(self.buffer, target, start)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._lost(error) from error
 
     def refresh(self, head: Store) -> None:
         """Bring the buffer up to date."""

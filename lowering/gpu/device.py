@@ -68,8 +68,9 @@ class Device(Protocol):
     def upload(self, source: NDArray[Any], buffer: Any) -> None:
         """Copy a C-contiguous host array to the beginning of a buffer; ``source`` may change afterwards."""
 
-    def download(self, buffer: Any, target: NDArray[Any]) -> None:
-        """Copy the beginning of a buffer into a C-contiguous host array, after the work in the queue."""
+    def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
+        """Copy the bytes of a buffer from ``start`` on into a C-contiguous host array, after the work in the
+        queue."""
 
     def build(self, kernel: DeviceKernel) -> None:
         """Build a kernel if it has not been built, with 32-bit indices.

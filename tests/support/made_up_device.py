@@ -20,7 +20,7 @@ class MadeUpDevice:
         self.description = "host memory"
         self.memory = 1 << 40
         self.fp64 = True
-        self.uploads = self.downloads = 0
+        self.uploads = self.downloads = self.downloaded = 0
         self.runs = 0
         self.lost_after: int | None = None  # runs
         self.error: Exception | None = None  # that every use raises from now on
@@ -44,11 +44,12 @@ class MadeUpDevice:
         self.uploads += 1
         buffer[: source.nbytes] = source.reshape(-1).view(np.uint8)
 
-    def download(self, buffer: Any, target: Any) -> None:
+    def download(self, buffer: Any, target: Any, start: int = 0) -> None:
         self._check()
         assert target.flags.c_contiguous
         self.downloads += 1
-        target.reshape(-1).view(np.uint8)[...] = buffer[: target.nbytes]
+        self.downloaded += target.nbytes
+        target.reshape(-1).view(np.uint8)[...] = buffer[start : start + target.nbytes]
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
         self._check()

@@ -119,13 +119,13 @@ class CudaDevice:
             with self.current():
                 buffer.memory.copy_from_host(source.ctypes.data, source.nbytes)
 
-    def download(self, buffer: CudaBuffer, target: NDArray[Any]) -> None:
+    def download(self, buffer: CudaBuffer, target: NDArray[Any], start: int = 0) -> None:
         """See `Device`."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
             with self.current():
-                buffer.memory.copy_to_host(target.ctypes.data, target.nbytes)
+                (buffer.memory + start).copy_to_host(target.ctypes.data, target.nbytes)
 
     def copy(self, source: CudaBuffer, target: CudaBuffer, nbytes: int) -> None:
         """See `Device`."""

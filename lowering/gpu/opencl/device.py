@@ -125,13 +125,13 @@ class OpenCLDevice:
             with self._errors():
                 self._cl.enqueue_copy(self.queue, buffer, source, is_blocking=True)
 
-    def download(self, buffer: Any, target: NDArray[Any]) -> None:
+    def download(self, buffer: Any, target: NDArray[Any], start: int = 0) -> None:
         """See `Device`."""
         if not target.flags.c_contiguous:
             raise ValueError("devices are copied to C-contiguous arrays only")
         if target.nbytes:
             with self._errors():
-                self._cl.enqueue_copy(self.queue, target, buffer, is_blocking=True)
+                self._cl.enqueue_copy(self.queue, target, buffer, src_offset=start, is_blocking=True)
 
     def copy(self, source: Any, target: Any, nbytes: int) -> None:
         """See `Device`."""
