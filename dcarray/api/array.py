@@ -160,7 +160,7 @@ class ndarray(Methods):
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
         plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the buffer
         named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}
-        return wrap_new(np.ndarray(shape, dtype, *plain, **named))
+        return placed_by_option(np.ndarray(shape, dtype, *plain, **named))
 
     # ---- protocols ---------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -341,7 +341,7 @@ def wrap(value: Any) -> Any:
     return value
 
 
-def wrap_new(a: NDArray) -> Any:
+def placed_by_option(a: NDArray) -> Any:
     """Return a plain array that was made of no wrapped one as one on the device of the option ``device``."""
     x, name = wrap(a), config.current().device
     return x if name == "cpu" or session().device is not None else device_backend().place(name, x)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dcarray.core import config, shard, strided_views, window
 from dcarray.core.backend import NOT_DISTRIBUTED, try_call
+from dcarray.core.device_backend import device_backend
 from dcarray.core.devices import common_device
 from dcarray.core.handle import Handle, NDArray, derive, large, part, wrap_new
 from dcarray.core.processes import communicator
@@ -72,7 +73,8 @@ def get(x: Handle, key: Any) -> Any:
         if selected is not None:
             return selected
         if isinstance(key, Handle) and masked_assignment.is_mask(x, key) and communicator() is None:
-            return gather(x, x._evaluated(), key._evaluated())
+            found = on_device(x, key)
+            return gather(x, x._evaluated(), key._evaluated()) if found is None else found
         if communicator() is not None:
             found = _call_on_blocks(operator.getitem, x, key)
             if found is not NotImplemented:
@@ -160,6 +162,16 @@ def _take(x: Handle, key: Any) -> Any:
     if isinstance(result, np.ndarray):
         return derive(x, result, config.current().eager_below)
     return result
+
+
+def on_device(x: Handle, mask: Handle) -> Any:
+    """Return the elements that a mask selects, if a device has them; None for the host to gather them."""
+    if x._small is not None or mask._small is not None:
+        return None
+    head = x._store.family
+    if head.remote is None and getattr(head.dirty, "device", None) is None:
+        return None
+    return device_backend().selected(x, mask)
 
 
 def gather(x: Handle, a: NDArray, mask: NDArray) -> Any:

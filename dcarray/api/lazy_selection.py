@@ -29,6 +29,7 @@ from dcarray.recording.masked_assignment import Choice
 from dcarray.recording.masked_ufuncs import scalar_result
 from dcarray.recording.session import LOCK, session
 
+from . import indexing
 from .array import ndarray
 
 _UFUNCS = frozenset(UFUNCS.values())
@@ -112,6 +113,9 @@ def _compress(x: Any, mask: Any) -> Any:
         found = try_call(operator.getitem, (x, mask), {})
         if found is not NOT_DISTRIBUTED:
             return found
+    found = indexing.on_device(x, mask)
+    if found is not None:
+        return found
     return adopt(ndarray, compress(x._evaluated(), mask._evaluated()), config.current().eager_below)
 
 

@@ -29,6 +29,10 @@ class DeviceBackend(Protocol):
     def remark(self, rec: Any, options: Options) -> str:
         """Why a recording runs where it does, if there was a choice."""
 
+    def selected(self, x: Any, mask: Any) -> Any:
+        """Return the elements of an array that a mask selects, gathered on its device; None if the host is to
+        do it."""
+
     def settle(self, rec: Any) -> None:
         """At the end of a recording: the buffers of what it used are pending from now on."""
 

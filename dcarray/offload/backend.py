@@ -10,6 +10,7 @@ from .arrays import synchronise
 from .buffer import settle
 from .interchange import from_dlpack
 from .placing import converted, created, moved, place
+from .selection import selected
 
 if TYPE_CHECKING:
     from dcarray.core.config import Options
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from dcarray.recording.log import Recording
 
 __all__ = [
-    "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "run", "settle",
+    "converted", "created", "from_dlpack", "moved", "place", "planning_options", "remark", "run",
+    "selected", "settle",
     "synchronise",
 ]  # fmt: skip
 

@@ -82,3 +82,28 @@ def test_explanations_show_the_devices_kernels() -> None:
     x = dc.asarray(np.ones(N), device=DEVICE)
     shown = str(dc.explain(np.sqrt(x * x + 1)))
     assert "blocks of" in shown and "sqrt(x[i] * x[i] + 1.0)" in shown
+
+
+def test_elements_that_a_mask_selects_are_gathered_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    downloaded: list[int] = []
+    kind: Any = type(table.get(DEVICE))
+    known = kind.download
+
+    def counted(self: Any, buffer: Any, target: Any, start: int = 0) -> None:
+        downloaded.append(target.nbytes)
+        known(self, buffer, target, start)
+
+    monkeypatch.setattr(kind, "download", counted)
+    a = np.random.default_rng(3).normal(size=(300, 500))
+    x = dc.evaluate(dc.asarray(a, device=DEVICE) * 2)
+    masks = (lambda v: v > 0.3, lambda v: v > 100, lambda v: v < 100, lambda v: (v > 0) & (v < 1))
+    made = [(x[mask(x)], (2 * a)[mask(2 * a)]) for mask in masks]
+    made += [(x[x > 1] * 3 - 1, (2 * a)[2 * a > 1] * 3 - 1)]
+    made += [(x[1:-1, ::2][x[1:-1, ::2] < 0], (2 * a)[1:-1, ::2][a[1:-1, ::2] < 0])]
+    for got, _ in made:
+        dc.evaluate(got)
+        assert got.device == DEVICE
+    assert max(downloaded) == 8  # the numbers of elements
+    for got, want in made:
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(np.asarray(got), want)

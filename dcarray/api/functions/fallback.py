@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.api.array import ndarray, unwrap, wrap, wrap_new
+from dcarray.api.array import ndarray, placed_by_option, unwrap, wrap
 from dcarray.api.buffers import text_of
 from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.config import current
@@ -94,7 +94,7 @@ class _Conversion:
                 if x._small is not None and owner(plain) is memory_owner:
                     return x._derive(value)  # small, like all handles on its memory
             self.bytes += value.nbytes
-            return wrap(value) if self.given else wrap_new(value)
+            return wrap(value) if self.given else placed_by_option(value)
         if kind is tuple or kind is list:
             inner = [self.to_wrapped(v) for v in value]
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
@@ -304,7 +304,7 @@ def wrap_results(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] 
     if kind is ndarray or kind in _LEAVES or isinstance(value, np.generic):
         return value
     if kind is np.ndarray and value.base is None and not kwargs and not any(value is a for a in args):
-        return wrap_new(value)
+        return placed_by_option(value)
     conversion = _Conversion()
     conversion.note_owners(args)
     if kwargs:

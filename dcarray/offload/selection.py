@@ -1,0 +1,76 @@
+"""The elements that a mask selects, gathered on the device: only their number comes to the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import evaluate, ndarray
+from dcarray.core.handle import Handle, as_class, large
+from dcarray.core.store import Store
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.gpu.selection import THREADS, compiled
+from dcarray.recording.session import recording_for
+
+from .arrays import array_class
+from .auto import AutoDevice
+from .buffer import DeviceBuffer, resident, settle_new
+
+__all__ = ["selected"]
+
+
+def selected(x: Handle, mask: Handle) -> Any:
+    """Return ``x[mask]`` of an array that is on a device, as one of the same class.
+
+    Parameters
+    ----------
+    x, mask : ndarray
+        Large arrays of one shape; the mask is of truth values.
+
+    Returns
+    -------
+    ndarray or None
+        None where the host has the elements, or no kernel of the device does it.
+    """
+    device = _device_of(x)
+    if device is None or x._shape != mask._shape or not x._store.char:
+        return None
+    there = device.there if isinstance(device, AutoDevice) else device
+    try:
+        kernel = compiled(there.target, x.dtype)
+    except (Unsupported, ValueError):  # the target has no such dtype, or is none that is built in
+        return None
+    with recording_for(device):
+        whole = _whole(as_class(ndarray, x))
+        counts: Any = np.cumsum(as_class(ndarray, mask).reshape(-1), dtype=np.int64)
+        evaluate(whole, counts)
+    size = whole._store.size
+    number = int(counts[size - 1])
+    given = [held for one in (whole, counts) if (held := resident(device, one._store)) is not None]
+    if len(given) < 2:
+        return None
+    store = Store((number,), x.dtype, None, number)
+    made = DeviceBuffer(device, there.allocate(max(store.size * store.dtype.itemsize, 1)), True)
+    if number:
+        blocks = -(-number // THREADS)
+        buffers = tuple((held.buffer, 0) for held in (made, *given))
+        kernel(there, (blocks,), buffers, (number, size, blocks))
+    settle_new(store, made)
+    return large(array_class(device) if type(x)._device is device else ndarray, store, (number,), None)
+
+
+def _device_of(x: Handle) -> Any:
+    """Return the device that has the newest elements of an array, after what is pending on them; None if it
+    is the host."""
+    head = x._store.family
+    if head.dirty is not None and not head.dirty.done:
+        head.dirty.run(head)
+    held = head.remote
+    return held.device if isinstance(held, DeviceBuffer) and held.ahead and held.failure is None else None
+
+
+def _whole(x: Any) -> Any:
+    """Return the elements of an array as those of a whole store in C order."""
+    is_whole = x._index is None and x._store is x._store.family and x._shape == x._store.shape
+    return x if is_whole else x.copy()
