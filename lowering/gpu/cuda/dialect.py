@@ -33,6 +33,7 @@ static __device__ __forceinline__ double with_sign(double a, double b) {{ return
 #define bits_float64(bits) __longlong_as_double((long long)(bits))
 #define __builtin_popcountll(x) __popcll((unsigned long long)(x))
 #define feraiseexcept(flags)
+#define FUSED
 #define isless(a, b) ((a) < (b))
 #define islessequal(a, b) ((a) <= (b))
 #define isgreater(a, b) ((a) > (b))
