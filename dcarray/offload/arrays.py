@@ -161,6 +161,12 @@ class DeviceArray(ndarray):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         device = kwargs.pop("device", None)
+        if device is None:
+            from .library_calls import try_library
+
+            found = try_library(self._device, func, args, kwargs)
+            if found is not NotImplemented:
+                return found
         result = call(type(self), lambda *given, **named: DISPATCH(func, given, named), args, kwargs)
         if device is None or not isinstance(result, Handle):
             return result

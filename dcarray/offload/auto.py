@@ -52,6 +52,9 @@ class AutoDevice:
         self._decided: WeakKeyDictionary[Recording, Decision] = WeakKeyDictionary()
         self._rates: Rates | None = None
 
+    def library(self, name: str) -> None:
+        """See `Device`: what is no recording runs on the processor."""
+
     def rates(self) -> Rates:
         """Return the rates of both sides, which are measured when they are first asked for."""
         if self._rates is None:

@@ -12,10 +12,10 @@ import numpy as np
 
 from dcarray.core.handle import large
 from dcarray.core.store import Store
-from dcarray.core.strides import c_strides
 
 from .arrays import array_class
-from .buffer import DeviceBuffer, resident, settle_new
+from .buffer import DeviceBuffer, settle_new
+from .library_calls import placed_in_buffer
 from .placing import device_of, placed
 
 if TYPE_CHECKING:
@@ -69,22 +69,15 @@ def _shared(x: Any) -> tuple[DeviceBuffer, tuple[int, ...], int]:
     """Return the buffer of an array, that others may write to from now on; strides and offset in bytes."""
     if x._small is not None or not x._store.char:  # whose memory is the host's
         x._become(_in_buffer(x))
-    head = x._store.family
-    if head.dirty is not None and head.dirty is not head.remote:
-        head.dirty.run(head)
-    held = resident(x._device, x._store)
-    if held is None:  # elements that are not in C order
+    placed = placed_in_buffer(x._device, x)
+    if placed is None:  # elements that are not in C order
         x._become(_in_buffer(x))
-        held = resident(x._device, x._store)
-    assert held is not None
+        placed = placed_in_buffer(x._device, x)
+    assert placed is not None
+    held, strides, offset = placed
     head = x._store.family
     head.used = held
     held.expose(head)
-    strides, offset = [0] * len(x.shape), 0
-    for (start, stride, axis), step in zip(x._window(), c_strides(x._store.shape), strict=True):
-        offset += start * step
-        if axis is not None:
-            strides[axis] += stride * step
     itemsize = x.dtype.itemsize
     return held, tuple(s * itemsize for s in strides), offset * itemsize
 

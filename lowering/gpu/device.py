@@ -10,8 +10,9 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from dcarray.lowering.gpu.kernels import DeviceKernel
@@ -107,6 +108,18 @@ class Device(Protocol):
         ints : sequence of int
             The integer arguments.
         """
+
+    def library(self, name: str) -> Callable[..., Any] | None:
+        """Return a function of the vendor's libraries that does what NumPy's of that name does, like
+        ``"numpy.fft.fft"``, with arrays made by `array`; None if there is none."""
+
+    def array(
+        self, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Any:
+        """Return an array of the vendor's libraries on a buffer, with strides in elements."""
+
+    def buffer_of(self, array: Any) -> Any:
+        """Return the memory of such an array, which is contiguous, as a buffer."""
 
     def synchronise(self) -> None:
         """Wait for the work in the queue."""

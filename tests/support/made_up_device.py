@@ -55,6 +55,9 @@ class MadeUpDevice:
         self._check()
         target[:nbytes] = source[:nbytes]
 
+    def library(self, name: str) -> Any:
+        return None
+
     def synchronise(self) -> None:
         self._check()
 

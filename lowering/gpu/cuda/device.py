@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dcarray.lowering.gpu.cuda import libraries
 from dcarray.lowering.gpu.cuda.nvrtc import compile_source, options, unavailable, version
 from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.runtime.disk import cache_in, sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -251,6 +252,10 @@ class CudaDevice:
         """From now on launch one by one, for a reason that is said once."""
         self.graph_refusal = reason
         warnings.warn(f"no CUDA graphs on {self.name}: {reason}", RuntimeWarning, stacklevel=2)
+
+    def library(self, name: str) -> Callable[..., Any] | None:
+        """See `Device`."""
+        return libraries.function(self, name)
 
     def synchronise(self) -> None:
         """See `Device`."""

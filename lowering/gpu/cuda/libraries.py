@@ -1,6 +1,7 @@
 """NVIDIA's libraries, through CuPy, on views of device memory.
 
-The language of regions has one call that they serve, products of matrices: cuBLAS.
+The language of regions has one call that they serve, products of matrices: cuBLAS.  NumPy's functions that no
+region has are calls of cuFFT, cuSOLVER and CUB.
 """
 
 from __future__ import annotations
@@ -18,10 +19,47 @@ if TYPE_CHECKING:
 
     from .device import CudaDevice
 
-__all__ = ["LIBRARIES", "matmul", "on_device"]
+__all__ = ["LIBRARIES", "function", "matmul", "on_device"]
 
 #: The buffer of an array, its shape, strides in elements, dtype, and whether it is written.
 Given = tuple[Any, tuple[int, ...], tuple[int, ...], "np.dtype[Any]", bool]
+
+
+_TRANSFORMS = "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn"
+_SOLVERS = "solve inv cholesky qr svd eigh eigvalsh det slogdet pinv"
+#: NumPy's functions that CuPy's of the same name do as they do.  Not those whose order of equal elements or
+#: whose sign is left open, as `argsort` and `eig`.
+FUNCTIONS: Final = frozenset(
+    [
+        *(f"numpy.fft.{name}" for name in _TRANSFORMS.split()),
+        *(f"numpy.linalg.{name}" for name in _SOLVERS.split()),
+    ]
+    + ["numpy.sort"]
+)
+
+
+def function(device: CudaDevice, name: str) -> Callable[..., Any] | None:
+    """Return the function of CuPy that does what NumPy's does; None if there is none.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's name, ``"numpy.fft.rfft"``.
+    """
+    if name not in FUNCTIONS:
+        return None
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        found = device.cupy
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+        with device.current():
+            if "linalg" not in name:
+                return found(*args, **kwargs)
+            with importlib.import_module("cupyx").errstate(linalg="raise"):  # or a singular matrix gives NaN
+                return found(*args, **kwargs)
+
+    return run
 
 
 def on_device(

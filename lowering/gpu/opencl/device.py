@@ -215,6 +215,17 @@ class OpenCLDevice:
                 disk.write(key, binary)
             return program
 
+    def library(self, name: str) -> None:
+        """See `Device`: OpenCL comes without libraries."""
+
+    def array(self, *_: Any) -> Any:
+        """See `Device`."""
+        raise NotImplementedError
+
+    def buffer_of(self, array: Any) -> Any:
+        """See `Device`."""
+        raise NotImplementedError
+
     def synchronise(self) -> None:
         """See `Device`."""
         with self._errors():

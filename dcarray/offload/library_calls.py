@@ -1,0 +1,113 @@
+"""NumPy's functions that a library of the device's vendor does: Fourier transforms, solvers.
+
+What the library does not know, or refuses, is NumPy's on the host, with NumPy's errors.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.handle import Handle, large
+from dcarray.core.store import Store, compiles
+from dcarray.core.strides import c_strides
+
+from .arrays import array_class
+from .buffer import DeviceBuffer, resident, settle_new
+
+__all__ = ["placed_in_buffer", "try_library"]
+
+_SCALARS = (bool, int, float, complex, str, type(None), np.generic)
+
+
+def try_library(device: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a function of the vendor's library gives; NotImplemented if NumPy has to do it.
+
+    Parameters
+    ----------
+    device : Device
+        Where the arrays among the arguments are.
+    func : callable
+        NumPy's function.
+    """
+    name = f"{func.__module__}.{func.__name__}"
+    function = device.library(name)
+    if function is None:
+        return NotImplemented
+    try:
+        given = [_argument(device, value) for value in args]
+        named = {key: _argument(device, value) for key, value in kwargs.items()}
+        found = function(*given, **named)
+        return _result(device, name, found)
+    except Exception:  # NumPy gives its own answer to what the library does not take, or its own error
+        return NotImplemented
+
+
+class _Refused(Exception):
+    """An argument that is nothing for a library."""
+
+
+def _argument(device: Any, value: Any) -> Any:
+    """An argument as the library takes it."""
+    if isinstance(value, Handle):
+        if value._device is not device or value._small is not None or value.dtype.char == "e":
+            raise _Refused
+        placed = placed_in_buffer(device, value)
+        if placed is None:
+            raise _Refused
+        held, strides, offset = placed
+        buffer, start = held.buffer, offset * value.dtype.itemsize
+        if start:
+            buffer = buffer.part(start, buffer.size - start)
+        return device.array(buffer, value.shape, strides, value.dtype)
+    if isinstance(value, (tuple, list)) and all(isinstance(one, int) for one in value):
+        return value  # axes and shapes
+    if isinstance(value, _SCALARS):
+        return value
+    raise _Refused
+
+
+def _result(device: Any, name: str, found: Any) -> Any:
+    """What the library gives, its arrays as arrays on the device."""
+    if isinstance(found, tuple):
+        return _named_tuple(name, len(found))(*(_result(device, name, one) for one in found))
+    dtype = np.dtype(found.dtype)
+    if not compiles(dtype):
+        raise _Refused
+    if not found.flags.c_contiguous:
+        found = found.copy(order="C")
+    held = DeviceBuffer(device, device.buffer_of(found), True)
+    if not found.shape:
+        value = np.empty((), dtype)
+        device.download(held.buffer, value)
+        return value[()]
+    store = Store(tuple(found.shape), dtype, None, found.size)
+    settle_new(store, held)
+    return large(array_class(device), store, store.shape, None)
+
+
+@cache
+def _named_tuple(name: str, length: int) -> Any:
+    """The type of the tuple that a function of `numpy.linalg` returns."""
+    made = getattr(np.linalg, name.rpartition(".")[2])(np.eye(1))
+    assert len(made) == length
+    return type(made)
+
+
+def placed_in_buffer(device: Any, x: Any) -> tuple[DeviceBuffer, tuple[int, ...], int] | None:
+    """Return the buffer of a large array after what is pending on it, and its strides and offset in elements;
+    None if its elements cannot be in one."""
+    head = x._store.family
+    if head.dirty is not None and head.dirty is not head.remote:
+        head.dirty.run(head)
+    held = resident(device, x._store)
+    if held is None:
+        return None
+    strides, offset = [0] * len(x.shape), 0
+    for (start, stride, axis), step in zip(x._window(), c_strides(x._store.shape), strict=True):
+        offset += start * step
+        if axis is not None:
+            strides[axis] += stride * step
+    return held, tuple(strides), offset
