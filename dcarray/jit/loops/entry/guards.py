@@ -9,20 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dcarray.api.array import ndarray
 from dcarray.core.handle import Handle
 from dcarray.core.store import compilable, compiles, writeable
-from dcarray.core.strides import strides_of
+from dcarray.core.strides import c_strides, strides_of
 
 from .entry_values import ArrayType, Constant, EntryValue, ScalarType
 from .globals import ObjectGuard, object_guard
 
 NDArray = np.ndarray[Any, Any]
 ARRAYS = (ndarray, np.ndarray)
+
+
+class DeviceGuard(NamedTuple):
+    """The guard of an array on a device: the device, and the array's dtype and shape; it is contiguous."""
+
+    device: Any
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
 
 
 def guard_of(value: Any) -> Hashable | None:
@@ -34,7 +42,22 @@ def guard_of(value: Any) -> Hashable | None:
         return value.dtype if compiles(value.dtype) else None
     if isinstance(value, np.dtype):
         return ("dtype", value) if compiles(value) else None
+    if isinstance(value, Handle) and value._device is not None:
+        return _on_device(value)
     return None if isinstance(value, ARRAYS) else object_guard(value)
+
+
+def _on_device(x: Handle) -> Hashable | None:
+    """Return the guard of an array on a device; None of a part of one, and where recordings choose the
+    device."""
+    a = x._small
+    if x._readonly or not x._device.target:
+        return None
+    if a is not None:
+        return DeviceGuard(x._device, a.dtype, a.shape) if compilable(a) and a.flags.c_contiguous else None
+    store = x._store
+    whole = store is store.family and x._index is None and x._shape == store.shape and store.strides is None
+    return DeviceGuard(x._device, store.dtype, x._shape) if store.char and whole else None
 
 
 def _tuple(value: tuple[Any, ...]) -> Hashable | None:
@@ -85,6 +108,8 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
     array."""
     if isinstance(guard, ObjectGuard):
         return guard.entry_value
+    if isinstance(guard, DeviceGuard):
+        return ArrayType(guard.dtype, guard.shape, c_strides(guard.shape), True, same)
     if type(value) in ARRAYS:
         dtype, shape, strides, may_write, _ = guard
         return ArrayType(dtype, shape, tuple([s // dtype.itemsize for s in strides]), may_write, same)

@@ -34,7 +34,7 @@ from dcarray.tiering import eager_period, state
 from dcarray.tiering.state import Tier, TierState
 
 from ..entry.entry_values import LoopDescription
-from ..entry.guards import ARRAYS, entry_value, guard_of
+from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
 from . import backoff
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
@@ -71,13 +71,14 @@ class LoopSource:
     live: tuple[str, ...]
 
 
-class _Entry(PlanSlot[LoopPlan]):
+class _Entry(PlanSlot[Any]):
     """A guard key: its plan, and how often it was entered."""
 
-    __slots__ = ("key", "plain", "request", "runs", "spent")
+    __slots__ = ("device", "key", "plain", "request", "runs", "spent")
 
-    def __init__(self, key: tuple[Any, ...], request: LoopRequest, plain: bool) -> None:
+    def __init__(self, key: tuple[Any, ...], request: LoopRequest, plain: bool, device: Any) -> None:
         super().__init__()
+        self.device = device  # that its arrays are on
         self.key = key  # options, watched floating-point exceptions, and guards
         self.request = request
         self.plain = plain  # whether some of its arrays are plain
@@ -160,7 +161,8 @@ class LoopSite:
                 return ()
             first = entry.runs.observations == 1
             refused = entry.state is PlanState.REFUSED
-            self._run_in_python(entry, not refused and self._begin_eager_period(first))
+            eager = not refused and entry.device is None and self._begin_eager_period(first)
+            self._run_in_python(entry, eager)
             if first and self._inner:
                 self._watch_inner_loops(entry, options)
             return ()
@@ -293,7 +295,7 @@ class LoopSite:
                 self._unsupported_value((*self.loop.needed, *self.loop.others)[k], value)
                 return None
             guards.append(guard)
-            if type(value) in ARRAYS:
+            if type(value) in ARRAYS or isinstance(guard, DeviceGuard):
                 arrays.append(id(value))
         if len(set(arrays)) < len(arrays):
             guards.append(tuple([arrays.index(a) for a in arrays]))
@@ -305,11 +307,17 @@ class LoopSite:
                     self._note("its sizes or types change from one run to the next", self.loop.line)
                 self._count_unplannable()
                 return None
-            entry = self._entries[key] = _Entry(
-                key,
-                self._request(values, guards[2:], watched, options),
-                any(type(v) is np.ndarray for v in values),
-            )
+            plain = any(type(v) is np.ndarray for v in values)
+            there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
+            if there and (len(there) > 1 or any(type(v) in ARRAYS for v in values)):
+                self._note("some of its arrays are on another device", self.loop.line)
+                self._count_unplannable()
+                return None
+            device = there.pop() if there else None
+            request = self._request(values, guards[2:], watched, options)
+            if device is not None:
+                request = request._replace(target=device.target, undone=False)
+            entry = self._entries[key] = _Entry(key, request, plain, device)
         return entry
 
     def _request(
@@ -319,7 +327,8 @@ class LoopSite:
         first: dict[int, str] = {}
         names = []
         for name, value, guard in zip((*source.needed, *source.others), values, guards, strict=False):
-            same = first.setdefault(id(value), name) if type(value) in ARRAYS else name
+            is_array = type(value) in ARRAYS or isinstance(guard, DeviceGuard)
+            same = first.setdefault(id(value), name) if is_array else name
             names.append((name, entry_value(value, guard, None if same == name else same)))
         loop = LoopDescription(
             source.source, source.file, source.line, tuple(names), frozenset(source.live), watched
@@ -363,7 +372,7 @@ class LoopSite:
     def _plan(self, entry: _Entry, options: config.Options) -> None:
         """Make the plan of a key."""
 
-        def made() -> LoopPlan:
+        def made() -> Any:
             return self._bind_plan(provider.obtain(entry.request, options, EXECUTOR.background), entry)
 
         try:
@@ -378,9 +387,14 @@ class LoopSite:
                 raise
             self._note_refusal(f"{type(error).__name__}: {error}", self.loop.line)
 
-    def _bind_plan(self, loaded: Any, entry: _Entry) -> LoopPlan:
+    def _bind_plan(self, loaded: Any, entry: _Entry) -> Any:
         source = self.loop
-        return LoopPlan(loaded, (*source.needed, *source.others), entry.plain, source.live)
+        names = (*source.needed, *source.others)
+        if entry.device is None:
+            return LoopPlan(loaded, names, entry.plain, source.live)
+        from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package
+
+        return DeviceLoopPlan(loaded, names, entry.device, source.live)
 
     def _note_refusal(self, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is disabled if no key has one."""

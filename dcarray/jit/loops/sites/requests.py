@@ -35,6 +35,8 @@ class LoopInterface(NamedTuple):
         exceptions.
     checked : bool
         Whether the region checks values, and raises the flag of an invalid operation where a check fails.
+    by_value : frozenset of str
+        The arrays without axes that a device is given as values.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
@@ -43,6 +45,7 @@ class LoopInterface(NamedTuple):
     rewritten: tuple[str, ...]
     may_raise: bool
     checked: bool
+    by_value: frozenset[str]
 
 
 class LoopRequest(NamedTuple):
@@ -52,6 +55,8 @@ class LoopRequest(NamedTuple):
     ----------
     max_elements : int or None
         The elements above which a statement is left to distributed execution.
+    undone : bool
+        Whether memory is restored where a floating-point exception is raised.
     """
 
     loop: LoopDescription
@@ -60,10 +65,12 @@ class LoopRequest(NamedTuple):
     cache_dir: str | None
     target: str = "cpu"
     max_elements: int | None = None
+    undone: bool = True
 
     def plan_input(self) -> PlanInput:
         """Return the region of the loop."""
         from dcarray.ir.analysis.idempotence import idempotent_arrays
+        from dcarray.ir.build import is_scalar_argument
 
         from ..tracing.trace import trace
 
@@ -74,16 +81,25 @@ class LoopRequest(NamedTuple):
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in arguments])
         rewritten = frozenset() if traced.may_raise else idempotent_arrays(traced.region)
         saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten
+        if not self.undone:
+            saved = frozenset()
         checked = _checked(traced.region)
+        by_value = frozenset(a.name for a in arguments if is_scalar_argument(a))
         interface = LoopInterface(
-            arrays, traced.inputs, traced.results, tuple(sorted(rewritten)), traced.may_raise, checked
+            arrays,
+            traced.inputs,
+            traced.results,
+            tuple(sorted(rewritten)),
+            traced.may_raise,
+            checked,
+            by_value,
         )
         return PlanInput(traced.region, {}, saved, interface, True, True)
 
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
         loop = self.loop
-        options = self.fastmath, self.threads, self.target, self.max_elements
+        options = self.fastmath, self.threads, self.target, self.max_elements, self.undone
         return repr((loop.source, loop.names, sorted(loop.live), loop.watched, *options))
 
 

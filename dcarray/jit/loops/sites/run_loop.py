@@ -63,7 +63,7 @@ class LoopPlan:
         inputs = iter(interface.inputs)
         self._parameters: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
         for _, role, char, shape, strides in interface.arrays:
-            fetch = None if role == "out" else _fetch(next(inputs), place)
+            fetch = None if role == "out" else fetcher(next(inputs), place)
             self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
         at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
@@ -141,7 +141,7 @@ class LoopPlan:
                 if type(a) is ndarray:
                     a = a._evaluated()
             else:
-                found = _number(values[fetch] if type(fetch) is int else fetch(values), dtype)
+                found = number(values[fetch] if type(fetch) is int else fetch(values), dtype)
                 if found is None:
                     return None
                 a = found
@@ -166,7 +166,7 @@ class LoopPlan:
                     a = value
                     _evaluate_plain(a, role == "inout")
                 else:
-                    found = _number(value, dtype)
+                    found = number(value, dtype)
                     if found is None:
                         return None
                     a = found
@@ -235,7 +235,7 @@ class LoopPlan:
         return True
 
 
-def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
+def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
     """Return the position of an input's value, or a function that evaluates its Python expression."""
     if text in place:
         return place[text]
@@ -256,7 +256,7 @@ def _fetch(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], 
     return fetch
 
 
-def _number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
+def number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
     """Return a number as an array without axes; None if it does not have the dtype's kind."""
     if value is None or (type(value) is complex and dtype.kind != "c"):  # as the square root of -1
         return None

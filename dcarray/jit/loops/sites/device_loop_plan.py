@@ -1,0 +1,197 @@
+"""The run of a loop's plan on a device, whose arrays stay there: its arguments and its results.
+
+A loop runs there if nothing in it can raise, since devices have no floating-point flags.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dcarray.core import config, fp_state
+from dcarray.core.counters import counters
+from dcarray.core.handle import Handle, large, small
+from dcarray.core.store import Store
+from dcarray.lowering.gpu.host_calls import NotStarted
+from dcarray.offload.arrays import array_class
+from dcarray.offload.buffer import DeviceBuffer, resident, settle_new
+from dcarray.recording.session import LOCK, DelayedInterrupt
+
+from ..entry.entry_values import Result
+from .requests import LoopInterface
+from .run_loop import PlanMismatch, fetcher, number
+
+if TYPE_CHECKING:
+    from dcarray.lowering.gpu.device import Device
+    from dcarray.lowering.program.loaded_plan import LoadedPlan
+
+__all__ = ["DeviceLoopPlan"]
+
+
+class DeviceLoopPlan:
+    """A loop's plan for a device, bound to the names of its loop site; see `LoopPlan`.
+
+    Raises
+    ------
+    PlanMismatch
+        If an operation of the loop may raise an exception.
+    """
+
+    def __init__(self, loaded: LoadedPlan, names: Sequence[str], device: Device, live: Sequence[str]) -> None:
+        interface: LoopInterface = loaded.payload
+        if interface.may_raise or interface.checked:
+            raise PlanMismatch(f"it may raise exceptions, of which {device.name} does not know")
+        self._loaded, self._device = loaded, device
+        self._bytes = int(loaded.bytes())
+        place = {name: k for k, name in enumerate(names)}
+        inputs = iter(interface.inputs)
+        self._by_value = [name in interface.by_value for name, *_ in interface.arrays]
+        self._parameters: list[tuple[str, Any, np.dtype[Any], tuple[int, ...]]] = []
+        for _, role, char, shape, _ in interface.arrays:
+            fetch = None if role == "out" else fetcher(next(inputs), place)
+            self._parameters.append((role, fetch, np.dtype(char), shape))
+        at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
+        found = dict(interface.results)
+        self._results: list[tuple[Result, int]] = []
+        for name in live:
+            result = found.get(name)
+            if result is None:  # the loop does not bind it
+                if name not in place:
+                    raise PlanMismatch(f"{name} is not bound")
+                result = Result("alias", name)
+            self._results.append((result, {**at_of, **place}.get(result.name, -1)))
+
+    def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
+        """Remember nothing: guards are computed anew in each run."""
+
+    def addresses(self, values: tuple[Any, ...]) -> None:
+        """Return None: arrays on a device have no addresses."""
+
+    def run(
+        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
+    ) -> tuple[Any, ...] | None:
+        """Return the values of ``live`` after the loop; None if it has to run in Python.
+
+        Raises
+        ------
+        MemoryError
+            With all memory unchanged.
+        DeviceError
+            If elements that it reads are lost.
+        """
+        if fp_state.raises_or_calls(fp_state.current_state()):
+            return None
+        device = self._device
+        device.cache_dir = options.cache_dir
+        device.graphs, device.graph_memory = options.graphs, options.graph_memory
+        with LOCK, DelayedInterrupt():
+            given, written = self._arguments(values)
+            if given is None:
+                return None
+            buffers = [one.buffer if isinstance(one, DeviceBuffer) else one for one in given]
+            try:
+                self._loaded.run((), buffers, (), device, 0)
+            except NotStarted as error:
+                if isinstance(error.__cause__, MemoryError):
+                    raise error.__cause__ from None
+                return None
+            except Exception as error:
+                for _, held in written:
+                    held.failure, held.ahead = error, True
+                raise
+            for x, held in written:
+                self._settle(x, held)
+        counters.loops += 1
+        counters.kernels += self._loaded.kernels
+        counters.interpreted += self._loaded.interpreted
+        counters.bytes += self._bytes
+        return tuple(self._value(result, at, values, given) for result, at in self._results)
+
+    def _arguments(self, values: Sequence[Any]) -> tuple[list[Any] | None, list[tuple[Any, DeviceBuffer]]]:
+        """Return the buffers and scalars of the plan, and the arrays whose buffers it writes; None if a
+        written array shares memory with another."""
+        given: list[Any] = []
+        written: list[tuple[Any, DeviceBuffer]] = []
+        heads: list[tuple[int, bool]] = []
+        for (role, fetch, dtype, shape), by_value in zip(self._parameters, self._by_value, strict=True):
+            if fetch is None:
+                nbytes = max(math.prod(shape) * dtype.itemsize, 1)
+                given.append(DeviceBuffer(self._device, self._device.allocate(nbytes), True))
+                continue
+            value = values[fetch] if type(fetch) is int else fetch(values)
+            if not isinstance(value, Handle):
+                found = number(value, dtype)
+                if found is None or role != "in":
+                    return None, []
+                given.append(found if by_value else self._uploaded(found))
+                continue
+            held = self._buffer(value, role == "inout")
+            if held is None:
+                return None, []
+            given.append(held)
+            heads.append((id(value if value._small is not None else value._store.family), role == "inout"))
+            if role == "inout":
+                written.append((value, held))
+        first: dict[int, bool] = {}
+        for head, writes in heads:
+            if head in first and (writes or first[head]):
+                return None, []
+            first[head] = writes or first.get(head, False)
+        return given, written
+
+    def _buffer(self, x: Any, writes: bool) -> DeviceBuffer | None:
+        """Return the buffer of an array's elements, after what is pending on them; a small array gets one for
+        the run."""
+        if x._small is not None:
+            return self._uploaded(x._small)
+        head = x._store.family
+        for pending in (head.dirty, head.used) if writes else (head.dirty,):
+            if pending is not None and not pending.done and pending is not head.remote:
+                pending.run(head, writes)
+        return resident(self._device, x._store)
+
+    def _uploaded(self, a: np.ndarray[Any, Any]) -> DeviceBuffer:
+        """Return a buffer with the elements of a plain array."""
+        buffer = self._device.allocate(max(a.nbytes, 1))
+        if a.size:
+            self._device.upload(np.ascontiguousarray(a), buffer)
+        return DeviceBuffer(self._device, buffer, False)
+
+    def _settle(self, x: Any, held: DeviceBuffer) -> None:
+        """Note that an array's newest elements are in its buffer; bring them to whoever has plain views."""
+        if x._small is not None:
+            if x._small.size:
+                found = np.empty(x._small.shape, x._small.dtype)
+                self._device.download(held.buffer, found)
+                x._small[...] = found
+            return
+        head = x._store.family
+        held.ahead, held.behind = True, False
+        head.dirty = head.used = held
+        if head.is_exported() or head.is_exposed():
+            held.materialise(head, writing=True)
+
+    def _value(self, result: Result, at: int, values: Sequence[Any], given: list[Any]) -> Any:
+        """Return the object that a name is bound to after a run."""
+        if result.kind == "value":
+            return result.value
+        if result.kind == "alias":
+            return values[at]
+        _, _, dtype, shape = self._parameters[at]
+        held = given[at]
+        if result.kind == "scalar":
+            found = np.empty((), dtype)
+            self._device.download(held.buffer, found)
+            return found.item() if result.weak else found[()]
+        cls, size = array_class(self._device), math.prod(shape)
+        if size < config.current().eager_below:
+            few = np.empty(shape, dtype)
+            if size:
+                self._device.download(held.buffer, few)
+            return small(cls, few)
+        store = Store(shape, dtype, None, size)
+        settle_new(store, held)
+        return large(cls, store, shape, None)

@@ -1,0 +1,168 @@
+"""Accelerated loops on a device: random programs, results of each kind, and what stays Python's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import loop_programs
+import numpy as np
+import pytest
+from devices import DEVICE, needs_device
+from loop_functions import alike, arguments, function, outcome
+from written import written
+
+import dcarray as dc
+from dcarray.lowering.gpu import device as table
+
+pytestmark = needs_device
+
+
+def accelerated(f: Any, *args: Any, **options: Any) -> Any:
+    """Call an accelerated function whose arrays are on the device."""
+    with dc.options(device=DEVICE, jit="eager", cache_dir=None, **{"eager_below": 0, **options}):
+        return dc.accelerate(f)(*args)
+
+
+def test_random_loops() -> None:
+    served = 0
+    for seed in range(40):
+        source, sums = loop_programs.program(seed)
+        f, given = function(source), loop_programs.names(seed)
+        dc.report(reset=True)
+        with np.errstate(all="ignore"):
+            want = outcome(f, arguments(given))
+            got = outcome(lambda *args, f=f: accelerated(f, *args), arguments(given))
+            alike(want[:2], got[:2], sums)
+        served += dc.report().loops
+    assert served >= 8
+
+
+JACOBI = """
+import numpy as np
+
+def f(a, b, steps):
+    for _ in range(steps):
+        b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1])
+        a[1:-1, 1:-1] = 0.2 * (b[1:-1, 1:-1] + b[1:-1, :-2] + b[1:-1, 2:] + b[2:, 1:-1] + b[:-2, 1:-1])
+    return a
+"""
+
+
+def test_a_loop_stays_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    there: Any = table.get(DEVICE)
+    moved: list[str] = []
+    kind = type(there)
+    for name in ("upload", "download"):
+        known = getattr(kind, name)
+
+        def counted(*args: Any, known: Any = known, name: str = name) -> None:
+            moved.append(name)
+            known(*args)
+
+        monkeypatch.setattr(kind, name, counted)
+    f = written(JACOBI)
+    a, b = np.random.default_rng(0).random((2, 200, 300))
+    want = f(a.copy(), b.copy(), 30)
+    with dc.options(jit="eager", cache_dir=None):
+        x, y = (dc.asarray(one, device=DEVICE) for one in (a, b))
+        dc.report(reset=True)
+        run = dc.accelerate(f)
+        for _ in range(3):
+            got = run(x, y, 10)
+        assert got is x and got.device == DEVICE
+    assert dc.report().loops == 3 and moved == ["upload"] * 2
+    np.testing.assert_array_equal(np.asarray(got), want)
+    assert moved == ["upload"] * 2 + ["download"]
+
+
+def test_callers_arrays_are_written() -> None:
+    f = written(JACOBI)
+    a, b = np.random.default_rng(0).random((2, 200, 300))
+    x, y = a.copy(), b.copy()
+    want = f(a, b, 4)
+    dc.report(reset=True)
+    got = accelerated(f, x, y, 4)
+    assert got is x and dc.report().loops == 1
+    np.testing.assert_array_equal(x, want)
+    np.testing.assert_array_equal(y, b)
+
+
+def test_results_of_each_kind() -> None:
+    f = written("""
+import numpy as np
+
+def f(a, w):
+    s = np.float64(0)
+    n = 0
+    for i in range(5):
+        s = s + a[i] * w
+        c = a * s
+        n = n + 2
+    return s, c, n, a
+""")
+    a = np.linspace(0.0, 1.0, 300)
+    want = f(a.copy(), 0.5)
+    for eager_below in (0, 1000):
+        got = accelerated(f, a.copy(), 0.5, eager_below=eager_below)
+        for one, other in zip(want, got, strict=True):
+            assert type(one) is type(other)
+            np.testing.assert_array_equal(one, other)
+
+
+def test_what_may_raise_stays_pythons() -> None:
+    f = written("""
+def f(a, d):
+    x = 1.0
+    for i in range(3):
+        x = x / d
+        a[i] = x
+    return x
+""")
+    dc.report(reset=True)
+    with pytest.raises(ZeroDivisionError):
+        accelerated(f, np.ones(100), 0.0)
+    g = written("""
+def f(a):
+    for i in range(1, 5):
+        a[i:] = a[i:] / a[0]
+""")
+    a = np.ones(1000)
+    a[0] = 0
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        accelerated(g, a)
+    assert dc.report().loops == 0
+
+
+def test_parts_of_one_array_stay_pythons() -> None:
+    f = written("""
+def f(a, b):
+    for i in range(1, 20):
+        a[i] = a[i - 1] + b[i]
+""")
+    given = np.ones(1000)
+    want = given.copy()
+    f(want, want)
+    accelerated(f, given, given)
+    np.testing.assert_array_equal(given, want)
+    given, want = np.ones(1000), np.ones(1000)
+    f(want[100:], want[90:])
+    with dc.options(device=DEVICE, jit="eager", eager_below=0):
+        x = dc.asarray(given)
+        dc.accelerate(f)(x[100:], x[90:])
+    np.testing.assert_array_equal(np.asarray(x), want)
+
+
+def test_a_device_without_memory_leaves_the_loop_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = written(JACOBI)
+    a, b = np.random.default_rng(0).random((2, 200, 300))
+    want = f(a.copy(), b.copy(), 2)
+
+    def refused(nbytes: int) -> Any:
+        raise MemoryError("no memory left")
+
+    with dc.options(jit="eager", cache_dir=None):
+        x, y = (dc.asarray(one, device=DEVICE) for one in (a, b))
+        dc.evaluate(x, y)
+        monkeypatch.setattr(table.get(DEVICE), "allocate", refused)
+        got = dc.accelerate(f)(x, y, 2)
+    np.testing.assert_array_equal(np.asarray(got), want)
