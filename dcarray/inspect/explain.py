@@ -89,6 +89,8 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:
     """Return the view of a recording; none if no statement of it would run."""
+    if not rec.log:
+        return []
     options = current() if rec.device is None else device_backend().planning_options(rec, current())
     plan_entry = EXECUTOR.prepare(rec, options)
     if not plan_entry.useful:

@@ -51,10 +51,13 @@ def _on_device(x: Handle) -> Hashable | None:
     """Return the guard of an array on a device; None of a part of one, and where recordings choose the
     device."""
     a = x._small
-    if x._readonly or not x._device.target:
+    if not x._device.target:
         return None
     if a is not None:
-        return DeviceGuard(x._device, a.dtype, a.shape) if compilable(a) and a.flags.c_contiguous else None
+        usable = compilable(a) and writeable(a) and a.flags.c_contiguous
+        return DeviceGuard(x._device, a.dtype, a.shape) if usable else None
+    if x._readonly:
+        return None
     store = x._store
     whole = store is store.family and x._index is None and x._shape == store.shape and store.strides is None
     return DeviceGuard(x._device, store.dtype, x._shape) if store.char and whole else None

@@ -62,7 +62,7 @@ class DeviceLoopPlan:
                 if name not in place:
                     raise PlanMismatch(f"{name} is not bound")
                 result = Result("alias", name)
-            self._results.append((result, {**at_of, **place}.get(result.name, -1)))
+            self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
         """Remember nothing: guards are computed anew in each run."""
@@ -88,7 +88,7 @@ class DeviceLoopPlan:
         device.cache_dir = options.cache_dir
         device.graphs, device.graph_memory = options.graphs, options.graph_memory
         with LOCK, DelayedInterrupt():
-            given, written = self._arguments(values)
+            given, used = self._arguments(values)
             if given is None:
                 return None
             buffers = [one.buffer if isinstance(one, DeviceBuffer) else one for one in given]
@@ -99,22 +99,25 @@ class DeviceLoopPlan:
                     raise error.__cause__ from None
                 return None
             except Exception as error:
-                for _, held in written:
-                    held.failure, held.ahead = error, True
+                for _, held, writes in used:
+                    if writes:
+                        held.failure, held.ahead = error, True
                 raise
-            for x, held in written:
-                self._settle(x, held)
+            for x, held, writes in used:
+                self._settle(x, held, writes)
         counters.loops += 1
         counters.kernels += self._loaded.kernels
         counters.interpreted += self._loaded.interpreted
         counters.bytes += self._bytes
         return tuple(self._value(result, at, values, given) for result, at in self._results)
 
-    def _arguments(self, values: Sequence[Any]) -> tuple[list[Any] | None, list[tuple[Any, DeviceBuffer]]]:
-        """Return the buffers and scalars of the plan, and the arrays whose buffers it writes; None if a
-        written array shares memory with another."""
+    def _arguments(
+        self, values: Sequence[Any]
+    ) -> tuple[list[Any] | None, list[tuple[Any, DeviceBuffer, bool]]]:
+        """Return the buffers and scalars of the plan, and the arrays, their buffers and whether they are
+        written; None if a written array shares memory with another."""
         given: list[Any] = []
-        written: list[tuple[Any, DeviceBuffer]] = []
+        used: list[tuple[Any, DeviceBuffer, bool]] = []
         heads: list[tuple[int, bool]] = []
         for (role, fetch, dtype, shape), by_value in zip(self._parameters, self._by_value, strict=True):
             if fetch is None:
@@ -133,14 +136,13 @@ class DeviceLoopPlan:
                 return None, []
             given.append(held)
             heads.append((id(value if value._small is not None else value._store.family), role == "inout"))
-            if role == "inout":
-                written.append((value, held))
+            used.append((value, held, role == "inout"))
         first: dict[int, bool] = {}
         for head, writes in heads:
             if head in first and (writes or first[head]):
                 return None, []
             first[head] = writes or first.get(head, False)
-        return given, written
+        return given, used
 
     def _buffer(self, x: Any, writes: bool) -> DeviceBuffer | None:
         """Return the buffer of an array's elements, after what is pending on them; a small array gets one for
@@ -160,18 +162,21 @@ class DeviceLoopPlan:
             self._device.upload(np.ascontiguousarray(a), buffer)
         return DeviceBuffer(self._device, buffer, False)
 
-    def _settle(self, x: Any, held: DeviceBuffer) -> None:
-        """Note that an array's newest elements are in its buffer; bring them to whoever has plain views."""
+    def _settle(self, x: Any, held: DeviceBuffer, writes: bool) -> None:
+        """Note that the elements of an array are in its buffer, the newest if it was written; bring them to
+        whoever has plain views, and may write to these at any time."""
         if x._small is not None:
-            if x._small.size:
+            if writes and x._small.size:
                 found = np.empty(x._small.shape, x._small.dtype)
                 self._device.download(held.buffer, found)
                 x._small[...] = found
             return
         head = x._store.family
-        held.ahead, held.behind = True, False
-        head.dirty = head.used = held
-        if head.is_exported() or head.is_exposed():
+        head.used = held
+        if writes:
+            held.ahead, held.behind = True, False
+            head.dirty = held
+        if head.is_exported() or (writes and head.is_exposed()):
             held.materialise(head, writing=True)
 
     def _value(self, result: Result, at: int, values: Sequence[Any], given: list[Any]) -> Any:

@@ -38,6 +38,7 @@ from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
 from . import backoff
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
+from .small_on_device import SmallOnDevice
 
 SHORT = 50e-6  # seconds of a loop in Python that a plan could hardly save
 WORTH = 1e-3  # seconds of a loop in Python that are worth a plan, if it is repeated
@@ -145,6 +146,9 @@ class LoopSite:
             served = self._try_last(self._last, values, options)
             if served is not None:
                 return served
+        few = SmallOnDevice.of(values)
+        if few is not None:
+            values = few.ordinary
         try:
             entry = self._entry(values, options)
             plan = None if entry is None else self._plan_of(entry, options)
@@ -167,7 +171,8 @@ class LoopSite:
                 self._watch_inner_loops(entry, options)
             return ()
         assert entry is not None
-        return self._run_plan(entry, plan, values, options)
+        served = self._run_plan(entry, plan, values, options)
+        return served if few is None else tuple(map(few.back, served))
 
     def _try_last(
         self, entry: _Entry, values: tuple[Any, ...], options: config.Options
