@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["StrictError", "Untraceable"]
+__all__ = ["ProgramError", "StrictError", "Untraceable"]
 
 
 class StrictError(RuntimeError):
@@ -19,6 +19,24 @@ class StrictError(RuntimeError):
     def __init__(self, function: str, where: tuple[str, int]) -> None:
         place = f"{where[0]}:{where[1]}"
         super().__init__(f"{function} has no compiled form, and the option strict is on ({place})")
+
+
+class ProgramError(Exception):
+    """Raised for a program (``dc.program``) that cannot be compiled, with the place in the source.
+
+    Parameters
+    ----------
+    reason : str
+    file : str
+    line : int
+    """
+
+    def __init__(self, reason: str, file: str, line: int) -> None:
+        super().__init__(f"{file}:{line}: {reason}")
+        self.reason, self.file, self.line = reason, file, line
+
+    def __reduce__(self) -> tuple[type[ProgramError], tuple[str, str, int]]:
+        return type(self), (self.reason, self.file, self.line)
 
 
 class Untraceable(Exception):

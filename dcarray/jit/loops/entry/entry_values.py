@@ -13,6 +13,8 @@ import numpy as np
 
 from dcarray.core.fp_attribution import RAISING
 
+from .sizes import SymbolicSize
+
 DType = np.dtype[Any]
 
 
@@ -73,7 +75,7 @@ class Function:
     defaults: tuple[tuple[str, EntryValue], ...] = ()
 
 
-EntryValue = ArrayType | ScalarType | Constant | PublicObject | Function
+EntryValue = ArrayType | ScalarType | Constant | PublicObject | Function | SymbolicSize
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,11 @@ def _make_guard(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
     return made
 
 
+def public_description(value: Any) -> PublicObject | None:
+    """Return the description of a public object, or of NumPy's own of which there is a counterpart here."""
+    return _public_object(counterpart(value))
+
+
 def _public_object(value: Any) -> PublicObject | None:
     """Return the description of an object with a public name; None if it has none."""
     name = getattr(value, "__name__", None)

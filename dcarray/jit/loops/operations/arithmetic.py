@@ -185,11 +185,13 @@ class Arithmetic(Numbers):
         if op in COMPARISONS:
             return self._compare(op, a, b)
         if op == "/":
-            if self.scope.eq(b, 0) is not False:
+            if self.scope.eq(b, 0) is not False and not self.scope.need_le(1, b):
                 raise self.scope.fail("a division by an integer that may be 0")
             args = (self.expr(a, _F8), self.expr(b, _F8))
             return self.memory.value(Apply("divide", args, _F8), scalar=True, weak=float)
-        if op in "+-" or (op == "*" and (type(a) is int or type(b) is int)):
+        if op in "//%" and (quotient := self.scope.quotient(a, b)) is not None:
+            return quotient if op == "//" else self.scope.arithmetic("-", a, b * quotient)
+        if op in "+-" or (op == "*" and (self.scope.is_fixed(a) or self.scope.is_fixed(b))):
             return self.scope.arithmetic(op, a, b)
         return self._integer_arithmetic(op, a, b)
 

@@ -106,7 +106,7 @@ class Arrays(Operations):
             if not known or size % known:
                 raise self.scope.fail("a shape does not fit")
             shape = tuple(size // known if n == -1 else n for n in shape)
-        if any(self.scope.nonneg(n) is not True for n in shape):
+        if not all(map(self.scope.need_nonneg, shape)):
             raise self.scope.fail("a size may be negative")
         return shape
 
@@ -231,7 +231,7 @@ class Arrays(Operations):
         if not np.can_cast(result.dtype, target.dtype, "same_kind"):
             raise self.scope.fail("an in-place operation does not keep its dtype")
         shape = self.math.broadcast([result.shape, window.shape])
-        if not self.scope.same_shape(shape, window.shape):
+        if not self.scope.need_same_shape(shape, window.shape):
             raise self.scope.fail("an in-place operation makes an array larger")
         expr = self.math.expand(cast(result.expr, target.dtype), result.shape, window.shape)
         self.memory.write(window, expr, *[v for v in (result, value) if isinstance(v, Data)])

@@ -76,7 +76,7 @@ class Calls(Joining):
 
     def _size(self, shape: tuple[Dim, ...]) -> Dim:
         moving = [n for n in shape if type(n) is not int]
-        if len(moving) > 1:
+        if len(moving) > 1 and not all(map(self.scope.is_fixed, moving)):
             raise self.scope.fail("the size of an array is no affine function of loop variables")
         return size_of(shape)
 

@@ -89,7 +89,7 @@ class Gathers(Operations):
     def checked_index(self, k: Data, size: Dim) -> Expr:
         """Return non-negative indices, clamped to the axis, with a check unless they are proved in bounds."""
         given = cast(k.expr, _I8)
-        if k.dtype == np.uint64 or self.scope.nonneg(size - 1) is not True:
+        if k.dtype == np.uint64 or not self.scope.need_nonneg(size - 1):
             raise self.scope.fail("an array of indices that is not understood")
         low, high = self.math.limits(k)
         if low >= 0 and self.scope.lt(high, size) is True:

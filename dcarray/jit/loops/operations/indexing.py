@@ -63,8 +63,10 @@ def position(scope: Scope, k: Dim, size: Dim) -> Dim:
     """Return the non-negative index; fails unless it is proved to be in bounds."""
     if scope.nonneg(k) is True and scope.lt(k, size) is True:
         return k
-    if scope.le(k, -1) is True and scope.le(-size, k) is True:
+    if scope.le(k, -1) is True and scope.need_le(-size, k):
         return dims.simplify(k + size)
+    if scope.need_nonneg(k) and scope.need_le(k, size - 1):
+        return k
     raise scope.fail("an index is not proved to be in bounds")
 
 
@@ -86,25 +88,27 @@ def run_length(scope: Scope, start: Dim, stop: Dim, step: int) -> Dim:
     span = dims.simplify(stop - start if step > 0 else start - stop)
     if scope.le(span, 0) is True:
         return 0
-    if scope.nonneg(span) is not True:
+    if not scope.need_nonneg(span):
         raise scope.fail("a slice's length is not known")
     if abs(step) == 1:
         return span
-    if type(span) is not int:
-        raise scope.fail("a slice's length is no affine function of loop variables")
-    return -(-span // abs(step))
+    length = scope.quotient(dims.simplify(span + abs(step) - 1), abs(step))
+    if length is None:
+        raise scope.fail("a slice's length is no affine function of loop variables and sizes")
+    return length
 
 
 def _clip(scope: Scope, v: Dim, size: Dim, low: Dim, high: Dim) -> Dim:
     if scope.nonneg(v) is not True:
-        if scope.le(v, -1) is not True:
+        if scope.le(v, -1) is True:
+            v = dims.simplify(v + size)
+        elif not scope.need_nonneg(v):
             raise scope.fail("the sign of a slice's bound is not known")
-        v = dims.simplify(v + size)
     if scope.le(v, low) is True:
         return low
     if scope.le(high, v) is True:
         return high
-    if scope.le(low, v) is True and scope.le(v, high) is True:
+    if scope.need_le(low, v) and scope.need_le(v, high):
         return v
     raise scope.fail("it is not known whether a slice reaches out")
 
@@ -127,7 +131,7 @@ def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
     """Return the selection that adds and drops axes of length 1; None if the reshape needs more."""
     old = [k for k, n in enumerate(shape) if n != 1]
     new = [k for k, n in enumerate(wanted) if n != 1]
-    if not scope.same_shape([shape[k] for k in old], [wanted[k] for k in new]):
+    if not scope.need_same_shape([shape[k] for k in old], [wanted[k] for k in new]):
         return None
     place = dict(zip(old, new, strict=True))
     return tuple(Index(0, 1, place[k]) if k in place else Index(0) for k in range(len(shape))), wanted

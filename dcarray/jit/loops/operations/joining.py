@@ -60,7 +60,7 @@ class Joining(NumpyCalls):
         (place,) = self.arrays.axes(axis, ndim)
         for x in parts[1:]:
             pairs = zip(x.shape, parts[0].shape, strict=True)
-            if any(k != place and self.scope.eq(n, m) is not True for k, (n, m) in enumerate(pairs)):
+            if any(k != place and not self.scope.need_eq(n, m) for k, (n, m) in enumerate(pairs)):
                 raise self.scope.fail("arrays that are joined are not known to fit")
         total: Dim = dims.simplify(sum(x.shape[place] for x in parts))
         shape = (*parts[0].shape[:place], total, *parts[0].shape[place + 1 :])
@@ -146,7 +146,7 @@ class Joining(NumpyCalls):
         return self.reductions.reduce("add", self._diagonal(a))
 
     def _diagonal(self, a: Value) -> Data:
-        if not is_array(a) or len(a.shape) != 2 or self.scope.eq(*a.shape) is not True:
+        if not is_array(a) or len(a.shape) != 2 or not self.scope.need_eq(*a.shape):
             raise self.scope.fail("a diagonal of what is no square matrix")
         view = self.arrays.view_or_value(a, ((Index(0, 1, 0), Index(0, 1, 0)), a.shape[:1]))
         view.readonly = True
@@ -184,7 +184,7 @@ class Joining(NumpyCalls):
         if not is_array(a) or a.dtype.char not in "fd":
             raise self.scope.fail("a variance that is not understood")
         count = self.arrays.count(a.shape, axis)
-        if self.scope.nonneg(count - ddof - 1) is not True:
+        if not self.scope.need_nonneg(count - ddof - 1):
             raise self.scope.fail("a variance of too few elements")
         mean = self.reductions.mean(a, axis, None, True)
         deviations = self.math.elementwise("subtract", (a, mean))

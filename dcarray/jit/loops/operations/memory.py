@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from dcarray.core.store import COMPILED
 from dcarray.core.strides import c_strides
+from dcarray.ir import dims
 from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
@@ -58,8 +60,8 @@ class Memory:
         self._entries: dict[tuple[str, DType], Data] = {}
         self._scalars: set[str] = set()
         self.file = file
-        self._variables: set[str] = set()
-        self._moving: set[str] = set()
+        self._variables: set[str] = set(scope.sizes)
+        self._moving: set[str] = set(scope.sizes)
         self._values: WeakValueDictionary[int, Data] = WeakValueDictionary()
         self._count = 0
 
@@ -81,7 +83,7 @@ class Memory:
         """Return a new array, as large as a shape with loop variables can become."""
         if dtype.char not in COMPILED:
             raise self.scope.fail(f"{dtype} does not compile")
-        room = tuple(n if type(n) is int else max(0, self.scope.limits(n)[1]) for n in shape)
+        room = tuple(self.scope.room(n) for n in shape)
         name = self.name(name)
         self.declare(Array(name, dtype, room, role))
         return whole_window(name, shape)
@@ -222,9 +224,16 @@ class Memory:
                 if ix.axis is not None and node.window.shape[ix.axis] != 1:
                     strides[ix.axis] = strides.get(ix.axis, 0) + abs(ix.stride * step)
             order = [strides[axis] for axis in sorted(strides)]
-            if order != sorted(order, reverse=True):
+            if not all(self._at_least(a, b) for a, b in pairwise(order)):
                 return False
         return True
+
+    def _at_least(self, a: Dim, b: Dim) -> bool:
+        """Whether a stride is known to be at least as large as another, where no size is 0."""
+        if type(a) is int and type(b) is int:
+            return a >= b
+        more = {name: dims.symbol(name, low) + 1 for name, (low, _) in self.scope.sizes.items() if low == 0}
+        return dims.prove_nonneg(dims.substitute(dims.simplify(a - b), more)) is True
 
     def entry_scalar(self, text: str, dtype: DType, weak: type | None) -> Data:
         """Return a scalar input: a name or a Python expression that is evaluated when the loop begins."""

@@ -35,7 +35,7 @@ class Numbers:
         for axis in range(-max(map(len, shapes), default=0), 0):
             sizes = [s[axis] for s in shapes if -axis <= len(s)]
             sizes = [n for n in sizes if n != 1] or [1]
-            if any(self.scope.eq(n, sizes[0]) is not True for n in sizes[1:]):
+            if not all(self.scope.need_eq(n, sizes[0]) for n in sizes[1:]):
                 raise self.scope.fail("shapes are not known to fit")
             out.append(sizes[0])
         return tuple(out)
@@ -57,7 +57,7 @@ class Numbers:
         if len(shape) > len(target):
             raise self.scope.fail("a value has too many axes")
         for n, m in zip(reversed(shape), reversed(target), strict=False):
-            if n != 1 and self.scope.eq(n, m) is not True:
+            if n != 1 and not self.scope.need_eq(n, m):
                 raise self.scope.fail("a value is not known to fit where it is assigned")
         return shape
 
@@ -69,7 +69,7 @@ class Numbers:
                 self._fits(value.limits, dtype)
             return cast(value.expr, dtype)
         if is_int(value) and type(value) is not int:
-            self._fits(self.scope.limits(value), dtype)
+            self._dimension_fits(value, dtype)
             return cast(Size(value, _I8), dtype)
         try:
             with np.errstate(all="raise"):
@@ -78,11 +78,17 @@ class Numbers:
             raise self.scope.fail(f"a number does not fit {dtype}") from error
 
     def _fits(self, limits: tuple[int, int] | None, dtype: DType) -> None:
-        low, high = (-_EXACT, _EXACT) if dtype.kind in "fc" else (0, 1)
-        if dtype.kind in "iu":
-            low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        low, high = _exact(dtype)
         if limits is None or limits[0] < low or limits[1] > high:
             raise self.scope.fail(f"an integer may not fit {dtype}")
+
+    def _dimension_fits(self, value: Dim, dtype: DType) -> None:
+        limits, (low, high) = self.scope.limits(value), _exact(dtype)
+        if limits[0] < low and self.scope.need_le(low, value):
+            limits = low, limits[1]
+        if limits[1] > high and self.scope.need_le(value, high):
+            limits = limits[0], high
+        self._fits(limits, dtype)
 
     def as_numpy(self, value: Value) -> Data:
         """Return a number with the dtype of ``numpy.asarray(value)``."""
@@ -133,3 +139,10 @@ class Numbers:
         if x.limits is None:
             raise self.scope.fail("an integer has no known bounds")
         return x.limits
+
+
+def _exact(dtype: DType) -> Bounds:
+    """Return the bounds of the integers that a dtype has exactly."""
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return (-_EXACT, _EXACT) if dtype.kind in "fc" else (0, 1)

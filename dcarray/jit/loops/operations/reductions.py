@@ -48,7 +48,7 @@ class Reductions(Operations):
         kinds, result = loop.split("->")
         start = OPS[name].identity
         if start is None:
-            if any(self.scope.nonneg(x.shape[k] - 1) is not True for k in axes):
+            if not all(self.scope.need_nonneg(x.shape[k] - 1) for k in axes):
                 raise self.scope.fail("an extremum of what may be empty")
             start = extreme(name, np.dtype(result))
         made = self._fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
@@ -77,7 +77,7 @@ class Reductions(Operations):
             return self._masked_mean(x, axis, dtype, keepdims)
         x = self._array(x)
         count = self.arrays.count(x.shape, axis)
-        if self.scope.nonneg(count - 1) is not True or x.dtype.char == "e" or x.dtype.kind == "c":
+        if not self.scope.need_nonneg(count - 1) or x.dtype.char == "e" or x.dtype.kind == "c":
             raise self.scope.fail("a mean of nothing, or of a dtype that does not compile")
         if dtype is None and x.dtype.kind in "iub":
             dtype = np.dtype(np.float64)
@@ -203,7 +203,7 @@ class Reductions(Operations):
         if dtype.char in "?eF":
             raise self.scope.fail(f"a product of {dtype} does not compile")
         left, right = a.shape, b.shape
-        if self.scope.eq(left[-1], right[0] if len(right) == 1 else right[-2]) is not True:
+        if not self.scope.need_eq(left[-1], right[0] if len(right) == 1 else right[-2]):
             raise self.scope.fail("the inner dimensions are not known to be equal")
         rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
         stack = self.math.broadcast([left[:-2], right[:-2]])

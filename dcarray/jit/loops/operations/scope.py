@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
@@ -15,14 +16,24 @@ _LARGE = 1 << 62
 class Scope:
     """Proofs about dimensions.  Answers are three-valued (None: unknown), as in `ir.dims`.
 
+    The methods ``need_...`` answer whether a relation holds whenever the program is run: it is proved, or it
+    becomes a guard, since it is one of symbolic sizes alone.  They are asked where the program could not be
+    traced otherwise.
+
     Attributes
     ----------
     line : int
         The current line of the file, for messages.
+    sizes : mapping of str to (int, int)
+        The symbolic sizes, with the least and the largest value that each may have.
+    guards : list of sympy relations
+        Relations of symbolic sizes that have to be checked before the region runs.
     """
 
-    def __init__(self, line: int) -> None:
+    def __init__(self, line: int, sizes: Mapping[str, tuple[int, int]] | None = None) -> None:
         self.line = line
+        self.sizes = dict(sizes or {})
+        self.guards: list[Any] = []
         self._facts: list[Dim] = []  # known to be >= 0
         self._proofs: dict[Dim, bool | None] = {}
 
@@ -62,8 +73,8 @@ class Scope:
 
     def _nonneg(self, a: Dim) -> bool | None:
         answer = dims.prove_nonneg(a)
-        if answer is None and self._facts:
-            with dims.assuming([f >= 0 for f in self._facts]):
+        if answer is None and (self._facts or self.guards):
+            with dims.assuming([*[f >= 0 for f in self._facts], *self.guards]):
                 answer = dims.prove_nonneg(a)
         return answer
 
@@ -83,9 +94,70 @@ class Scope:
             return False
         return True if self.nonneg(d) and self.nonneg(-d) else None
 
+    # ---- guards -------------------------------------------------------------------------------------
+    def is_fixed(self, a: Dim) -> bool:
+        """Whether an integer depends on nothing but symbolic sizes, if at all."""
+        return type(a) is int or (bool(self.sizes) and dims.free_symbols(a) <= self.sizes.keys())
+
+    def need_nonneg(self, a: Dim) -> bool:
+        """Whether ``a >= 0``, for all values of loop variables: proved, or required of symbolic sizes."""
+        known = self.nonneg(a)
+        if known is not None or not self.sizes:
+            return known is True
+        least = dims.smallest(a)
+        return self.is_fixed(least) and self._require(least >= 0)
+
+    def need_le(self, a: Dim, b: Dim) -> bool:
+        """Whether ``a <= b``: proved, or required of symbolic sizes."""
+        return self.need_nonneg(b - a)
+
+    def need_eq(self, a: Dim, b: Dim) -> bool:
+        """Whether ``a == b``: proved, or required of symbolic sizes."""
+        known = self.eq(a, b)
+        if known is not None or not self.sizes:
+            return known is True
+        difference = dims.simplify(a - b)
+        if not self.is_fixed(difference):
+            return False
+        import sympy
+
+        return self._require(sympy.Eq(difference, 0))
+
+    def _require(self, relation: Any) -> bool:
+        """Make a relation of symbolic sizes a guard, unless it is known not to hold."""
+        if relation in (True, False):  # sympy's own booleans, or Python's
+            return bool(relation)
+        if relation not in self.guards:
+            self.guards.append(relation)
+            self._proofs = {}
+        return True
+
     def same_shape(self, a: Sequence[Dim], b: Sequence[Dim]) -> bool:
         """Whether two shapes are proved to be equal."""
         return len(a) == len(b) and all(self.eq(n, m) is True for n, m in zip(a, b, strict=True))
+
+    def need_same_shape(self, a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+        """Whether two shapes are equal: proved, or required of symbolic sizes."""
+        return len(a) == len(b) and all(self.need_eq(n, m) for n, m in zip(a, b, strict=True))
+
+    def room(self, n: Dim) -> Dim:
+        """Return the largest value of a size over all iterations, which is not negative.
+
+        Raises
+        ------
+        Untraceable
+            If it is not known.
+        """
+        if type(n) is int:
+            return n
+        largest = dims.largest(n)
+        if not self.is_fixed(largest):
+            raise self.fail("a size has no known bound")
+        if type(largest) is int:
+            return max(0, largest)
+        if not self.need_nonneg(largest):
+            raise self.fail("a size may be negative")
+        return largest
 
     def limits(self, a: Dim) -> tuple[int, int]:
         """Return the bounds of a Python int.
@@ -98,9 +170,18 @@ class Scope:
         if type(a) is int:
             return a, a
         low, high = dims.smallest(a), dims.smallest(-a)
+        for _ in self.sizes:  # one may be eliminated only after another
+            low, high = dims.smallest(low, self.sizes), dims.smallest(high, self.sizes)
         if type(low) is not int or type(high) is not int:
             raise self.fail("an integer has no known bounds")
         return low, -high
+
+    def quotient(self, a: Dim, b: Dim) -> Dim | None:
+        """Return ``a // b`` of symbolic sizes where it is a polynomial, else None."""
+        if not self.is_fixed(a) or type(b) is not int or b <= 0:
+            return None
+        made = dims.simplify(a // b)
+        return None if "//" in dims.show(made) else made  # of that little could be proved
 
     # ---- arithmetic ---------------------------------------------------------------------------------
     def arithmetic(self, op: str, a: Dim, b: Dim) -> Dim:
@@ -109,12 +190,14 @@ class Scope:
             made = a + b
         elif op == "-":
             made = a - b
-        elif op == "*" and (type(a) is int or type(b) is int):
+        elif op == "*" and (self.is_fixed(a) or self.is_fixed(b)):
             made = a * b
         else:
             raise self.fail(f"an integer is no affine function of loop variables: {op}")
         made = dims.simplify(made)
         low, high = self.limits(made)
-        if max(-low, high) > _LARGE:
+        if (low < -_LARGE and not self.need_le(-_LARGE, made)) or (
+            high > _LARGE and not self.need_le(made, _LARGE)
+        ):
             raise self.fail("an integer may be too large")
         return made

@@ -11,7 +11,7 @@ import numpy as np
 from dcarray.core.store import COMPILED
 from dcarray.core.strides import contiguous
 from dcarray.ir.analysis.effects import reads, writes
-from dcarray.ir.nodes import Array, Compute, Region
+from dcarray.ir.nodes import Array, Compute, Region, Symbol
 from dcarray.ir.ops import const
 from dcarray.ir.verify import VerifyError, verify
 
@@ -26,6 +26,7 @@ from ..entry.entry_values import (
     ScalarType,
     TracedLoop,
 )
+from ..entry.sizes import SymbolicSize
 from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
 from ..operations.calls import Calls
@@ -49,10 +50,20 @@ def trace(request: LoopDescription) -> TracedLoop:
     """
     scope = Scope(request.line)
     memory = Memory(scope, request.file)
-    return _Tracer(request, memory).run_trace()
+    return Tracer(request, memory).run_trace()
 
 
-class _Tracer(LoopStatements):
+class Tracer(LoopStatements):
+    """The tracer of a loop.
+
+    Attributes
+    ----------
+    symbols : tuple of Symbol
+        The symbolic sizes of the region.
+    """
+
+    symbols: tuple[Symbol, ...] = ()
+
     def __init__(self, request: LoopDescription, memory: Memory) -> None:
         super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
         self.request = request
@@ -66,7 +77,7 @@ class _Tracer(LoopStatements):
             body = ast.parse(request.source).body
         except SyntaxError as error:
             raise self.scope.fail("the source is not understood") from error
-        if _may_not_end(request.source, request.names):
+        if may_not_end(request.source, request.names):
             self.memory.track_checks()
         names = {name: self._entry(name) for name in self._entries}
         frame = Frame(dict(names), {}, request.file, request.line - 1)
@@ -75,11 +86,7 @@ class _Tracer(LoopStatements):
         for name in sorted(request.live & stores(*body)):
             if name in frame.names:
                 results.append((name, self._result(name, frame.names[name])))
-        region, inputs = self._region()
-        try:
-            verify(region)
-        except VerifyError as error:
-            raise self.scope.fail(f"the region is not valid: {error}") from error
+        region, inputs = self.region()
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise)
 
     def statements(self, body: list[ast.stmt], frame: Frame) -> None:
@@ -131,6 +138,9 @@ class _Tracer(LoopStatements):
             return found if isinstance(found, float) else value
         if isinstance(value, Function):
             return value
+        if isinstance(value, SymbolicSize):
+            missing = [name for name in value.names if name not in self.scope.sizes]
+            return Unbound(f"no argument has the size {missing[0]}") if missing else value.dim()
         if isinstance(value, Constant):
             plain = value.value
             if isinstance(plain, tuple | list):
@@ -168,6 +178,16 @@ class _Tracer(LoopStatements):
         self.memory.arrays[array.name] = replace(array, role="out")
         return array.name
 
+    def region(self) -> tuple[Region, tuple[str, ...]]:
+        """Return the region of what has been traced, and for each input the name or expression of its
+        value."""
+        region, inputs = self._region()
+        try:
+            verify(region)
+        except VerifyError as error:
+            raise self.scope.fail(f"the region is not valid: {error}") from error
+        return region, inputs
+
     def _region(self) -> tuple[Region, tuple[str, ...]]:
         body = tuple(self.memory.block)
         if (sound := self.memory.checks_passed) is not None:
@@ -184,11 +204,12 @@ class _Tracer(LoopStatements):
                 inputs.append(self.memory.inputs[name])
                 array = replace(array, role="inout") if name in written else array
             arrays.append(array)
-        return Region((), tuple(arrays), body), tuple(inputs)
+        region = Region(self.symbols, tuple(arrays), body, tuple(self.scope.guards))
+        return region, tuple(inputs)
 
 
-def _may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
+def may_not_end(source: str, names: tuple[tuple[str, EntryValue], ...]) -> bool:
     """Whether there is a ``while``, in the source or in functions that it calls."""
     return "while" in source or any(
-        isinstance(value, Function) and _may_not_end(value.source, value.names) for _, value in names
+        isinstance(value, Function) and may_not_end(value.source, value.names) for _, value in names
     )

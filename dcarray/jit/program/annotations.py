@@ -1,0 +1,160 @@
+"""Types of programs' arguments: ``dc.types.float64[N, N]``, scalars, and what the annotations of a function
+say."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.errors import ProgramError
+from dcarray.core.store import COMPILED
+
+from ..loops.entry.sizes import SymbolicSize
+
+__all__ = ["Annotation", "ArrayAnnotation", "ElementType", "ScalarAnnotation", "annotation_of", "evaluated"]
+
+DType = np.dtype[Any]
+Size = int | SymbolicSize
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayAnnotation:
+    """The type of an array argument.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    shape : tuple of int or SymbolicSize
+    """
+
+    dtype: DType
+    shape: tuple[Size, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarAnnotation:
+    """The type of a scalar argument.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    kind : type or None
+        Python's type that the function sees; None: it sees a NumPy scalar.  An `int` is part of what a call
+        is specialised for: it may be a size, an index or the number of a loop's iterations.
+    """
+
+    dtype: DType
+    kind: type | None
+
+    def __str__(self) -> str:
+        return self.kind.__name__ if self.kind else self.dtype.name
+
+
+Annotation = ArrayAnnotation | ScalarAnnotation
+
+
+class ElementType:
+    """A type of elements that has types of arrays: ``float64[N, M]``.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+
+    def __getitem__(self, shape: Any) -> ArrayAnnotation:
+        """Return the type of arrays of a shape.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an axis is no integer, no symbol and no sum of these, or is negative.
+        """
+        axes = shape if isinstance(shape, tuple) else (shape,)
+        for n in axes:
+            if type(n) is not int and not isinstance(n, SymbolicSize):
+                raise TypeError(
+                    f"a size is an int or made of dcarray.symbol(), not {n!r} of type {type(n).__name__}"
+                )
+            if type(n) is int and n < 0:
+                raise ValueError(f"a size is not negative: {n}")
+        return ArrayAnnotation(self.dtype, axes)
+
+    def __repr__(self) -> str:
+        return f"dcarray.types.{self.dtype.name}"
+
+
+_PYTHON: Mapping[Any, DType] = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
+
+
+def annotation_of(value: Any) -> Annotation | None:
+    """Return the type that an annotation means; None if it means none."""
+    if isinstance(value, ArrayAnnotation | ScalarAnnotation):
+        return value
+    if isinstance(value, type) and value in _PYTHON:
+        return ScalarAnnotation(_PYTHON[value], value)
+    if isinstance(value, ElementType):
+        value = value.dtype.type
+    if isinstance(value, type) and issubclass(value, np.generic):
+        dtype = np.dtype(value)
+        if dtype.char in COMPILED:
+            return ScalarAnnotation(dtype, int if dtype == np.int64 else None)
+    return None
+
+
+def evaluated(
+    spec: ast.arguments, names: Mapping[str, Any], file: str
+) -> Iterator[tuple[str, Annotation | None, int]]:
+    """Yield for each parameter its name, type (None: not annotated) and line.
+
+    Annotations are read from the source, where ``np.float64[N, N]`` means the array type even though NumPy's
+    class does not support it at run time; that needs ``from __future__ import annotations``.
+
+    Raises
+    ------
+    ProgramError
+        If an annotation cannot be evaluated, or means no type.
+    """
+    for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+        node, line = argument.annotation, argument.lineno
+        if node is None:
+            yield argument.arg, None, line
+            continue
+        text = ast.unparse(node)
+        try:
+            value = _value(node, names)
+        except Exception as error:
+            reason = f"the annotation {text} of {argument.arg} fails: {type(error).__name__}: {error}"
+            raise ProgramError(reason, file, line) from error
+        found = annotation_of(value)
+        if found is None:
+            raise ProgramError(f"the annotation {text} of {argument.arg} is no type of a program", file, line)
+        yield argument.arg, found, line
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return _value(ast.parse(node.value, mode="eval").body, names)
+    if isinstance(node, ast.Subscript):
+        owner = _plain_value(node.value, names)
+        if isinstance(owner, type) and issubclass(owner, np.generic) and np.dtype(owner).char in COMPILED:
+            return ElementType(np.dtype(owner))[_plain_value(node.slice, names)]
+    return _plain_value(node, names)
+
+
+def _plain_value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    expression = ast.fix_missing_locations(ast.Expression(node))
+    code: Any = compile(expression, "<annotation>", "eval")
+    lookup: Callable[..., Any] = eval
+    return lookup(code, dict(names))

@@ -1,0 +1,205 @@
+"""Descriptions of programs as plain data: the source, the types of arguments, and the values of globals.
+
+Equal descriptions have equal regions, so that a description is the key of what is compiled of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from dcarray.core.errors import ProgramError
+
+from ..loops.entry.entry_values import Constant, EntryValue, Function, PublicObject
+from ..loops.entry.globals import original, public_description
+from ..loops.entry.sizes import SymbolicSize
+from ..loops.syntax.source import source_of
+from ..loops.syntax.syntax_facts import loads
+from .annotations import Annotation, ArrayAnnotation, annotation_of, evaluated
+
+__all__ = ["Description", "ProgramLike", "describe"]
+
+_MISSING = object()
+_NUMBERS = (int, float, complex, bool, str, type(None))
+
+
+class ProgramLike:
+    """Base class of objects that programs may call as programs: `dcarray.jit.program.decorator.Program`.
+
+    Attributes
+    ----------
+    written : function
+        The function as it is written.
+    """
+
+    written: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A program as plain data.
+
+    Attributes
+    ----------
+    function : Function
+        Its source, and the values of its globals and defaults.
+    parameters : tuple of (str, Annotation)
+        Its arguments in order.
+    called : tuple of (Function, tuple of (str, Annotation))
+        The programs that it calls, with theirs.
+    watched : tuple
+        The globals that it depends on: namespace, name and value of each.
+    """
+
+    function: Function
+    parameters: tuple[tuple[str, Annotation], ...]
+    called: tuple[tuple[Function, tuple[tuple[str, Annotation], ...]], ...] = ()
+    watched: tuple[tuple[Mapping[str, Any], str, Any], ...] = field(default=(), compare=False, repr=False)
+
+
+def describe(function: FunctionType, annotations: Mapping[str, Any] | None = None) -> Description:
+    """Return the description of a function.
+
+    Parameters
+    ----------
+    function : function
+    annotations : mapping of str to annotation, optional
+        The types of its arguments, instead of its own annotations.
+
+    Raises
+    ------
+    ProgramError
+        If the source is not certain, an argument has no type or an unknown one, sizes contradict each other,
+        or functions call themselves.
+    """
+    found = _Describer(annotations)
+    made, parameters = found.program(function)
+    return Description(made, parameters, tuple(found.called.items()), tuple(found.watched))
+
+
+class _Describer:
+    def __init__(self, annotations: Mapping[str, Any] | None) -> None:
+        self.annotations = annotations
+        self.called: dict[Function, tuple[tuple[str, Annotation], ...]] = {}
+        self.watched: list[tuple[Mapping[str, Any], str, Any]] = []
+        self._inside: list[FunctionType] = []
+
+    def program(self, function: FunctionType) -> tuple[Function, tuple[tuple[str, Annotation], ...]]:
+        """Return a function and the types of its arguments."""
+        tree, names = self._source(function)
+        file, line = original(function).co_filename, tree.lineno
+        given = self.annotations if not self._inside else None
+        found = []
+        if tree.args.vararg or tree.args.kwarg:
+            raise ProgramError(f"{function.__name__} takes any number of arguments", file, line)
+        for name, annotation, place in evaluated(tree.args, {} if given is not None else names, file):
+            if given is not None:
+                annotation = annotation_of(given.get(name))
+            if annotation is None:
+                raise ProgramError(f"the argument {name} has no type", file, place)
+            found.append((name, annotation))
+        _check_sizes(found, file, line)
+        return self.function(function), tuple(found)
+
+    def function(self, function: FunctionType) -> Function:
+        """Return a function, with those that it calls."""
+        code = original(function)
+        tree, names = self._source(function)
+        if function in self._inside:
+            raise ProgramError(
+                f"{function.__name__} calls itself, and a program cannot", code.co_filename, tree.lineno
+            )
+        self._inside.append(function)
+        bare = copy.copy(tree)
+        bare.decorator_list = []
+        source = source_of(function, code)
+        assert source is not None
+        known = [
+            (name, value)
+            for name in sorted(loads(*tree.body) - {*code.co_varnames, *code.co_cellvars})
+            if (value := self._global(name, names)) is not None
+        ]
+        defaults = []
+        count = code.co_argcount
+        last = code.co_varnames[count - len(function.__defaults__ or ()) : count]
+        pairs = [
+            *zip(last, function.__defaults__ or (), strict=True),
+            *(function.__kwdefaults__ or {}).items(),
+        ]
+        for name, value in pairs:
+            described = self._value(value)
+            if described is not None:
+                defaults.append((name, described))
+        self._inside.pop()
+        return Function(
+            function.__name__, source.text(bare), code.co_filename, tree.lineno, tuple(known), tuple(defaults)
+        )
+
+    def _source(self, function: FunctionType) -> tuple[ast.FunctionDef, Mapping[str, Any]]:
+        """Return the tree of a function, and its global and enclosing names."""
+        code: CodeType = original(function)
+        source = source_of(function, code)
+        place = code.co_filename, code.co_firstlineno
+        if source is None:
+            raise ProgramError(f"the source of {function.__name__} is not known, or has changed", *place)
+        if not source.is_faithful(source.tree):
+            raise ProgramError(f"{function.__name__} is indented and holds strings of several lines", *place)
+        if function.__closure__:
+            cells = {}
+            for name, cell in zip(code.co_freevars, function.__closure__, strict=True):
+                try:
+                    cells[name] = cell.cell_contents
+                except ValueError:  # not assigned yet
+                    continue
+            return source.tree, {**function.__globals__, **cells}
+        return source.tree, function.__globals__
+
+    def _global(self, name: str, names: Mapping[str, Any]) -> EntryValue | None:
+        value = names.get(name, getattr(builtins, name, _MISSING))
+        if value is _MISSING:
+            return None
+        found = self._value(value)
+        if found is not None and name in names:
+            self.watched.append((names, name, value))
+        return found
+
+    def _value(self, value: Any) -> EntryValue | None:
+        """Return the description of a global or a default; None if programs do not know it."""
+        if type(value) in _NUMBERS:
+            return Constant(value)
+        if isinstance(value, SymbolicSize):
+            return value
+        if isinstance(value, tuple):
+            items = tuple([self._value(item) for item in value])
+            return None if None in items else Constant(items)
+        if isinstance(value, ProgramLike):
+            function, parameters = self.program(value.written)
+            self.called[function] = parameters
+            return function
+        if isinstance(value, ModuleType) and value.__name__ == "dcarray":
+            return PublicObject("dcarray")
+        known = public_description(value)
+        if known is not None:
+            return known
+        return self.function(value) if type(value) is FunctionType else None
+
+
+def _check_sizes(parameters: list[tuple[str, Annotation]], file: str, line: int) -> None:
+    """Raise `ProgramError` for sizes that no call can have, or whose symbols a call does not determine."""
+    names = {name for name, _ in parameters}
+    arrays = [(name, type_) for name, type_ in parameters if isinstance(type_, ArrayAnnotation)]
+    sizes = [(name, n) for name, type_ in arrays for n in type_.shape if isinstance(n, SymbolicSize)]
+    known = {n.names[0] for _, n in sizes if len(n.factors) == 1 and n.factors[0][1] == 1}
+    for name, n in sizes:
+        for one in n.names:
+            if one in names:
+                raise ProgramError(f"{one} is an argument and a size of {name}", file, line)
+            if one not in known:
+                raise ProgramError(f"the value of {one} does not follow from any axis", file, line)
+        if not n.factors and n.constant < 0:
+            raise ProgramError(f"a size of {name} is negative: {n}", file, line)
