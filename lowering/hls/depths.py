@@ -1,0 +1,74 @@
+"""Depths of FIFOs: how many elements have to wait where two ways through a network meet again.
+
+Every process is given a *delay*: it works on the point number ``t`` of the raster at time ``t +
+delay``. Along an edge ``u -> v`` with lead ``l`` the element of point ``t`` is sent at time ``t +
+delay[u]`` and received at time ``t - l + delay[v]``, which has to be later: ``slack = delay[v] -
+delay[u] - l`` is at least 1, and at most the elements of ``slack`` ticks wait at a time.  With FIFOs of
+that depth all processes can go on for ever by that timetable; and since processes do not depend on
+which FIFO is served first (a Kahn network), no other order of theirs can come to a deadlock either.
+
+Delays are chosen so that a spanning tree of the edges has slack 1 (the tight tree of Gansner's network
+simplex): more waits only where an edge closes a cycle, and there no less will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from .network import Box, Point
+
+#: Producer, consumer and lead.
+Edge = tuple[int, int, int]
+
+
+def slacks(count: int, edges: Sequence[Edge]) -> list[int]:
+    """Return the slack of each edge of an acyclic network whose processes are numbered producers first."""
+    delay = _earliest(count, edges)
+    placed: set[int] = set()
+    for root in range(count):
+        if root not in placed:
+            placed |= _tighten(root, edges, delay)
+    return [delay[v] - delay[u] - lead for u, v, lead in edges]
+
+
+def most_elements(box: Box, raster: Point, ticks: int) -> int:
+    """Return the greatest number of points of a box among so many consecutive ticks of a raster.
+
+    No ticks have more of them than those from the first point on: rows and planes are whole there, and what
+    stands between them is as short as it can be.
+    """
+    found = 0
+    for axis, count in enumerate(box.shape):
+        whole = min(ticks // prod(raster[axis + 1 :]), count)
+        found += whole * prod(box.shape[axis + 1 :])
+        if whole == count:
+            break
+        ticks -= whole * prod(raster[axis + 1 :])
+    return found
+
+
+def _earliest(count: int, edges: Sequence[Edge]) -> list[int]:
+    delay = [0] * count
+    for u, v, lead in sorted(edges, key=lambda edge: edge[0]):
+        delay[v] = max(delay[v], delay[u] + lead + 1)
+    return delay
+
+
+def _tighten(root: int, edges: Sequence[Edge], delay: list[int]) -> set[int]:
+    """Change the delays of what is connected with a process for a spanning tree of slack 1; return it."""
+    tree = {root}
+    while True:
+        best: tuple[int, int, int] | None = None
+        for u, v, lead in edges:
+            if (u in tree) != (v in tree):
+                spare = delay[v] - delay[u] - lead - 1
+                if best is None or spare < best[0]:
+                    best = (spare, u, v)
+        if best is None:
+            return tree
+        spare, u, v = best
+        # by the least spare slack of all edges that leave the tree: no other edge loses more than it has
+        for one in tree if spare else ():
+            delay[one] += spare if u in tree else -spare
+        tree |= {u, v}

@@ -1,0 +1,318 @@
+"""Process networks as values: what a region is as a streaming circuit; their text and their rules.
+
+A network is a sequence of *stages*. The processes of a stage run at the same time, joined by FIFOs of
+fixed depth; a stage begins when the one before it has finished.  A *buffer* is one version of an array
+in the board's memory: no buffer is written twice, so that no process can overwrite what another has
+still to read.
+
+A stream carries the elements of a box of an array in row-major order.  Processes of one connected
+network count time in *ticks*, one for each point of a common *raster*, a box that holds all their
+boxes; the *distance* of two points is the difference of their row-major numbers in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from dcarray.ir.nodes import Compute, Load, Region, Window
+from dcarray.ir.text import dtype_name, show_stmt
+
+Point = tuple[int, ...]
+
+
+class NetworkError(Exception):
+    """A network breaks a rule; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The points from ``first`` on, ``shape`` of them along each axis."""
+
+    first: Point
+    shape: Point
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return prod(self.shape)
+
+    def points(self) -> Iterator[Point]:
+        """The points in row-major order."""
+        return product(*(range(f, f + n) for f, n in zip(self.first, self.shape, strict=True)))
+
+    def has(self, point: Point) -> bool:
+        """Whether a point lies inside."""
+        return all(f <= x < f + n for x, f, n in zip(point, self.first, self.shape, strict=True))
+
+    def covers(self, other: Box) -> bool:
+        """Whether all points of another box, which has some, lie inside."""
+        return self.has(other.first) and self.has(other.last)
+
+    @property
+    def last(self) -> Point:
+        """The last point of a box that has some."""
+        return tuple(f + n - 1 for f, n in zip(self.first, self.shape, strict=True))
+
+
+def distance(vector: Point, raster: Point) -> int:
+    """Return how many ticks lie between two points of a raster that differ by ``vector``."""
+    found = 0
+    for x, n in zip(vector, raster, strict=True):
+        found = found * n + x
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Version ``version`` of ``array`` in memory; number 0 is what it holds before the region runs."""
+
+    array: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.array}.{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fifo:
+    """A stream of the elements of a box in row-major order, and how many may wait in it."""
+
+    name: str
+    dtype: np.dtype[np.generic]
+    box: Box
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Sends all elements of a buffer."""
+
+    name: str
+    buffer: Buffer
+    out: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """Sends each element that it receives to several FIFOs."""
+
+    name: str
+    source: str
+    outs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Sends the stream ``old`` with the elements of the box of ``new`` replaced by those of ``new``."""
+
+    name: str
+    old: str
+    new: str
+    out: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineBuffer:
+    """A shift register behind a FIFO: at the tick of a point of the domain it receives the element ``lead``
+    ticks further on (less than 0: behind), and holds it until it is ``tail`` ticks further on."""
+
+    source: str
+    lead: int
+    tail: int
+
+    @property
+    def length(self) -> int:
+        """The number of its places."""
+        return self.lead - self.tail + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Computes a statement, point by point in row-major order of its domain, which lies at ``box`` in
+    ``raster``; sends each value, or, of a fold, all results after the last point.
+
+    ``taps`` says for each load of a stream the FIFO and its distance from the point, ``held`` for the others
+    the buffer that they address.  ``start`` is the buffer that a fold without ``init`` starts from."""
+
+    name: str
+    number: int
+    stmt: Compute
+    box: Box
+    raster: Point
+    inputs: tuple[LineBuffer, ...]
+    taps: tuple[tuple[Load, str, int], ...]
+    held: tuple[tuple[str, Buffer], ...]
+    out: str
+    start: Buffer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Stores what it receives under a window of ``buffer``, after it has copied ``base`` there if that is
+    given."""
+
+    name: str
+    buffer: Buffer
+    source: str
+    window: Window
+    base: Buffer | None = None
+
+
+Process = Read | Duplicate | Merge | Work | Write
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Processes that run at the same time, producers before consumers, and their FIFOs."""
+
+    processes: tuple[Process, ...]
+    fifos: tuple[Fifo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A region as a streaming circuit.
+
+    Attributes
+    ----------
+    region : Region
+    stages : tuple of Stage
+    results : mapping of str to Buffer
+        Where the arrays that the region gives back are in the end.
+    reasons : tuple of (int, str, str)
+        Of statements that do not receive an array as a stream, or send one: the number of the statement, the
+        name of the array and why.
+    """
+
+    region: Region
+    stages: tuple[Stage, ...]
+    results: Mapping[str, Buffer]
+    reasons: tuple[tuple[int, str, str], ...]
+
+
+def sources(process: Process) -> tuple[str, ...]:
+    """The FIFOs that a process receives from."""
+    match process:
+        case Read():
+            return ()
+        case Merge(_, old, new, _):
+            return (old, new)
+        case Work():
+            return tuple(line.source for line in process.inputs)
+        case Duplicate(_, source) | Write(_, _, source):
+            return (source,)
+
+
+def outs(process: Process) -> tuple[str, ...]:
+    """The FIFOs that a process sends to."""
+    match process:
+        case Duplicate(outs=several):
+            return several
+        case Write():
+            return ()
+        case Read(out=out) | Merge(out=out) | Work(out=out):
+            return (out,)
+
+
+def buffers_read(process: Process) -> tuple[Buffer, ...]:
+    """The buffers that a process reads."""
+    match process:
+        case Read(buffer=buffer):
+            return (buffer,)
+        case Work(held=held, start=start):
+            return (*(buffer for _, buffer in held), *([start] if start else []))
+        case Write(base=base) if base is not None:
+            return (base,)
+    return ()
+
+
+def verify(network: Network) -> None:
+    """Check a network.
+
+    * Each FIFO has one process that sends, and one before which it stands that receives; it holds an element
+      or more.
+    * A buffer is written at most once, and read in later stages only; what a region gives back is written.
+    * Shift registers hold all the elements that are tapped.
+
+    Raises
+    ------
+    NetworkError
+    """
+    made = {Buffer(array.name, 0) for array in network.region.arrays}
+    for number, stage in enumerate(network.stages):
+        where = f"stage {number}"
+        sent, received = Counter[str](), Counter[str]()
+        written: set[Buffer] = set()
+        for process in stage.processes:
+            for name in sources(process):
+                received[name] += 1
+                _need(sent[name] == 1, f"{where}: {process.name} receives {name} before it is sent")
+            sent.update(outs(process))
+            for buffer in buffers_read(process):
+                _need(buffer in made, f"{where}: {process.name} reads {buffer}, which is not finished")
+            if isinstance(process, Write):
+                _need(
+                    process.buffer not in made | written,
+                    f"{where}: {process.buffer} is written a second time",
+                )
+                written.add(process.buffer)
+            if isinstance(process, Work):
+                _taps(process, where)
+        for fifo in stage.fifos:
+            ends = (sent[fifo.name], received[fifo.name])
+            _need(ends == (1, 1), f"{where}: {fifo.name} has {ends[0]} senders and {ends[1]} receivers")
+            _need(fifo.depth >= 1, f"{where}: {fifo.name} holds nothing")
+        _need(set(sent) == {fifo.name for fifo in stage.fifos}, f"{where}: a FIFO is not declared")
+        made |= written
+    for name, buffer in network.results.items():
+        _need(buffer in made, f"the result {name} is never written")
+
+
+def _taps(work: Work, where: str) -> None:
+    lines = {line.source: line for line in work.inputs}
+    for _, source, at in work.taps:
+        line = lines.get(source)
+        inside = line is not None and line.tail <= at <= line.lead
+        _need(inside, f"{where}: {work.name} taps {source} at {at}, which it does not hold")
+
+
+def _need(holds: bool, rule: str) -> None:
+    if not holds:
+        raise NetworkError(rule)
+
+
+def dump(network: Network) -> str:
+    """Return a network as text."""
+    lines = []
+    for number, stage in enumerate(network.stages):
+        lines.append(f"stage {number}")
+        lines += [f"  {_show(process, network.region)}" for process in stage.processes]
+        for fifo in stage.fifos:
+            shape = ", ".join(f"{f}:{f + n}" for f, n in zip(fifo.box.first, fifo.box.shape, strict=True))
+            lines.append(f"  fifo {fifo.name}: {dtype_name(fifo.dtype)}[{shape}], depth {fifo.depth}")
+    lines += [f"result {name} = {buffer}" for name, buffer in network.results.items()]
+    lines += [f"statement {k} has {name} in memory: {why}" for k, name, why in network.reasons]
+    return "\n".join(lines) + "\n"
+
+
+def _show(process: Process, region: Region) -> str:
+    match process:
+        case Read(name, buffer, out):
+            return f"{name}: {buffer} -> {out}"
+        case Duplicate(name, source, several):
+            return f"{name}: {source} -> {', '.join(several)}"
+        case Merge(name, old, new, out):
+            return f"{name}: {old} overlaid with {new} -> {out}"
+        case Work():
+            read = [f"{line.source}[{line.tail}..{line.lead}]" for line in process.inputs]
+            read += [str(buffer) for buffer in buffers_read(process)]
+            stmt = show_stmt(process.stmt, region).strip()
+            return f"{process.name}: {', '.join(read)} -> {process.out}  # {stmt}"
+        case Write(name, buffer, source, _, base):
+            return f"{name}: {source} -> {buffer}" + (f", over a copy of {base}" if base else "")

@@ -1,0 +1,260 @@
+"""A simulator of process networks in plain Python: every process a coroutine, every FIFO bounded.
+
+Time goes in cycles: in one, each process makes at most one step, with all that it receives and sends in
+it, and what is sent can be received in the next.  So it shows whether elements arrive where they are
+needed, whether depths suffice, and whether a process has to wait; it is slow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir.expression_steps import Kind, program
+from dcarray.ir.nodes import Expr, Iota, Load, Window
+from dcarray.ir.numpy_views import NDArray
+from dcarray.ir.ops import OPS
+from dcarray.ir.windows import walk
+
+from .network import (
+    Buffer,
+    Duplicate,
+    Fifo,
+    Merge,
+    Network,
+    Point,
+    Process,
+    Read,
+    Stage,
+    Work,
+    Write,
+    distance,
+)
+
+#: A step is asked for by the FIFOs to receive from and to send to; what was received comes back.
+_Running = Generator[tuple[tuple[str, ...], tuple[str, ...]], list[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The arrays with the roles ``out`` and ``inout``, and how many cycles each stage took."""
+
+    arrays: dict[str, NDArray]
+    cycles: tuple[int, ...]
+
+
+class Deadlock(Exception):
+    """No process can go on; the text has the state of each FIFO and what each process waits for."""
+
+
+def simulate(network: Network, memory: Mapping[str, NDArray]) -> Outcome:
+    """Run a network once.
+
+    Parameters
+    ----------
+    network : Network
+    memory : mapping of str to array
+        The arrays with the roles ``in`` and ``inout``, which stay as they are.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    Deadlock
+    """
+    arrays = {array.name: array for array in network.region.arrays}
+    buffers: dict[Buffer, NDArray] = {}
+    for name, array in arrays.items():
+        given = memory.get(name) if array.role in ("in", "inout") else None
+        buffers[Buffer(name, 0)] = np.zeros(array.shape, array.dtype) if given is None else given.copy()
+    cycles = []
+    for stage in network.stages:
+        for process in stage.processes:
+            if isinstance(process, Write):
+                array = arrays[process.buffer.array]
+                buffers[process.buffer] = np.zeros(array.shape, array.dtype)
+        cycles.append(_Simulation(stage, buffers).run())
+    return Outcome({name: buffers[buffer] for name, buffer in network.results.items()}, tuple(cycles))
+
+
+class _Simulation:
+    def __init__(self, stage: Stage, buffers: dict[Buffer, NDArray]) -> None:
+        self.stage, self.buffers = stage, buffers
+        self.fifos: dict[str, Fifo] = {fifo.name: fifo for fifo in stage.fifos}
+        self.waiting: dict[str, deque[Any]] = {name: deque() for name in self.fifos}
+
+    def run(self) -> int:
+        """Run to the end; return the number of cycles."""
+        # consumers first: what they receive makes room in this cycle, what is sent to them comes in the next
+        running = {process.name: self.start(process) for process in reversed(self.stage.processes)}
+        asked = {name: step for name, process in running.items() if (step := next(process, None)) is not None}
+        cycles = 0
+        while asked:
+            able = False
+            for name, (receives, sends) in list(asked.items()):
+                if not self.ready(receives, sends):
+                    continue
+                able = True
+                try:
+                    asked[name] = running[name].send([self.waiting[fifo].popleft() for fifo in receives])
+                except StopIteration:
+                    del asked[name]
+            if not able:
+                raise Deadlock(self.report(asked))
+            cycles += 1
+        left = [
+            f"{name} holds {len(held)} elements in the end" for name, held in self.waiting.items() if held
+        ]
+        if left:
+            raise Deadlock("; ".join(left))
+        return cycles
+
+    def ready(self, receives: tuple[str, ...], sends: tuple[str, ...]) -> bool:
+        return all(self.waiting[fifo] for fifo in receives) and all(self.has_room(fifo) for fifo in sends)
+
+    def has_room(self, fifo: str) -> bool:
+        return len(self.waiting[fifo]) < self.fifos[fifo].depth
+
+    def report(self, asked: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]) -> str:
+        lines = ["no process can go on"]
+        for name, (receives, sends) in asked.items():
+            lines += [f"  {name} waits to receive from {fifo}" for fifo in receives if not self.waiting[fifo]]
+            lines += [f"  {name} waits to send to {fifo}" for fifo in sends if not self.has_room(fifo)]
+        for name, held in self.waiting.items():
+            lines.append(f"  fifo {name} holds {len(held)} of {self.fifos[name].depth}")
+        return "\n".join(lines)
+
+    # ---- what processes do --------------------------------------------------------------------------
+    def start(self, process: Process) -> _Running:
+        match process:
+            case Read(_, buffer, out):
+                for value in self.buffers[buffer].flat:
+                    yield (), (out,)
+                    self.waiting[out].append(value)
+            case Duplicate(_, source, several):
+                for _ in range(self.fifos[source].box.size):
+                    (value,) = yield (source,), several
+                    for out in several:
+                        self.waiting[out].append(value)
+            case Merge(_, old, new, out):
+                inner = self.fifos[new].box
+                for point in self.fifos[old].box.points():
+                    got = yield ((old, new) if inner.has(point) else (old,)), (out,)
+                    self.waiting[out].append(got[-1])
+            case Write(_, buffer, source, window, base):
+                if base is not None:
+                    self.buffers[buffer][...] = self.buffers[base]
+                for point in np.ndindex(window.shape):
+                    (value,) = yield (source,), ()
+                    self.buffers[buffer][_place(window, point)] = value
+            case Work():
+                yield from self.work(process)
+
+    def work(self, work: Work) -> _Running:
+        stmt, raster = work.stmt, work.raster
+        held = dict(work.held)
+        lines: dict[str, deque[Any]] = {
+            line.source: deque([None] * line.length, line.length) for line in work.inputs
+        }
+        leads = {line.source: line.lead for line in work.inputs}
+        taps = {load: (source, leads[source] - at) for load, source, at in work.taps}
+        result: dict[Point, Any] = {}
+        kept = sorted({ix.axis for ix in stmt.target.index if ix.axis is not None})
+        target = stmt.target
+
+        def loaded(load: Load, point: Point) -> Any:
+            if load in taps:
+                source, back = taps[load]
+                return lines[source][-1 - back]
+            return self.buffers[held[load.window.array]][_place(load.window, point)]
+
+        def value(expr: Expr, point: Point) -> Any:
+            return _value(expr, point, loaded, lambda array: self.buffers[held[array]])
+
+        if stmt.combine is not None:
+            for at in np.ndindex(*(target.shape[axis] for axis in kept)):
+                point = tuple(at[kept.index(k)] if k in kept else 0 for k in range(len(target.shape)))
+                if work.start is not None:
+                    result[at] = self.buffers[work.start][_place(target, point)]
+                else:
+                    assert stmt.init is not None
+                    result[at] = value(stmt.init, point)
+        for tick in _ticks(work, self.fifos):
+            coming = []
+            for line in work.inputs:
+                there = _point(tick + line.lead, raster)
+                if there is not None and self.fifos[line.source].box.has(there):
+                    coming.append(line.source)
+            here = _point(tick, raster)
+            inside = here is not None and work.box.has(here)
+            got = yield tuple(coming), ((work.out,) if inside and stmt.combine is None else ())
+            received = dict(zip(coming, got, strict=True))
+            for source, places in lines.items():
+                places.append(received.get(source))
+            if here is None or not inside:
+                continue
+            point = tuple(x - f for x, f in zip(here, work.box.first, strict=True))
+            made = value(stmt.body, point)
+            if stmt.combine is None:
+                self.waiting[work.out].append(made)
+            else:
+                at = tuple(point[axis] for axis in kept)
+                result[at] = OPS[stmt.combine].reference(result[at], made)
+        for made in result.values():
+            yield (), (work.out,)
+            self.waiting[work.out].append(made)
+
+
+def _ticks(work: Work, fifos: Mapping[str, Fifo]) -> range:
+    """The ticks from the first at which something is received or computed to the last."""
+    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
+    spans += [(0, work.box)] if work.box.size else []
+    ends = [
+        (distance(box.first, work.raster) - lead, distance(box.last, work.raster) - lead)
+        for lead, box in spans
+    ]
+    return range(min((a for a, _ in ends), default=0), max((b for _, b in ends), default=-1) + 1)
+
+
+def _point(tick: int, raster: Point) -> Point | None:
+    """The point of a tick; None outside of the raster."""
+    found = []
+    for n in reversed(raster):
+        tick, x = divmod(tick, n)
+        found.append(x)
+    return tuple(reversed(found)) if tick == 0 else None
+
+
+def _place(window: Window, point: Point) -> Point:
+    """The element of an array at a point of a window's domain."""
+    return tuple(
+        int(ix.offset) + (int(ix.stride) * point[ix.axis] if ix.axis is not None else 0)
+        for ix in window.index
+    )
+
+
+def _value(root: Expr, point: Point, loaded: Any, array: Any) -> Any:
+    """The value of an expression at a point of the domain."""
+    values: list[Any] = []
+    for (kind, data, args, _, dtype), node in zip(program(root), walk(root), strict=True):
+        given = [values[a] for a in args]
+        if kind is Kind.LOAD:
+            made = loaded(node, point)
+        elif kind is Kind.VALUE:
+            made = data
+        elif kind is Kind.CAST:
+            made = np.asarray(given[0]).astype(dtype)[()]
+        elif kind is Kind.GATHER:
+            made = array(data)[tuple(given)]
+        elif kind is Kind.LEAF:
+            made = dtype.type(point[data.axis] if isinstance(data, Iota) else int(data.dim))
+        else:
+            made = data(*given)
+        values.append(made)
+    return values[-1]

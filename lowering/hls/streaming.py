@@ -1,0 +1,239 @@
+"""From a region to a process network: which statements are joined by FIFOs, and which by arrays in memory.
+
+A statement runs through its domain in row-major order.  It sends an array as a stream if its window has
+the axes of the domain in their order with stride 1: then the elements come in row-major order of a box.
+A load receives a stream if its window is of this kind too: the element of point ``p + offset`` is then
+needed at point ``p``, a constant number of ticks away, and the elements of several loads of one array
+lie in one shift register.  As all boxes lie in one raster, a later point needs later elements only,
+whatever the sizes are.
+
+All else goes through memory: the array is written by the end of one stage and read in a later one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dcarray.ir.analysis.effects import without_reduced_axes
+from dcarray.ir.nodes import Array, Compute, Gather, Load, Nest, Region, Stmt, Window
+from dcarray.ir.ops import OPS
+from dcarray.ir.text import show_stmt
+from dcarray.ir.windows import identity, loads
+from dcarray.lowering.errors import Unsupported
+
+from .assemble import Draft, Port, assemble
+from .network import Box, Buffer, Network, verify
+
+
+def can_synthesise(region: Region) -> str | None:
+    """Return why a region cannot be a process network, naming the statement or array; None if it can."""
+    if region.symbols:
+        names = ", ".join(symbol.name for symbol in region.symbols)
+        return f"sizes have to be numbers, for buffers on the chip are static, but {names} is not known"
+    for array in region.arrays:
+        if array.dtype.kind == "c" or (array.dtype.itemsize == 2 and array.dtype.kind == "f"):
+            return f"{array.name} is {array.dtype.name}: use float32, float64 or integers"
+        if array.base is not None:
+            return f"{array.name} is another view of the memory of {array.base}: use a copy of it"
+    for stmt in region.body:
+        for part in stmt.body if isinstance(stmt, Nest) else (stmt,):
+            reason = _refused(part)
+            if reason:
+                return f"'{show_stmt(part, region).strip()}' {reason}"
+    return None
+
+
+def _refused(stmt: Stmt) -> str | None:
+    if not isinstance(stmt, Compute):
+        return f"is a {type(stmt).__name__}, which has no process yet"
+    if stmt.scan is not None:
+        return "is a scan, which has no process yet"
+    if stmt.combine is not None and not (stmt.combine in OPS and OPS[stmt.combine].combine):
+        return f"folds with {stmt.combine}, which has no process yet"
+    return None
+
+
+def stream_box(window: Window, array: Array) -> Box | str:
+    """Return the box of an array that a window runs through in row-major order, point by point of its domain,
+    or why it does not."""
+    if not window.shape:
+        return "a single element is no stream"
+    if len(window.index) != len(window.shape):
+        return "the statement has other axes than the array"
+    for axis, ix in enumerate(window.index):
+        if ix.axis != axis:
+            return "the axes of the statement are not those of the array in their order"
+        if ix.stride != 1:
+            return f"axis {axis} is used with stride {ix.stride}"
+    if 0 in window.shape:
+        return "there are no elements"
+    return Box(tuple(ix.offset for ix in window.index), tuple(window.shape))
+
+
+def compose(region: Region) -> Network:
+    """Return the process network of a region.
+
+    Raises
+    ------
+    Unsupported
+        See `can_synthesise`.
+    """
+    reason = can_synthesise(region)
+    if reason is not None:
+        raise Unsupported(reason)
+    network = _Composer(region).network()
+    verify(network)
+    return network
+
+
+@dataclass(slots=True)
+class _Version:
+    """What an array holds after some statement: its stream in the stage that makes it, and whether it is in
+    memory after that."""
+
+    buffer: Buffer
+    stage: int = -1
+    port: Port | None = None
+    stored: bool = True
+
+    @property
+    def streams_from(self) -> int:
+        """The first stage in which it can be received as a stream, from its producer or from memory."""
+        return self.stage if self.port else self.stage + 1
+
+
+class _Composer:
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.arrays = {array.name: array for array in region.arrays}
+        self.current = {name: _Version(Buffer(name, 0)) for name in self.arrays}
+        self.drafts: list[Draft] = []
+        self.readers: dict[tuple[Buffer, int], Port] = {}
+        self.reasons: dict[tuple[int, str, str], None] = {}
+        self.number = 0
+
+    def network(self) -> Network:
+        for stmt in self.region.body:
+            for part in stmt.body if isinstance(stmt, Nest) else (stmt,):
+                assert isinstance(part, Compute)  # by can_synthesise
+                self.statement(part)
+                self.number += 1
+        results = {}
+        for array in self.region.arrays:
+            if array.role in ("out", "inout"):
+                results[array.name] = self.in_memory(self.current[array.name])
+        return Network(self.region, assemble(self.drafts), results, tuple(self.reasons))
+
+    def statement(self, stmt: Compute) -> None:
+        name = stmt.target.array
+        array, old = self.arrays[name], self.current[name]
+        if 0 in without_reduced_axes(stmt.target).shape:
+            return  # nothing is written
+        target = self.box(stmt.target) if stmt.combine is None else "the result of a fold comes in the end"
+        streamed: dict[Load, Box] = {}
+        held: list[str] = []
+        starts = loads(stmt.init) if stmt.init is not None else ()
+        for load in dict.fromkeys([*loads(stmt.body), *starts]):
+            found = self.taken(load) if load not in starts else "it is where a fold starts"
+            if isinstance(found, Box) and isinstance(load, Load):
+                streamed[load] = found
+            else:
+                held.append(load.window.array)
+                if self.arrays[load.window.array].shape and isinstance(found, str):
+                    self.reasons[self.number, load.window.array, found] = None
+        stages = [self.current[load.window.array].streams_from for load in streamed]
+        stages += [self.current[a].stage + 1 for a in held]
+        folds_on = stmt.combine is not None and stmt.init is None
+        window = without_reduced_axes(stmt.target)
+        covers = _covers(window, array)
+        if isinstance(target, Box):
+            if not covers:
+                stages.append(old.streams_from)
+        elif not covers or folds_on:
+            stages.append(old.stage + 1)
+        stage = max(stages, default=0)
+        draft = Draft("work", f"compute_{self.number}", stage, stmt=stmt, number=self.number)
+        for load in streamed:
+            port = self.stream(self.current[load.window.array], stage)
+            draft.taps.append((load, port))
+        draft.held = [(a, self.in_memory(self.current[a])) for a in dict.fromkeys(held)]
+        if folds_on:
+            draft.start = self.in_memory(old)
+        # where the statement writes a box, its domain lies at this box in the raster
+        draft.box = (
+            target if isinstance(target, Box) else Box((0,) * len(stmt.target.shape), stmt.target.shape)
+        )
+        out_box = draft.box if isinstance(target, Box) else Box((0,) * len(window.shape), window.shape)
+        draft.out = Port(array.dtype, out_box, draft)
+        self.drafts.append(draft)
+        buffer = Buffer(name, old.buffer.version + 1)
+        if not isinstance(target, Box):
+            if array.shape:
+                self.reasons[self.number, name, target] = None
+            base = None if covers else self.in_memory(old)
+            self.write(buffer, stage, draft.out, window, base, loose=True)
+            self.current[name] = _Version(buffer, stage)
+            return
+        port = draft.out
+        if not covers:
+            merge = Draft("merge", f"merge_{name}_{self.number}", stage)
+            merge.feeds = [self.stream(old, stage), port]
+            merge.out = port = Port(array.dtype, Box((0,) * len(array.shape), array.shape), merge)
+            self.drafts.append(merge)
+        self.current[name] = _Version(buffer, stage, port, stored=False)
+
+    def box(self, window: Window) -> Box | str:
+        return stream_box(window, self.arrays[window.array])
+
+    def taken(self, load: Load | Gather) -> Box | str:
+        """The box of a load that can receive a stream, or why it cannot."""
+        if isinstance(load, Gather):
+            return "which elements are needed depends on data"
+        return self.box(load.window)
+
+    def stream(self, version: _Version, stage: int) -> Port:
+        """The stream of an array in a stage: its producer's, or that of a process that reads memory."""
+        if version.port is not None and version.stage == stage:
+            return version.port
+        if version.port is not None:
+            why = "another operand of the statement comes only when this one's stage is over"
+            self.reasons[self.number, version.buffer.array, why] = None
+        buffer = self.in_memory(version)
+        found = self.readers.get((buffer, stage))
+        if found is None:
+            array = self.arrays[buffer.array]
+            draft = Draft("read", f"read_{buffer.array}_{buffer.version}", stage, buffer=buffer)
+            found = draft.out = Port(array.dtype, Box((0,) * len(array.shape), array.shape), draft)
+            self.readers[buffer, stage] = found
+            self.drafts.append(draft)
+        return found
+
+    def in_memory(self, version: _Version) -> Buffer:
+        """The buffer of a version, which is written if it was not so far."""
+        if not version.stored:
+            assert version.port is not None
+            whole = identity(self.arrays[version.buffer.array])
+            self.write(version.buffer, version.stage, version.port, whole, None, loose=False)
+            version.stored = True
+        return version.buffer
+
+    def write(
+        self, buffer: Buffer, stage: int, port: Port, window: Window, base: Buffer | None, *, loose: bool
+    ) -> None:
+        draft = Draft("write", f"write_{buffer.array}_{buffer.version}", stage, buffer=buffer, window=window)
+        draft.feeds, draft.start, draft.loose = [port], base, loose
+        self.drafts.append(draft)
+
+
+def _from_0(shape: tuple[int, ...]) -> Box:
+    return Box((0,) * len(shape), shape)
+
+
+def _covers(window: Window, array: Array) -> bool:
+    """Whether a window writes the whole array: as many elements along each axis, one after the other."""
+    axes = [ix.axis for ix in window.index if ix.axis is not None]
+    return len(set(axes)) == len(axes) and all(
+        (n == 1 and ix.axis is None)
+        or (ix.axis is not None and ix.stride in (1, -1) and window.shape[ix.axis] == n)
+        for ix, n in zip(window.index, array.shape, strict=True)
+    )
