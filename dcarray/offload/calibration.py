@@ -16,6 +16,7 @@ import numpy as np
 from dcarray.api.array import evaluate, wrap
 from dcarray.core import config
 from dcarray.core.device_names import cpu_name
+from dcarray.recording.session import recording_for
 from dcarray.tiering import op_costs
 
 from .placing import placed
@@ -80,7 +81,7 @@ def _path(device: Device, options: config.Options) -> Path | None:
 def measured_rates(device: Device) -> Rates:
     """Measure the rates of the processor and of a device."""
     block = np.linspace(0.0, 1.0, LARGE)
-    with config.options(eager_below=0, jit="eager", fastmath=False):
+    with recording_for(None), config.options(eager_below=0, jit="eager", fastmath=False):
         host = _speed(wrap, lambda: None)
         there = _speed(lambda a: placed(device.name, a), device.synchronise)
     few = np.zeros(8)

@@ -34,7 +34,10 @@ def device_of(name: str) -> Any:
     if name == "cpu" or (name == AUTO and communicator() is not None):
         return None
     if name == AUTO:
-        return auto_device()
+        either = auto_device()
+        if either is not None:
+            either.rates()  # measured before anything is recorded, since that records, too
+        return either
     found = devices.get(name)
     if communicator() is not None:
         raise ValueError(f"arrays on {name} are of one process: several ranks compute on their CPUs only")

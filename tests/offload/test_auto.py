@@ -129,6 +129,18 @@ def test_small_recordings_run_on_the_processor(device: MadeUpDevice) -> None:
     np.testing.assert_array_equal(np.asarray(y), np.arange(float(N)) + 1)
 
 
+def test_rates_are_measured_before_anything_is_recorded(
+    device: MadeUpDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(auto, "_made", {})
+    monkeypatch.setattr(calibration, "rates_of", lambda *_: (asked.append(True), RATES)[1])
+    x = dc.asarray(np.ones(N), device="auto")
+    assert asked == [True]
+    dc.evaluate(x + 1)
+    assert asked == [True]
+
+
 def test_explain_says_where_and_why(device: MadeUpDevice) -> None:
     x = dc.asarray(np.arange(float(N)), device="auto")
     shown = str(dc.explain(x + 1))

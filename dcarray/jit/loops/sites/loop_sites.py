@@ -36,9 +36,9 @@ from dcarray.tiering.state import Tier, TierState
 from ..entry.entry_values import LoopDescription
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
 from . import backoff
+from .processor_values import ProcessorValues
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
-from .small_on_device import SmallOnDevice
 
 SHORT = 50e-6  # seconds of a loop in Python that a plan could hardly save
 WORTH = 1e-3  # seconds of a loop in Python that are worth a plan, if it is repeated
@@ -146,9 +146,9 @@ class LoopSite:
             served = self._try_last(self._last, values, options)
             if served is not None:
                 return served
-        few = SmallOnDevice.of(values)
-        if few is not None:
-            values = few.ordinary
+        processors = ProcessorValues.of(values)
+        if processors is not None:
+            values = processors.ordinary
         try:
             entry = self._entry(values, options)
             plan = None if entry is None else self._plan_of(entry, options)
@@ -172,7 +172,7 @@ class LoopSite:
             return ()
         assert entry is not None
         served = self._run_plan(entry, plan, values, options)
-        return served if few is None else tuple(map(few.back, served))
+        return served if processors is None else tuple(map(processors.back, served))
 
     def _try_last(
         self, entry: _Entry, values: tuple[Any, ...], options: config.Options

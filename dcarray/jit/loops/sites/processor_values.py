@@ -1,4 +1,4 @@
-"""Arrays on a device that are too small for it, as a loop's values: the processor runs the loop."""
+"""Values of loops over arrays on a device that the processor runs: over small arrays, and on ``"auto"``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from dcarray.api.array import ndarray
-from dcarray.core.handle import Handle, as_class, small
+from dcarray.core.handle import Handle, as_class
 
-__all__ = ["SmallOnDevice"]
+__all__ = ["ProcessorValues"]
 
 
-class SmallOnDevice:
-    """The values of a loop's names with ordinary arrays for those on a device, all of which are small.
+class ProcessorValues:
+    """The values of a loop's names with ordinary arrays of the same memory for those on a device.
 
     Attributes
     ----------
     ordinary : tuple
-        The values; arrays share the memory of those that they stand for.
+        The values.
     """
 
     __slots__ = ("_class", "_given", "ordinary")
@@ -28,17 +28,19 @@ class SmallOnDevice:
         made: dict[int, Any] = {}
         for value in values:
             if isinstance(value, Handle) and value._device is not None and id(value) not in made:
-                made[id(value)] = small(ndarray, value._small)  # type: ignore[arg-type]
+                made[id(value)] = as_class(ndarray, value)
                 self._given[id(made[id(value)])] = value
         self.ordinary = tuple([made.get(id(value), value) for value in values])
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Self | None:
-        """Return them if there are any, all of one device, and no large array beside them; else None."""
+        """Return them if all arrays on devices are the processor's to work on: small ones of one device, or
+        those of which recordings choose the device; else None."""
         placed = [v for v in values if isinstance(v, Handle) and v._device is not None]
-        if not placed or any(v._small is None or v._device is not placed[0]._device for v in placed):
+        if not placed or any(v._device is not placed[0]._device for v in placed):
             return None
-        return cls(values, type(placed[0]))
+        chosen = not placed[0]._device.target
+        return cls(values, type(placed[0])) if chosen or all(v._small is not None for v in placed) else None
 
     def back(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return results with arrays on the device for ordinary ones."""
