@@ -93,8 +93,8 @@ PACKAGES = {
     "dcarray.ir": ("analysis", "passes"),
     "dcarray.ir.passes": ("portable", "cpu"),
     "dcarray.lowering": (
-        "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "hls", "cpu",
-        "gpu", "compilation",
+        "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "cpu", "gpu",
+        "hls", "compilation",
     ),
     "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "machine_fingerprint"),
     "dcarray.lowering.cpu.llvm": (

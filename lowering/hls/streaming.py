@@ -13,12 +13,15 @@ All else goes through memory: the array is written by the end of one stage and r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from dcarray.ir.analysis.effects import without_reduced_axes
 from dcarray.ir.nodes import Array, Compute, Gather, Load, Nest, Region, Stmt, Window
 from dcarray.ir.ops import OPS
 from dcarray.ir.text import show_stmt
-from dcarray.ir.windows import identity, loads
+from dcarray.ir.windows import identity, loads, walk
 from dcarray.lowering.errors import Unsupported
 
 from .assemble import Draft, Port, assemble
@@ -31,7 +34,7 @@ def can_synthesise(region: Region) -> str | None:
         names = ", ".join(symbol.name for symbol in region.symbols)
         return f"sizes have to be numbers, for buffers on the chip are static, but {names} is not known"
     for array in region.arrays:
-        if array.dtype.kind == "c" or (array.dtype.itemsize == 2 and array.dtype.kind == "f"):
+        if _no_type(array.dtype):
             return f"{array.name} is {array.dtype.name}: use float32, float64 or integers"
         if array.base is not None:
             return f"{array.name} is another view of the memory of {array.base}: use a copy of it"
@@ -43,6 +46,10 @@ def can_synthesise(region: Region) -> str | None:
     return None
 
 
+def _no_type(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "c" or dtype == np.float16
+
+
 def _refused(stmt: Stmt) -> str | None:
     if not isinstance(stmt, Compute):
         return f"is a {type(stmt).__name__}, which has no process yet"
@@ -50,6 +57,10 @@ def _refused(stmt: Stmt) -> str | None:
         return "is a scan, which has no process yet"
     if stmt.combine is not None and not (stmt.combine in OPS and OPS[stmt.combine].combine):
         return f"folds with {stmt.combine}, which has no process yet"
+    for node in walk(stmt.body, *([stmt.init] if stmt.init is not None else [])):
+        value: Any = node
+        if _no_type(value.dtype):
+            return f"computes with {value.dtype.name}: use float32, float64 or integers"
     return None
 
 

@@ -47,8 +47,13 @@ def with_depth(network, stage, fifo, depth):
 def test_random_regions_agree_with_the_interpreter(first):
     for seed in range(first, first + 30):
         case = make_case(seed, control=False, calls=False, aliases=False, dtypes="ddlli?fB")
+        try:
+            network = compose(case.region)
+        except Unsupported as refused:
+            assert "computes with complex" in str(refused)
+            continue
         with np.errstate(all="ignore"):
-            got = simulate(compose(case.region), case.memory()).arrays
+            got = simulate(network, case.memory()).arrays
             want = interp.run(case.region, case.memory())
         assert_agree(got, want, zero_signs=False, rtol=1e-12)
 
