@@ -12,7 +12,7 @@ from dcarray.api.array import evaluate, ndarray
 from dcarray.core.config import options
 from dcarray.core.counters import report
 from dcarray.core.device_names import devices
-from dcarray.core.errors import StrictError
+from dcarray.core.errors import ProgramError, StrictError
 from dcarray.execution.executor import wait
 
 from .api import lazy_selection as _lazy_selection  # noqa: F401  (its import registers selections)
@@ -28,11 +28,15 @@ def __getattr__(name: str) -> Any:
         from dcarray.inspect.about import info as value
     elif name == "accelerate":
         from dcarray.jit.decorator import accelerate as value
+    elif name == "program":
+        from dcarray.jit.program.decorator import program as value
+    elif name == "symbol":
+        from dcarray.jit.loops.entry.sizes import symbol as value
     elif name == "distribute":
         from dcarray.distributed.array_distribution import distribute as value
     elif name == "pmap":
         from dcarray.distributed.global_view_pmap import pmap as value
-    elif name in ("array_api", "comm", "hdf5"):
+    elif name in ("array_api", "comm", "hdf5", "types"):
         from importlib import import_module
 
         value = import_module(f".{name}", __name__)  # `from . import comm` would ask for the attribute again
@@ -51,6 +55,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "ProgramError",
     "StrictError",
     "accelerate",
     "array_api",
@@ -64,6 +69,9 @@ __all__ = [
     "ndarray",
     "options",
     "pmap",
+    "program",
     "report",
+    "symbol",
+    "types",
     "wait",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -28,6 +28,28 @@ _MISSING = object()
 _NUMBERS = (int, float, complex, bool, str, type(None))
 
 
+class Names(Mapping[str, Any]):
+    """The names around a function, as they are now: those of enclosing functions, and globals."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._cells = dict(zip(original(function).co_freevars, function.__closure__ or (), strict=True))
+        self._globals = function.__globals__
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._cells:
+            return self._globals[name]
+        try:
+            return self._cells[name].cell_contents
+        except ValueError:  # not assigned yet
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in {*self._globals, *self._cells} if name in self)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 class ProgramLike:
     """Base class of objects that programs may call as programs: `dcarray.jit.program.decorator.Program`.
 
@@ -35,9 +57,12 @@ class ProgramLike:
     ----------
     written : function
         The function as it is written.
+    typed : bool
+        Whether its arguments have types; otherwise it is called like any function.
     """
 
     written: Any
+    typed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +174,7 @@ class _Describer:
             raise ProgramError(f"the source of {function.__name__} is not known, or has changed", *place)
         if not source.is_faithful(source.tree):
             raise ProgramError(f"{function.__name__} is indented and holds strings of several lines", *place)
-        if function.__closure__:
-            cells = {}
-            for name, cell in zip(code.co_freevars, function.__closure__, strict=True):
-                try:
-                    cells[name] = cell.cell_contents
-                except ValueError:  # not assigned yet
-                    continue
-            return source.tree, {**function.__globals__, **cells}
-        return source.tree, function.__globals__
+        return source.tree, Names(function) if function.__closure__ else function.__globals__
 
     def _global(self, name: str, names: Mapping[str, Any]) -> EntryValue | None:
         value = names.get(name, getattr(builtins, name, _MISSING))
@@ -177,6 +194,8 @@ class _Describer:
         if isinstance(value, tuple):
             items = tuple([self._value(item) for item in value])
             return None if None in items else Constant(items)
+        if isinstance(value, ProgramLike) and not value.typed:
+            value = value.written
         if isinstance(value, ProgramLike):
             function, parameters = self.program(value.written)
             self.called[function] = parameters

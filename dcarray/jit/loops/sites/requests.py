@@ -83,7 +83,7 @@ class LoopRequest(NamedTuple):
         saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten
         if not self.undone:
             saved = frozenset()
-        checked = _checked(traced.region)
+        checked = is_checked(traced.region)
         by_value = frozenset(a.name for a in arguments if is_scalar_argument(a))
         interface = LoopInterface(
             arrays,
@@ -123,7 +123,7 @@ def _largest(region: Region) -> int:
     return found
 
 
-def _checked(region: Region) -> bool:
+def is_checked(region: Region) -> bool:
     """Whether a statement of a region checks values at run time."""
     from dcarray.ir.nodes import Apply, Branch, Compute, While
     from dcarray.ir.statements import all_statements

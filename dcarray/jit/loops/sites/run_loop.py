@@ -47,16 +47,24 @@ class LoopPlan:
         Whether some of these values are plain arrays.
     live : sequence of str
         The names that the loop binds and that are read afterwards.
+    interface : LoopInterface, optional
+        The plan's arguments and results, if these are not what travels with the plan.
+    symbols : tuple of int, optional
+        The values of the region's symbols.
 
     Raises
     ------
     PlanMismatch
     """
 
-    def __init__(self, loaded: LoadedPlan, names: Sequence[str], plain: bool, live: Sequence[str]) -> None:
-        interface: LoopInterface = loaded.payload
-        self._loaded = loaded
-        self._bytes = int(loaded.bytes())
+    def __init__(
+        self, loaded: LoadedPlan, names: Sequence[str], plain: bool, live: Sequence[str],
+        interface: LoopInterface | None = None, symbols: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        interface = interface or loaded.payload
+        assert interface is not None
+        self._loaded, self._symbols = loaded, symbols
+        self._bytes = int(loaded.bytes(*symbols))
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
         self._may_raise, self._checked = interface.may_raise, interface.checked
         place = {name: k for k, name in enumerate(names)}
@@ -67,7 +75,7 @@ class LoopPlan:
             self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
         at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
-        self._windows_undone = [(at_of[name], where()) for name, where in loaded.kept]
+        self._windows_undone = [(at_of[name], where(*symbols)) for name, where in loaded.kept]
         self._undone = [at_of[name] for name in loaded.overwritten] if self._arrays else []
         # arrays without undo copies if the input range check passes
         self._undone_unless_small = [at_of[name] for name in loaded.spared]
@@ -194,7 +202,11 @@ class LoopPlan:
         undone = self._undone
         if self._undone_unless_small:
             check = self._loaded.range_check
-            if check is not None and not counted_flags & MINDFUL and check(addresses, (), options.threads):
+            if (
+                check is not None
+                and not counted_flags & MINDFUL
+                and check(addresses, self._symbols, options.threads)
+            ):
                 counted_flags = 0
             else:
                 undone = [*undone, *self._undone_unless_small]
@@ -218,7 +230,7 @@ class LoopPlan:
             addresses.append(address)
         try:
             flags = self._loaded.run(
-                made if self._arrays else (), addresses, (), options.threads, counted_flags
+                made if self._arrays else (), addresses, self._symbols, options.threads, counted_flags
             )
         except Exception:
             for a, copy in copies:

@@ -63,7 +63,8 @@ class Source:
         """Return the code object of a function's tree, compiled in the same context as the original."""
         code = self.code
         body: list[ast.stmt] = [tree]
-        if code.co_freevars:
+        inner = bool(code.co_flags & inspect.CO_NESTED)
+        if inner:
             outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): pass").body[0]
             assert isinstance(outer, ast.FunctionDef)
             outer.body = body
@@ -76,7 +77,7 @@ class Source:
             )
         except (SyntaxError, ValueError, RecursionError):
             return None
-        found = _inner_code(whole, tree.name, 2 if code.co_freevars else 1)
+        found = _inner_code(whole, tree.name, 2 if inner else 1)
         return None if found is None else found.replace(co_qualname=code.co_qualname)
 
 

@@ -1,0 +1,106 @@
+"""Planning requests of programs; see `dcarray.plans.requests`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dcarray.core.strides import c_strides
+from dcarray.plans.requests import PlanInput
+
+from ..loops.entry.entry_values import Result
+from ..loops.sites.requests import LoopInterface, is_checked
+from .description import Description
+
+__all__ = ["ProgramInterface", "ProgramRequest"]
+
+
+class ProgramInterface(NamedTuple):
+    """The arguments and results of a program's plan for all sizes.
+
+    Attributes
+    ----------
+    arrays : tuple
+        For each array argument, in order: its name in the region, role and dtype.
+    symbols : tuple of str
+        The names of the region's symbols.
+    shapes : str
+        The shapes of the arrays, as a Python expression of the symbols.
+    guard : str
+        Whether the plan serves these values of the symbols, as a Python expression.
+    integers : tuple of (str, str)
+        The arguments that are Python ints, with the symbols that they are.
+    inputs, results, rewritten, may_raise, checked
+        As in `LoopInterface`.
+    returns : str
+        As in `dcarray.jit.program.region.TracedProgram`.
+    """
+
+    arrays: tuple[tuple[str, str, str], ...]
+    symbols: tuple[str, ...]
+    shapes: str
+    guard: str
+    integers: tuple[tuple[str, str], ...]
+    inputs: tuple[str, ...]
+    results: tuple[tuple[str, Result], ...]
+    rewritten: tuple[str, ...]
+    may_raise: bool
+    checked: bool
+    returns: str
+
+    def for_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> LoopInterface:
+        """Return the interface with sizes in place of symbols."""
+        import numpy as np
+
+        arrays = []
+        for (name, role, char), shape in zip(self.arrays, shapes, strict=True):
+            strides = tuple([np.dtype(char).itemsize * s for s in c_strides(shape)])
+            arrays.append((name, role, char, shape, strides))
+        found = self.inputs, self.results, self.rewritten, self.may_raise, self.checked
+        return LoopInterface(tuple(arrays), *found, frozenset())
+
+    def written(self) -> frozenset[str]:
+        """Return the arguments whose elements are written."""
+        roles = [role for _, role, _ in self.arrays if role != "out"]
+        return frozenset(name for role, name in zip(roles, self.inputs, strict=True) if role == "inout")
+
+
+class ProgramRequest(NamedTuple):
+    """A program to be planned for all sizes, with the options that its plan depends on."""
+
+    program: Description
+    fastmath: bool
+    threads: int
+    cache_dir: str | None
+    target: str = "cpu"
+
+    def plan_input(self) -> PlanInput:
+        """Return the region of the program."""
+        from dcarray.ir import dims
+        from dcarray.ir.analysis.idempotence import idempotent_arrays
+
+        from .region import trace_program
+
+        traced = trace_program(self.program)
+        region = traced.region
+        arguments = [a for a in region.arrays if a.role != "temp"]
+        rewritten = frozenset() if traced.may_raise else idempotent_arrays(region)
+        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten
+        shapes = "".join(f"({''.join(dims.show(n) + ', ' for n in a.shape)}), " for a in arguments)
+        interface = ProgramInterface(
+            tuple([(a.name, a.role, a.dtype.str) for a in arguments]),
+            tuple([symbol.name for symbol in region.symbols]),
+            f"({shapes})",
+            " and ".join(f"({dims.show(guard)})" for guard in region.guards) or "True",
+            tuple([(p.name, p.symbol) for p in traced.parameters if p.kind == "size"]),
+            traced.inputs,
+            tuple([(f"r{k}", result) for k, result in enumerate(traced.results)]),
+            tuple(sorted(rewritten)),
+            traced.may_raise,
+            is_checked(region),
+            traced.returns,
+        )
+        return PlanInput(region, {}, saved, interface, True, True)
+
+    def text(self) -> str:
+        """Return the text of everything that the plan depends on, as its key."""
+        return repr((self.program, self.fastmath, self.threads, self.target))
