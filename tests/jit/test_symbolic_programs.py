@@ -66,6 +66,13 @@ def strided(A: np.float64[N, M], b: np.float32[2 * M + 1]):
     b[: b.shape[0] // 2] += b[b.shape[0] // 2 + 1 :]
     return A[:, 1:] + 1.0
 
+def accumulated(A: np.float64[N, M]):
+    total = 0.0
+    for i in range(A.shape[0]):
+        total += A[i, 0]
+        last = A[i, 1]
+    return total, last
+
 def whole(A: np.int64[N, M], T: int):
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
@@ -77,7 +84,9 @@ def whole(A: np.int64[N, M], T: int):
 """
 
 
-@pytest.mark.parametrize("name", ["jacobi", "lu", "covariance", "durbin", "two_products", "strided", "whole"])
+@pytest.mark.parametrize(
+    "name", ["jacobi", "lu", "covariance", "durbin", "two_products", "strided", "accumulated", "whole"]
+)
 def test_known_programs(name: str, tmp_path: Path) -> None:
     function = getattr(module(tmp_path, FAMOUS, f"famous_{name}"), name)
     served = served_sizes(function, SIZES)

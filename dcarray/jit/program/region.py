@@ -128,7 +128,14 @@ def trace_program(description: Description) -> TracedProgram:
     try:
         return tracer.run_program()
     except Untraceable as error:
-        raise ProgramError(error.reason, tracer.memory.file, error.line) from error
+        found = ProgramError(error.reason, tracer.memory.file, error.line)
+    # names may have their types, or values at all, only if loops run
+    tracer = _ProgramTracer(description)
+    tracer.scope.loops_run = True
+    try:
+        return tracer.run_program()
+    except Untraceable:
+        raise found from None
 
 
 class _ProgramTracer(Tracer):

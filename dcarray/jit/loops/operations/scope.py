@@ -28,12 +28,15 @@ class Scope:
         The symbolic sizes, with the least and the largest value that each may have.
     guards : list of sympy relations
         Relations of symbolic sizes that have to be checked before the region runs.
+    loops_run : bool
+        Whether to require of symbolic sizes that ``for`` loops run at least once.
     """
 
     def __init__(self, line: int, sizes: Mapping[str, tuple[int, int]] | None = None) -> None:
         self.line = line
         self.sizes = dict(sizes or {})
         self.guards: list[Any] = []
+        self.loops_run = False
         self._facts: list[Dim] = []  # known to be >= 0
         self._proofs: dict[Dim, bool | None] = {}
 

@@ -53,6 +53,8 @@ class LoopStatements(LoopBodies):
         steps = self.calls.iterables.items(items)
         start, stop, step = steps.start, steps.stop, steps.step
         runs = self.scope.lt(start, stop) if step > 0 else self.scope.lt(stop, start)
+        if runs is None and self.scope.loops_run:
+            runs = True if self.scope.need_nonneg((stop - start if step > 0 else start - stop) - 1) else None
         if runs is False:
             return
         last: Dim | None = None
