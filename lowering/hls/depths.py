@@ -8,7 +8,7 @@ that depth all processes can go on for ever by that timetable; and since process
 which FIFO is served first (a Kahn network), no other order of theirs can come to a deadlock either.
 
 Delays are chosen so that a spanning tree of the edges has slack 1 (the tight tree of Gansner's network
-simplex): more waits only where an edge closes a cycle, and there no less will do.
+simplex): more waits only where an edge closes a cycle, and there less makes a process wait.
 """
 
 from __future__ import annotations
