@@ -217,7 +217,7 @@ class ndarray(Methods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         self._raise_buffer_error()
-        a = self._evaluated() if copy else export(self)
+        a = self._elements_now() if copy else export(self)
         if dtype is None and not copy:
             return a
         if copy is False and np.dtype(dtype) != a.dtype:

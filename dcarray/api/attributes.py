@@ -52,7 +52,7 @@ def _of_elements(name: str) -> Callable[..., Any]:
     """Return the method of NumPy's array, called with the elements."""
 
     def method(self: Attributes, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self._read_only_elements(), name)(*args, **kwargs)
+        return getattr(self._elements_now(), name)(*args, **kwargs)
 
     method.__name__ = name
     return method
@@ -290,6 +290,12 @@ class Attributes(Handle):
             return backend().elements_of(self)
         return self._evaluated()
 
+    def _elements_now(self) -> np.ndarray[Any, Any]:
+        """Return the elements as they are, to be read once; of a part of an array on a device others are
+        brought only where that takes no longer."""
+        found = self._part_from_device()
+        return self._read_only_elements() if found is None else found
+
     __bool__ = _of_elements("__bool__")
     __int__ = _of_elements("__int__")
     __float__ = _of_elements("__float__")
@@ -336,7 +342,7 @@ class Attributes(Handle):
     def tofile(self, fid: Any, *args: Any, **kwargs: Any) -> None:
         if communicator() is not None and backend().tofile(self, fid, *args, **kwargs):
             return
-        self._read_only_elements().tofile(fid, *args, **kwargs)
+        self._elements_now().tofile(fid, *args, **kwargs)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + (self.nbytes if self.base is None else 0)

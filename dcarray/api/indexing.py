@@ -128,9 +128,9 @@ def element(x: Handle, index: window.Index) -> Any:
         rec.run(head)
     if head.remote is not None and head.remote.device is not None:
         if store.origin is None:
-            one = head.remote.element(head, store, place)
+            one = head.remote.part(head, store, (), index)
             if one is not None:
-                return one
+                return one[()]
         head.remote.materialise(head)
     elif head.remote is not None:
         if store is head:

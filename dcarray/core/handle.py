@@ -104,6 +104,19 @@ class Handle:
             rec.materialise(head)
         return self._ndarray if self._ndarray is not None else self._plain_view()
 
+    def _part_from_device(self) -> NDArray | None:
+        """Return a copy of this part of an array that a device has; None if this is no part, or the host has
+        the elements or had better have all of them."""
+        if self._small is not None or self._index is None or self._store.origin is not None:
+            return None
+        head = self._store.family
+        if head.dirty is not None and not head.dirty.done:
+            head.dirty.run(head)
+        if head.remote is None or head.remote.device is None:
+            return None
+        found: NDArray | None = head.remote.part(head, self._store, self._shape, self._index)
+        return found
+
     def _empty(self) -> NDArray:
         """Return a plain array without elements, of this array's shape and dtype."""
         a = np.empty(self._shape, self._store.dtype)

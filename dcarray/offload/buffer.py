@@ -6,12 +6,16 @@ copied into it first, and who writes to it has the buffer dropped.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from dcarray.core.processes import LOCK
 from dcarray.core.store import Store, memory
+from dcarray.core.strides import c_strides
+from dcarray.core.window import Index
 from dcarray.lowering.runtime.buffer_pool import allocate
 
 if TYPE_CHECKING:
@@ -45,8 +49,8 @@ class DeviceBuffer:
         Whether other libraries know it: they may write to it at any time, and it has to stay.
     done : bool
         Whether the buffer was dropped.
-    singles : int
-        Elements that were read one by one.
+    read : int
+        Bytes that were copied to the host in parts, each of which counts as `SINGLE` at least.
     failure : Exception or None
         The error by which a run on the device has left the elements in an unknown state.
     """
@@ -60,13 +64,13 @@ class DeviceBuffer:
         "done",
         "exposed",
         "failure",
-        "singles",
+        "read",
     )
 
     def __init__(self, device: Device, buffer: Any, ahead: bool) -> None:
         self.device, self.buffer, self.ahead = device, buffer, ahead
         self.behind = self.exposed = self.done = False
-        self.singles = 0
+        self.read = 0
         self.failure: Exception | None = None
 
     def run(self, head: Store, writing: bool = False) -> None:
@@ -86,26 +90,47 @@ class DeviceBuffer:
             if writing and not self.done:
                 self.drop(head)
 
-    def element(self, head: Store, store: Store, place: tuple[int, ...]) -> np.generic | None:
-        """Return an element of one of the family's stores, which has all elements of the head; None once so
-        many have been read that the host had better have all of them.
+    def part(
+        self, head: Store, store: Store, shape: tuple[int, ...], index: Index
+    ) -> np.ndarray[Any, Any] | None:
+        """Return a copy of the elements at a window of one of the family's stores, which has all elements of
+        the head.
+
+        What lies between the window's first element and its last one is copied.
+
+        Returns
+        -------
+        ndarray or None
+            None if the host has the elements, or had better have all of them: so much has been read like
+            this, or the window has few of those in between.
 
         Raises
         ------
         DeviceError
-            If it cannot be had.
+            If they cannot be had.
         """
+        item = store.dtype.itemsize
+        strides = c_strides(store.shape)
+        steps = [0] * len(shape)
+        low = 0
+        for stride, (offset, step, axis) in zip(strides, index, strict=True):
+            low += stride * offset
+            if axis is not None:
+                steps[axis] += stride * step
+        reach = [step * (extent - 1) for step, extent in zip(steps, shape, strict=True)]
+        start = low + sum(r for r in reach if r < 0)
+        count = sum(map(abs, reach)) + 1
+        size = math.prod(shape)
+        if not size or count * item > max(SINGLE, 2 * size * item):
+            return None
         with LOCK:
-            if self.done or not self.ahead or self.singles * SINGLE > head.size * head.dtype.itemsize:
+            if self.done or not self.ahead or self.read + count * item > head.size * head.dtype.itemsize:
                 return None
             self.check()
-            number = 0
-            for extent, at in zip(store.shape, place, strict=True):
-                number = number * extent + at
-            found = np.empty(1, store.dtype)
-            self._copy_into(found, number * found.itemsize)
-            self.singles += 1
-            return found[0]  # type: ignore[no-any-return]
+            found = np.empty(count, store.dtype)
+            self._copy_into(found, start * item)
+            self.read += max(SINGLE, count * item)
+        return as_strided(found[low - start :], shape, [step * item for step in steps])
 
     def check(self) -> None:
         """Raise the error of elements that were lost.

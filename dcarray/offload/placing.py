@@ -129,4 +129,4 @@ def moved(x: Any, name: str) -> Any:
     device = device_of(name)
     if x._device is device:
         return x
-    return placed(name, x._evaluated())
+    return placed(name, x._elements_now())

@@ -231,3 +231,43 @@ def test_elements_of_a_lost_device_are_lost_one_by_one_too(running: MadeUpDevice
     running.error = RuntimeError("unplugged")
     with pytest.raises(RuntimeError, match=r"are lost: unplugged"):
         x[3]
+
+
+def test_of_a_part_no_more_is_copied_than_lies_in_between(running: MadeUpDevice) -> None:
+    a = np.arange(1_000_000.0).reshape(1000, 1000) + 1
+    x = dc.evaluate(_put(a - 1) + 1)
+    want = 0
+    for got, expected, between in [
+        (str(x[:3, :4]), str(a[:3, :4]), 2 * 1000 + 4),
+        (x[0, 5:9].tolist(), a[0, 5:9].tolist(), 4),
+        (x[999, ::-300].tolist(), a[999, ::-300].tolist(), 901),
+        (x.T[2:4, 7:5:-1].tolist(), a.T[2:4, 7:5:-1].tolist(), 1002),
+        (x[:10].tobytes(), a[:10].tobytes(), 10_000),
+        (x.reshape(100, 10_000)[3:5, 1:3].tolist(), a.reshape(100, -1)[3:5, 1:3].tolist(), 10_002),
+        (x[:2].to_device("cpu").tolist(), a[:2].tolist(), 2000),
+    ]:
+        want += between * 8
+        assert got == expected
+    assert running.downloaded == want
+    x[0, 7] = -1.0
+    assert x[0, 5:9].tolist() == [6.0, 7.0, -1.0, 9.0]
+    assert running.downloaded < a.nbytes // 8
+    assert x[:, 5].tolist() == a[:, 5].tolist()  # few of what lies in between
+    assert running.downloaded >= a.nbytes
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_parts(running: MadeUpDevice, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 1000, (20, 30, 40)).astype(rng.choice(["f4", "i8", "c16", "?"]))
+    x, y = dc.evaluate(np.positive(_put(a))) if a.dtype != bool else dc.evaluate(~_put(~a)), a
+    for _ in range(3):
+        axes = rng.permutation(y.ndim)
+        x, y = x.transpose(axes), y.transpose(axes)
+        key = tuple(
+            slice(int(low), int(low) + int(rng.integers(1, n + 1)), int(rng.integers(1, 4)))
+            if rng.random() < 0.5 else slice(None, None, int(rng.choice([-2, -1, 1])))
+            for n in y.shape for low in [rng.integers(0, n)]
+        )  # fmt: skip
+        x, y = x[key], y[key]
+        assert x.tolist() == y.tolist()
