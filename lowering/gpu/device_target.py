@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dcarray.ir.passes.pass_manager import Pipeline
@@ -14,6 +15,7 @@ from dcarray.ir.passes.portable.pipeline import PORTABLE
 from dcarray.lowering.c_family.device_kernels import DeviceDialect, emit
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.gpu.scheduler import gpu_kernel
+from dcarray.lowering.gpu.schedules.blocks import LIMITS, Limits
 from dcarray.lowering.kernel.nodes import Kernel, Op
 from dcarray.lowering.libraries.dispatch import Library
 from dcarray.lowering.target import ProgramPrinter, Target
@@ -52,15 +54,17 @@ def device_target(
     dialect: DeviceDialect,
     printer: ProgramPrinter,
     libraries: Mapping[str, Sequence[Library]] | None = None,
+    limits: Limits = LIMITS,
     **more: Any,
 ) -> Target:
     """Return the target of a kind of device: portable passes, blocks of threads, temporaries in its memory.
 
-    ``printer`` makes the driver; ``more`` are further fields of `Target`.
+    ``printer`` makes the driver, ``limits`` are the constants of schedules; ``more`` are further fields of
+    `Target`.
     """
     return Target(
-        name, _pipeline, gpu_kernel, _is_exact, DeviceCompiler(name, dialect), libraries or {}, printer,
-        memory_space="device", shares_arrays=False, **more,
+        name, _pipeline, partial(gpu_kernel, limits=limits), _is_exact, DeviceCompiler(name, dialect),
+        libraries or {}, printer, memory_space="device", shares_arrays=False, **more,
     )  # fmt: skip
 
 

@@ -29,10 +29,16 @@ SHARED = 1 << 15  # bytes that the threads of a block share, at most: what OpenC
 
 
 def gpu_kernel(
-    stmt: Any, region: Region, *, cores: int, repeated: bool, exact: Callable[[Op], bool] | None
+    stmt: Any,
+    region: Region,
+    *,
+    cores: int,
+    repeated: bool,
+    exact: Callable[[Op], bool] | None,
+    limits: Limits = LIMITS,
 ) -> tuple[Kernel, Binding]:
     """Return the kernel of a statement on a device; see `dcarray.lowering.target.Scheduler`."""
-    return schedule(stmt, region)
+    return schedule(stmt, region, limits)
 
 
 def schedule(

@@ -26,6 +26,7 @@ __all__ = ["OpenCLDevice", "find"]
 
 INSTALL: Final = "pip install 'dcarray[opencl]'"
 _GIB: Final = 1 << 30
+_ON_PROCESSORS: Final = "dcarray.lowering.gpu.opencl.target:ON_PROCESSORS"
 _VALUES: Final = (np.generic, np.ndarray)
 _NO_FP64: Final = "#define double no_double_precision_on_this_device\n"
 _BITS: Final[dict[str, type]] = {"?": np.uint8, "e": np.uint16}  # what stands for these types in kernels
@@ -43,7 +44,6 @@ class OpenCLDevice:
         again while commands that use it are pending.
     """
 
-    target = "opencl"
     cache_dir: str | None = None
     graphs = False
     graph_memory: int | None = None
@@ -64,8 +64,10 @@ class OpenCLDevice:
         self.context = cl.Context([handle])
         self.queue = cl.CommandQueue(self.context)
         self._launching = threading.Lock()  # a kernel keeps its arguments until it is enqueued
+        is_processor = bool(handle.type & cl.device_type.CPU)
+        self.target = _ON_PROCESSORS if is_processor else "opencl"
         # A processor's addresses have 64 bits: shorter indices would be extended for each access.
-        self.short_indices = not handle.type & cl.device_type.CPU
+        self.short_indices = not is_processor
         self._built: dict[tuple[str, bool], _Functions | RuntimeError] = {}
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self._simulated = _is_simulator(handle)

@@ -61,6 +61,10 @@ class Limits:
         Elements that a thread computes one after the other where there are enough of them.
     busy : int
         Blocks that there are to be nevertheless.
+    vector : int
+        Elements that one core of a processor computes together; 0 for devices that run threads side by side.
+    pieces : int
+        Blocks of a row that a core goes along, at least.
     """
 
     threads: int = 256
@@ -73,9 +77,13 @@ class Limits:
     cheap: int = 32
     strip: int = 8
     busy: int = 2048
+    vector: int = 0
+    pieces: int = 16
 
 
 LIMITS = Limits()
+PROCESSOR = Limits(busy=64, vector=16)
+"""For processors, whose cores do the threads of a block in turns, some at once by vector instructions."""
 
 
 @dataclass(frozen=True, slots=True)

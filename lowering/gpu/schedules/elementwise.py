@@ -79,6 +79,9 @@ def tile_of(nest: LoopNest, limits: Limits) -> Tile:
     tile = _rectangle(nest, limits)
     if tile.across is None or nest.cost() > limits.cheap:
         return tile
+    run = _run(nest, limits)
+    if run is not None:
+        return run
     if tile.down is None and tile.across > 0:
         tile = replace(tile, down=tile.across - 1)
     extents = [nest.hints(extent) for extent in nest.loops.extents]
@@ -90,6 +93,25 @@ def tile_of(nest: LoopNest, limits: Limits) -> Tile:
             return whole
         strip //= 2
     return tile if tile.height > 1 else replace(tile, down=None)
+
+
+def _run(nest: LoopNest, limits: Limits) -> Tile | None:
+    """Return a block for a core of a processor, which goes along a row, vector by vector: accesses are then
+    in the order of memory, instead of one strip for each thread after the other.
+
+    None where not nearly all blocks would lie inside of the domain, since masked accesses take far longer.
+    """
+    if not limits.vector or _contiguous_elsewhere(nest) is not None:
+        return None
+    extents = [nest.hints(extent) for extent in nest.loops.extents]
+    strip = limits.strip * limits.threads // limits.vector
+    while limits.vector * strip > limits.threads:
+        run = Tile(limits.vector, 1, len(extents) - 1, None, strip)
+        pieces = extents[-1] // (limits.vector * strip)
+        if pieces >= limits.pieces and math.prod(extents[:-1]) * pieces >= limits.busy:
+            return run
+        strip //= 2
+    return None
 
 
 def _rectangle(nest: LoopNest, limits: Limits) -> Tile:

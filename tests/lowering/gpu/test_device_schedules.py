@@ -16,17 +16,19 @@ from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.nodes import Rows
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.gpu.scheduler import schedule
-from dcarray.lowering.gpu.schedules.blocks import LIMITS
+from dcarray.lowering.gpu.schedules.blocks import LIMITS, PROCESSOR
 from dcarray.lowering.kernel.nodes import For, If
 from dcarray.lowering.kernel.text import kernel_text
 
+CORES = replace(SMALL, vector=4, pieces=2)
+
 
 @settings(max_examples=300, derandomize=True, deadline=None)
-@given(regions(), st.integers(0, 9))
-def test_random_statements(drawn, seed):
+@given(regions(), st.integers(0, 9), st.booleans())
+def test_random_statements(drawn, seed, on_processor):
     region, symbols = drawn
     with contextlib.suppress(Unsupported):
-        run_both(region, symbols, seed)
+        run_both(region, symbols, seed, CORES if on_processor else SMALL)
 
 
 # ---- element-wise -------------------------------------------------------------------------------------
@@ -62,6 +64,28 @@ def test_threads_do_a_strip_where_there_are_many_blocks(extents):
     limits = replace(LIMITS, threads=32, narrow=16, strip=8, busy=2)
     (kernel,) = run_both(made, limits=limits)
     assert "serial k1 = 0 .. " in kernel_text(kernel)
+
+
+@pytest.mark.parametrize("shape", [(4000,), (5, 131), (2, 3, 257)])
+@pytest.mark.parametrize("extra", [0, 1, 3])
+def test_cores_of_processors_go_along_rows(shape, extra):
+    names, at = "ijk"[: len(shape)], ", ".join(str(extent + extra) for extent in shape)
+    bounds = ", ".join(f"{n}<{e + extra}" for n, e in zip(names, shape, strict=True))
+    place = ",".join(names)
+    made = region(f"""region() {{
+  in a: f64[{at}];  inout b: f64[{at}]
+  b[{place}] = multiply(a[{place}], b[{place}]) for {bounds}
+}}""")
+    (kernel,) = run_both(made, limits=CORES)
+    assert [phase.threads for phase in kernel.phases] == [4] and "serial k1 = 0 .. 8" in kernel_text(kernel)
+    (plain,) = run_both(made)
+    assert [phase.threads for phase in plain.phases] == [8]
+
+
+def test_cores_do_rectangles_of_short_or_transposed_rows():
+    for body in ("b[i,j] = negative(a[i,j]) for i<600, j<40", "b[j,i] = negative(a[i,j]) for i<600, j<40"):
+        made = region(f"region() {{\n  in a: f64[600, 600];  out b: f64[600, 600]\n  {body}\n}}")
+        assert schedule(made.body[0], made, PROCESSOR)[0].phases[0].threads > PROCESSOR.vector
 
 
 def test_short_rows_share_a_block():
