@@ -42,6 +42,8 @@ class Info:
         installs it.
     devices : dict of str
         For each device its description.
+    auto : str
+        Between what ``device="auto"`` chooses, and by which rates, if they have been measured.
     """
 
     versions: dict[str, str]
@@ -55,6 +57,7 @@ class Info:
     speedups: bool
     targets: dict[str, str]
     devices: dict[str, str]
+    auto: str
 
     def __str__(self) -> str:
         rows = [(name, version) for name, version in self.versions.items()]
@@ -68,7 +71,7 @@ class Info:
             ("cache folder", self.cache_dir or "none"),
         ]
         rows += [(f"target {name}", text) for name, text in self.targets.items()]
-        rows += [(f"device {name}", text) for name, text in self.devices.items()]
+        rows += [(f"device {name}", text) for name, text in {**self.devices, AUTO: self.auto}.items()]
         shown = {"device", "threads", "cache_dir"}
         rows += [(name, str(value)) for name, value in asdict(self.options).items() if name not in shown]
         width = max(len(name) for name, _ in rows)
@@ -155,5 +158,6 @@ def info() -> Info:
         options=now,
         speedups=BUILT,
         targets=_targets(versions),
-        devices={**{one.name: one.description for one in devices()}, AUTO: _auto(now)},
+        devices={one.name: one.description for one in devices()},
+        auto=_auto(now),
     )

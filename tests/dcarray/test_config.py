@@ -71,7 +71,7 @@ def test_bad_options(values):
     assert config.current() == before
 
 
-@pytest.mark.parametrize("device", ["cuda:99", "opencl:99", "auto", None])
+@pytest.mark.parametrize("device", ["cuda:99", "opencl:99", "automatic", None])
 def test_a_device_that_is_not_there_is_refused(device):
     with pytest.raises(ValueError, match=r"device=.*devices there are: cpu"), dc.options(device=device):
         pass

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import types
-
 import numpy as np
+from made_up_device import MadeUpDevice
 
 import dcarray as dc
 from dcarray.core.counters import counters, note, user_line
@@ -62,7 +61,8 @@ def test_info():
 
 def test_info_lists_targets_and_devices(monkeypatch):
     monkeypatch.setitem(devices._found, "cuda", devices.NoDevice("no driver: install one"))
-    there = types.SimpleNamespace(name="opencl:0", description="a card")
+    there = MadeUpDevice("opencl:0")
+    there.description = "a card"
     monkeypatch.setitem(devices._found, "opencl", [there])
     facts = dc.info()
     assert set(target.names()) | set(devices.KINDS) == set(facts.targets)

@@ -64,9 +64,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     made = Machine(CudaDevice(0), cupy, core)
     download = made.device.download
 
-    def counted(buffer: Any, target: np.ndarray) -> None:
+    def counted(buffer: Any, target: np.ndarray, start: int = 0) -> None:
         made.downloads += 1
-        download(buffer, target)
+        download(buffer, target, start)
 
     monkeypatch.setattr(made.device, "download", counted)
     yield made
