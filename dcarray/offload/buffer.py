@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from dcarray.core.handle import Handle, large
 from dcarray.core.processes import LOCK
 from dcarray.core.store import Store, memory
 from dcarray.core.strides import c_strides
@@ -21,7 +22,7 @@ from dcarray.lowering.runtime.buffer_pool import allocate
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
 
-__all__ = ["DeviceBuffer", "DeviceError", "lost", "resident", "settle", "settle_new", "uploaded"]
+__all__ = ["DeviceBuffer", "DeviceError", "array_in", "lost", "resident", "settle", "settle_new", "uploaded"]
 
 
 SINGLE = 100_000
@@ -225,6 +226,13 @@ def settle_new(store: Store, held: DeviceBuffer) -> None:
     """Give a store without memory its elements in a buffer."""
     held.ahead = True
     store.remote = store.used = store.dirty = held
+
+
+def array_in(cls: type[Handle], held: DeviceBuffer, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return an array whose elements are those of a buffer, in C order."""
+    store = Store(shape, dtype)
+    settle_new(store, held)
+    return large(cls, store, shape, None)
 
 
 def resident(device: Device, store: Store) -> DeviceBuffer | None:

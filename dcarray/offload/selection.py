@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import evaluate, ndarray
-from dcarray.core.handle import Handle, as_class, large
-from dcarray.core.store import Store
+from dcarray.core.handle import Handle, as_class
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.gpu.selection import THREADS, compiled
 from dcarray.recording.session import recording_for
 
 from .arrays import array_class
 from .auto import AutoDevice
-from .buffer import DeviceBuffer, resident, settle_new
+from .buffer import DeviceBuffer, array_in, resident
 
 __all__ = ["selected"]
 
@@ -50,14 +49,12 @@ def selected(x: Handle, mask: Handle) -> Any:
     given = [held for one in (whole, counts) if (held := resident(device, one._store)) is not None]
     if len(given) < 2:
         return None
-    store = Store((number,), x.dtype, None, number)
-    made = DeviceBuffer(device, there.allocate(max(store.size * store.dtype.itemsize, 1)), True)
+    made = DeviceBuffer(device, there.allocate(max(number * x.dtype.itemsize, 1)), True)
     if number:
         blocks = -(-number // THREADS)
         buffers = tuple((held.buffer, 0) for held in (made, *given))
         kernel(there, (blocks,), buffers, (number, size, blocks))
-    settle_new(store, made)
-    return large(array_class(device) if type(x)._device is device else ndarray, store, (number,), None)
+    return array_in(array_class(device) if type(x)._device is device else ndarray, made, (number,), x.dtype)
 
 
 def _device_of(x: Handle) -> Any:

@@ -13,11 +13,10 @@ import numpy as np
 
 from dcarray.core import config, fp_state
 from dcarray.core.counters import counters
-from dcarray.core.handle import Handle, large, small
-from dcarray.core.store import Store
+from dcarray.core.handle import Handle, small
 from dcarray.lowering.gpu.host_calls import NotStarted
 from dcarray.offload.arrays import array_class
-from dcarray.offload.buffer import DeviceBuffer, resident, settle_new
+from dcarray.offload.buffer import DeviceBuffer, array_in, resident
 from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
@@ -197,6 +196,4 @@ class DeviceLoopPlan:
             if size:
                 self._device.download(held.buffer, few)
             return small(cls, few)
-        store = Store(shape, dtype, None, size)
-        settle_new(store, held)
-        return large(cls, store, shape, None)
+        return array_in(cls, held, shape, dtype)
