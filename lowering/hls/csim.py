@@ -20,7 +20,8 @@ from dcarray.lowering.cpu.c.target import compiler
 from dcarray.lowering.errors import Unsupported
 
 from .network import Network
-from .vitis import HLS, arguments, emit, pointer, process_arguments
+from .processes import arguments, pointer, process_arguments
+from .vitis import HLS, emit
 
 HEADER = Path(__file__).with_name("hls_stream.h")
 

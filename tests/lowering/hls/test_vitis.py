@@ -9,8 +9,9 @@ from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls.csim import Simulation, SimulationError
+from dcarray.lowering.hls.processes import LANES
 from dcarray.lowering.hls.streaming import compose
-from dcarray.lowering.hls.vitis import LANES, emit
+from dcarray.lowering.hls.vitis import emit
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import stencil_chain
 

@@ -1,0 +1,368 @@
+"""Processes as the statements of functions in C: what the languages of the vendors have in common.
+
+Every process is one pipelined loop: over the elements of its stream, or, of a statement, over the ticks at
+which something comes or is computed.  Points are counted, not divided for.  Sums and products of
+floating-point numbers go to ``LANES`` accumulators in turn, which are added up in the end: an addition takes
+several cycles, and the next one must not wait for it.  This order of additions is not NumPy's.
+
+A vendor's printer says how FIFOs, loops, registers and accumulators are written.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Const, Expr, Gather, Iota, Load, Size, Window
+from dcarray.ir.ops import const_value
+from dcarray.ir.text import show_stmt
+from dcarray.ir.windows import walk
+from dcarray.lowering.c_family.dialect import Dialect
+from dcarray.lowering.c_family.emit import Printer
+from dcarray.lowering.kernel import nodes as k
+
+from .network import (
+    Box,
+    Buffer,
+    Duplicate,
+    Fifo,
+    Merge,
+    Network,
+    Point,
+    Process,
+    Read,
+    Work,
+    Write,
+    buffers_read,
+    distance,
+    outs,
+    sources,
+)
+
+LANES = 16
+
+
+def arguments(network: Network) -> tuple[tuple[Buffer, bool], ...]:
+    """The buffers that the processes are given pointers to, in order, and whether one writes them."""
+    written: dict[Buffer, bool] = {}
+    for stage in network.stages:
+        for process in stage.processes:
+            for buffer in buffers_read(process):
+                written.setdefault(buffer, False)
+            if isinstance(process, Write):
+                written[process.buffer] = True
+    return tuple(written.items())
+
+
+def process_arguments(process: Process) -> tuple[tuple[str, ...], tuple[Buffer, ...], tuple[Buffer, ...]]:
+    """What the function of a process is given: FIFOs, buffers that it reads, buffers that it writes."""
+    fifos = (*sources(process), *outs(process))
+    return (
+        fifos,
+        tuple(dict.fromkeys(buffers_read(process))),
+        (process.buffer,) if isinstance(process, Write) else (),
+    )
+
+
+def pointer(buffer: Buffer) -> str:
+    """The name of a buffer's pointer."""
+    return f"{buffer.array}_{buffer.version}"
+
+
+class ProcessPrinter(ABC):
+    """The statements of the functions of a network's processes, in a vendor's language."""
+
+    def __init__(self, network: Network, dialect: Dialect) -> None:
+        self.network = network
+        self.arrays = {array.name: array for array in network.region.arrays}
+        self.printer = Printer(k.Kernel((), (), ()), {}, dialect)
+
+    # ---- what vendors write each in their own way -----------------------------------------------------
+    @abstractmethod
+    def receive(self, fifo: str) -> str:
+        """The next element of a FIFO, as an expression."""
+
+    @abstractmethod
+    def send(self, fifo: str, value: str) -> str:
+        """The statement that sends an element."""
+
+    @abstractmethod
+    def pipelined(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
+        """A loop that begins an iteration each cycle."""
+
+    @abstractmethod
+    def folding(self, work: Work, head: str, body: Iterable[str]) -> Iterator[str]:
+        """The pipelined loop of a fold that keeps its results in ``acc``."""
+
+    @abstractmethod
+    def plain(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
+        """A loop of which nothing is asked."""
+
+    @abstractmethod
+    def unrolled(self, head: str, body: Iterable[str]) -> Iterator[str]:
+        """A loop whose iterations are all done at once."""
+
+    @abstractmethod
+    def registers(self, kind: str, name: str, length: int) -> Iterator[str]:
+        """The declaration of an array of zeros, all of whose elements can be used at once."""
+
+    @abstractmethod
+    def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
+        """The declaration of ``acc``: for each result of a fold as many accumulators as there are lanes."""
+
+    # ---- processes --------------------------------------------------------------------------------------
+    def type(self, dtype: np.dtype[Any]) -> str:
+        """The type of a dtype."""
+        return self.printer.dialect.type(dtype)
+
+    def comment(self, process: Process) -> Iterator[str]:
+        """The statement of a process and where it stands in the user's source."""
+        if isinstance(process, Work):
+            where = f"{process.stmt.loc}: " if process.stmt.loc is not None else ""
+            yield f"// {where}{show_stmt(process.stmt, self.network.region).strip()}"
+
+    def body(self, process: Process, fifos: Mapping[str, Fifo]) -> Iterator[str]:
+        """The statements of the function of a process."""
+        match process:
+            case Read(name, buffer, out):
+                lines = [self.send(out, f"{pointer(buffer)}[i]")]
+                yield from self.pipelined(name, _count(prod(self.arrays[buffer.array].shape)), lines)
+            case Duplicate(name, source, several):
+                fifo = fifos[source]
+                lines = [f"const {self.type(fifo.dtype)} v = {self.receive(source)};"]
+                lines += [self.send(out, "v") for out in several]
+                yield from self.pipelined(name, _count(fifo.box.size), lines)
+            case Merge(name, old, new, out):
+                fifo = fifos[old]
+                shape, start = fifo.box.shape, fifo.box.first
+                yield from _counters("x", start)
+                lines = [f"{self.type(fifo.dtype)} v = {self.receive(old)};"]
+                lines.append(f"if ({_inside('x', fifos[new].box)}) v = {self.receive(new)};")
+                lines += [self.send(out, "v"), *_advance("x", start, shape)]
+                yield from self.pipelined(name, _count(fifo.box.size), lines)
+            case Write(name, buffer, source, window, base):
+                target = pointer(buffer)
+                if base is not None:
+                    count = _count(prod(self.arrays[buffer.array].shape))
+                    yield from self.pipelined(f"{name}_copy", count, [f"{target}[i] = {pointer(base)}[i];"])
+                zeros = (0,) * len(window.shape)
+                yield from _counters("x", zeros)
+                lines = [f"{target}[{self.place(window)}] = {self.receive(source)};"]
+                lines += _advance("x", zeros, window.shape)
+                yield from self.pipelined(name, _count(prod(window.shape)), lines)
+            case Work():
+                yield from self.work(process, fifos)
+
+    def work(self, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
+        """A statement: at each tick the shift registers move on, and in the domain it is computed."""
+        raster, stmt = work.raster, work.stmt
+        first, last = _span(work, fifos)
+        for n, line in enumerate(work.inputs):
+            yield from self.registers(self.type(fifos[line.source].dtype), f"line{n}", line.length)
+            yield from _counters(f"a{n}_", _start(first + line.lead, raster))
+        yield from _counters("h", _start(first, raster))
+        head = f"int64_t tick = {first}; tick <= {last}; tick++"
+        if stmt.combine is None:
+            yield from self.pipelined(work.name, head, self.tick(work, fifos))
+        else:
+            yield from self.begin(work)
+            yield from self.folding(work, head, self.tick(work, fifos))
+            yield from self.finish(work)
+
+    def tick(self, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
+        """The body of a statement's loop."""
+        for n, line in enumerate(work.inputs):
+            if line.length > 1:
+                moved = [f"line{n}[j] = line{n}[j + 1];"]
+                yield from self.unrolled(f"int j = 0; j < {line.length - 1}; j++", moved)
+            inside = _inside(f"a{n}_", fifos[line.source].box)
+            yield f"if ({inside}) line{n}[{line.length - 1}] = {self.receive(line.source)};"
+        yield f"if ({_inside('h', work.box)}) {{"
+        for axis, start in enumerate(work.box.first):
+            yield f"  const int64_t x{axis} = h{axis} - {start};"
+        result, lines = self.value(work.stmt.body, work)
+        yield from indented(lines)
+        yield from indented(self.deliver(work, result))
+        yield "}"
+        for n in range(len(work.inputs)):
+            yield from _advance(f"a{n}_", None, work.raster)
+        yield from _advance("h", None, work.raster)
+
+    # ---- folds ------------------------------------------------------------------------------------------
+    def lanes(self, work: Work) -> int:
+        """Among how many accumulators for each result the operands of a fold are dealt out."""
+        dtype = self.arrays[work.stmt.target.array].dtype
+        return LANES if dtype.kind == "f" and work.stmt.combine in ("add", "multiply") else 1
+
+    def kept(self, work: Work) -> list[int]:
+        """The axes of the domain that a fold keeps."""
+        return sorted({ix.axis for ix in work.stmt.target.index if ix.axis is not None})
+
+    def results(self, work: Work) -> int:
+        """How many results a fold has."""
+        return prod(work.stmt.target.shape[axis] for axis in self.kept(work))
+
+    def result_type(self, work: Work) -> str:
+        """The type of the results of a fold."""
+        return self.type(self.arrays[work.stmt.target.array].dtype)
+
+    def combined(self, work: Work, a: str, b: str) -> str:
+        """Two values, joined as a fold does."""
+        assert work.stmt.combine is not None
+        dtype = self.arrays[work.stmt.target.array].dtype
+        return self.printer.apply(work.stmt.combine, [a, b], [dtype, dtype], dtype)
+
+    def neutral(self, work: Work) -> int:
+        """What the lanes of a sum or product start from but the first."""
+        return int(work.stmt.combine == "multiply")
+
+    def initial(self, work: Work) -> tuple[str, list[str]]:
+        """What the result at the point ``x0``, ``x1``, ... starts from, and the lines that compute it."""
+        if work.start is not None:
+            return f"{pointer(work.start)}[{self.place(work.stmt.target)}]", []
+        assert work.stmt.init is not None
+        return self.value(work.stmt.init, work)
+
+    def begin(self, work: Work) -> Iterator[str]:
+        """The accumulators, and what they start from."""
+        stmt, kept, lanes = work.stmt, self.kept(work), self.lanes(work)
+        shape = tuple(stmt.target.shape[axis] for axis in kept)
+        if lanes > 1:
+            yield f"// sums are of {lanes} parts, each of every {lanes}th element: not NumPy's order"
+            yield "int64_t lane = 0;"
+        yield from self.accumulators(self.result_type(work), prod(shape), lanes)
+        lines = []
+        for axis in range(len(stmt.target.shape)):
+            x = "0"
+            if axis in kept:
+                x = f"i / {prod(shape[kept.index(axis) + 1 :])} % {stmt.target.shape[axis]}"
+            lines.append(f"const int64_t x{axis} = {x};")
+        result, computed = self.initial(work)
+        lines += [*computed, f"acc[i][0] = {result};"]
+        if lanes > 1:
+            lines.append(f"for (int j = 1; j < {lanes}; j++) acc[i][j] = {self.neutral(work)};")
+        yield from self.plain("", _count(prod(shape)), lines)
+
+    def deliver(self, work: Work, result: str) -> Iterator[str]:
+        """What is done with the value of a statement at a point."""
+        stmt, lanes = work.stmt, self.lanes(work)
+        if stmt.combine is None:
+            yield self.send(work.out, result)
+            return
+        at = "0"
+        for axis in self.kept(work):
+            at = f"({at} * {stmt.target.shape[axis]} + x{axis})"
+        spot = f"acc[{at}][{'lane' if lanes > 1 else '0'}]"
+        yield f"{spot} = {self.combined(work, spot, result)};"
+        if lanes > 1:
+            yield f"lane = (lane + 1) % {lanes};"
+
+    def finish(self, work: Work) -> Iterator[str]:
+        """The lanes joined, and the results sent."""
+        lanes = self.lanes(work)
+        lines = [f"{self.result_type(work)} r = acc[i][0];"]
+        if lanes > 1:
+            lines.append(f"for (int j = 1; j < {lanes}; j++) r = {self.combined(work, 'r', 'acc[i][j]')};")
+        lines.append(self.send(work.out, "r"))
+        yield from self.plain(f"{work.name}_send", _count(self.results(work)), lines)
+
+    # ---- expressions ------------------------------------------------------------------------------------
+    def place(self, window: Window, index: Sequence[str] | None = None) -> str:
+        """The position of an element in its buffer, at the point ``x0``, ``x1``, ..."""
+        text = "0"
+        for axis, n in enumerate(self.arrays[window.array].shape):
+            if index is not None:
+                one = index[axis]
+            else:
+                ix = window.index[axis]
+                one = str(ix.offset) + (f" + ({ix.stride}) * x{ix.axis}" if ix.axis is not None else "")
+            text = f"({text} * {n} + {one})"
+        return text
+
+    def value(self, root: Expr, work: Work) -> tuple[str, list[str]]:
+        """The name of an expression's value, and the lines that compute it, one for each operation."""
+        number = {line.source: n for n, line in enumerate(work.inputs)}
+        tails = {line.source: line.tail for line in work.inputs}
+        taps = {load: f"line{number[s]}[{at - tails[s]}]" for load, s, at in work.taps}
+        held = dict(work.held)
+        made: dict[Expr, k.Local] = {}
+        lines: list[str] = []
+        for node in walk(root):
+            one: Any = node
+            match node:
+                case Load(window, _):
+                    text = taps.get(node) or f"{pointer(held[window.array])}[{self.place(window)}]"
+                case Gather(window, index, _):
+                    at = [made[part].name for part in index]
+                    text = f"{pointer(held[window.array])}[{self.place(window, at)}]"
+                case Const():
+                    value = const_value(node)
+                    text = self.printer.expr(k.Lit(value.tobytes(), node.dtype))
+                case Size(dim, dtype):
+                    text = f"({self.type(dtype)}){int(dim)}"
+                case Iota(axis, dtype):
+                    text = f"({self.type(dtype)})x{axis}"
+                case Apply(op, args, dtype):
+                    text = self.printer.expr(k.Op(op, tuple(made[arg] for arg in args), dtype))
+            name = f"v{len(made)}"
+            made[node] = k.Local(name, one.dtype)
+            lines.append(f"const {self.type(one.dtype)} {name} = {text};")
+        return made[root].name, lines
+
+
+def indented(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of a block; pragmas stand at the margin."""
+    for line in lines:
+        yield line if line.startswith("#") else f"  {line}"
+
+
+def _count(count: int) -> str:
+    """The head of a loop over so many elements."""
+    return f"int64_t i = 0; i < {count}; i++"
+
+
+def _counters(name: str, start: Point) -> Iterator[str]:
+    for axis, x in enumerate(start):
+        yield f"int64_t {name}{axis} = {x};"
+
+
+def _advance(name: str, start: Point | None, shape: Point) -> Iterator[str]:
+    """Count to the next point; the first axis goes on for ever."""
+    text = ""
+    for axis, n in enumerate(shape):
+        low = start[axis] if start is not None else 0
+        body = f" {{ {name}{axis} = {low};{text} }}" if axis else ""
+        text = f" if (++{name}{axis} == {low + n}){body}" if axis else f" ++{name}0;"
+    if text:
+        yield text.strip()
+
+
+def _inside(name: str, box: Box) -> str:
+    terms = [
+        f"{name}{axis} >= {f} && {name}{axis} < {f + n}"
+        for axis, (f, n) in enumerate(zip(box.first, box.shape, strict=True))
+    ]
+    return " && ".join(terms) or "true"
+
+
+def _span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
+    """The first tick at which something comes or is computed, and the last."""
+    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
+    spans += [(0, work.box)] if work.box.size else []
+    if not spans:
+        return 0, -1
+    first = min(distance(box.first, work.raster) - lead for lead, box in spans)
+    return first, max(distance(box.last, work.raster) - lead for lead, box in spans)
+
+
+def _start(tick: int, raster: Point) -> Point:
+    """The point of a tick; outside of the raster the first coordinate is out of range."""
+    found: list[int] = []
+    for n in reversed(raster[1:]):
+        tick, x = divmod(tick, max(n, 1))  # nothing happens in an empty raster
+        found.append(x)
+    return (*([tick] if raster else []), *reversed(found))
