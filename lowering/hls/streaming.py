@@ -213,7 +213,8 @@ class _Composer:
         found = self.readers.get((buffer, stage))
         if found is None:
             array = self.arrays[buffer.array]
-            draft = Draft("read", f"read_{buffer.array}_{buffer.version}", stage, buffer=buffer)
+            again = f"_stage_{stage}" if any(other == buffer for other, _ in self.readers) else ""
+            draft = Draft("read", f"read_{buffer.array}_{buffer.version}{again}", stage, buffer=buffer)
             found = draft.out = Port(array.dtype, Box((0,) * len(array.shape), array.shape), draft)
             self.readers[buffer, stage] = found
             self.drafts.append(draft)

@@ -23,6 +23,12 @@ SUM = """region() {
   m[i] multiply= cast:f32(A[i,j]) for i<9, j<11
 }"""
 
+TWICE = """region() {
+  in A: f64[9];  out B: f64[9];  temp s: f64[]
+  s[] maximum= A[i] init -inf for i<9
+  B[i] = multiply(A[i], s[]) for i<9
+}"""
+
 
 def inputs(region):
     rng = np.random.default_rng(1)
@@ -35,8 +41,11 @@ def inputs(region):
 
 @pytest.fixture(scope="module")
 def stencils(tmp_path_factory):
-    """Chains of stencils, the sums, and one chain with too small a FIFO, in one program."""
-    networks = [compose(stencil_chain(seed)) for seed in range(12)] + [compose(parse(SUM))]
+    """Chains of stencils, sums, an array that two stages read, a chain with too small a FIFO: one program."""
+    networks = [compose(stencil_chain(seed)) for seed in range(12)] + [
+        compose(parse(SUM)),
+        compose(parse(TWICE)),
+    ]
     deadlocked = compose(stencil_chain(9, scale=2))
     stage = deadlocked.stages[0]
     deep = max(stage.fifos, key=lambda fifo: fifo.depth)
