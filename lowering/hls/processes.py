@@ -163,7 +163,7 @@ class ProcessPrinter(ABC):
         first, last = _span(work, fifos)
         for n, line in enumerate(work.inputs):
             yield from self.registers(self.type(fifos[line.source].dtype), f"line{n}", line.length)
-            yield from _counters(f"a{n}_", _start(first + line.lead, raster))
+            yield from _counters(f"a{n}x", _start(first + line.lead, raster))
         yield from _counters("h", _start(first, raster))
         head = f"int64_t tick = {first}; tick <= {last}; tick++"
         if stmt.combine is None:
@@ -179,7 +179,7 @@ class ProcessPrinter(ABC):
             if line.length > 1:
                 moved = [f"line{n}[j] = line{n}[j + 1];"]
                 yield from self.unrolled(f"int j = 0; j < {line.length - 1}; j++", moved)
-            inside = _inside(f"a{n}_", fifos[line.source].box)
+            inside = _inside(f"a{n}x", fifos[line.source].box)
             yield f"if ({inside}) line{n}[{line.length - 1}] = {self.receive(line.source)};"
         yield f"if ({_inside('h', work.box)}) {{"
         for axis, start in enumerate(work.box.first):
@@ -189,7 +189,7 @@ class ProcessPrinter(ABC):
         yield from indented(self.deliver(work, result))
         yield "}"
         for n in range(len(work.inputs)):
-            yield from _advance(f"a{n}_", None, work.raster)
+            yield from _advance(f"a{n}x", None, work.raster)
         yield from _advance("h", None, work.raster)
 
     # ---- folds ------------------------------------------------------------------------------------------

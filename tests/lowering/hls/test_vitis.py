@@ -24,9 +24,9 @@ SUM = """region() {
 }"""
 
 TWICE = """region() {
-  in A: f64[9];  out B: f64[9];  temp s: f64[]
+  in A: f64[9];  in a0: f64[];  out B: f64[9];  temp s: f64[]
   s[] maximum= A[i] init -inf for i<9
-  B[i] = multiply(A[i], s[]) for i<9
+  B[i] = multiply(A[i], subtract(s[], a0[])) for i<9
 }"""
 
 
