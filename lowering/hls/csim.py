@@ -1,15 +1,17 @@
-"""C simulation of kernels for Vitis HLS: every process a thread, every FIFO of its computed depth.
+"""C simulation of kernels for Vitis HLS and for Intel's FPGA SDK: a process is a thread.
 
-The vendor's own C simulation runs processes one after the other with FIFOs without bounds, and so hides
-deadlocks.  Here the functions of the kernel's processes are compiled as they are, with a stand-in for
-``hls_stream.h`` whose FIFOs block, and a program that starts the processes of a stage as threads.
+The vendors' own simulations give FIFOs more room, or run processes one after the other, and so hide
+deadlocks.  Here the kernel's text is compiled by a C++ compiler, with a stand-in for ``hls_stream.h`` or for
+channels whose FIFOs block, and with a program that starts the processes of a stage as threads.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -19,61 +21,138 @@ from dcarray.ir.numpy_views import NDArray
 from dcarray.lowering.cpu.c.target import compiler
 from dcarray.lowering.errors import Unsupported
 
+from . import intel, vitis
 from .network import Network
-from .processes import arguments, pointer, process_arguments
-from .vitis import HLS, emit
+from .processes import arguments, indented, pointer, process_arguments
 
-HEADER = Path(__file__).with_name("hls_stream.h")
+_FOLDER = Path(__file__).parent
 
 
 class SimulationError(Exception):
     """A C simulation ended without results; the text is its own: of a deadlock the state of each FIFO."""
 
 
-def program(networks: Sequence[Network]) -> str:
-    """The text of a program of several networks.
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How the kernels of a vendor are simulated.
 
-    It runs the one of the number in its first argument, on the buffers in the file of its second, and writes
-    results to that of its third.
+    Attributes
+    ----------
+    headers : tuple of Path
+        Files beside the program; it includes the first.
+    kernel : callable
+        The text of a network's kernels as C++.
+    begin : callable
+        The statements before all else.
+    stages : callable
+        The statements that run the stages on pointers to the buffers.
     """
-    lines = ["#include <cmath>", "#include <cstdint>", "#include <cstdio>", "#include <cstdlib>"]
-    lines.append('#include "hls_stream.h"')
-    for number, network in enumerate(networks):
-        text = emit(network, f"kernel{number}")
-        lines += [f"namespace n{number} {{", text, *_runner(network, number), "}"]
-    lines += ["int main(int count, char **given) {", "  if (count != 4) return 2;"]
-    lines.append("  switch (atoi(given[1])) {")
-    lines += [f"    case {n}: return n{n}::run(given[2], given[3]);" for n in range(len(networks))]
-    return "\n".join([*lines, "  }", "  return 2;", "}", ""])
+
+    headers: tuple[Path, ...]
+    kernel: Callable[[Network, str], str]
+    begin: Callable[[Network, str], list[str]]
+    stages: Callable[[Network, str], list[str]]
 
 
-def _runner(network: Network, number: int) -> list[str]:
-    """The function that starts the processes of each stage as threads."""
-    arrays = {array.name: array for array in network.region.arrays}
-    lines = ["static int run(const char *from, const char *to) {", '  FILE *file = fopen(from, "rb");']
-    for buffer, written in arguments(network):
-        array, name = arrays[buffer.array], pointer(buffer)
-        kind, size = HLS.type(array.dtype), prod(array.shape)
-        lines.append(f"  {kind} *{name} = ({kind} *)calloc({max(size, 1)}, sizeof({kind}));")
-        if not written:
-            lines.append(f"  if (fread({name}, sizeof({kind}), {size}, file) != {size}) return 2;")
-    lines.append("  fclose(file);")
+def _vitis_stages(network: Network, top: str) -> list[str]:
+    lines = []
     for stage in network.stages:
         lines.append("  {")
         for fifo in stage.fifos:
-            kind, name = HLS.type(fifo.dtype), fifo.name
+            kind, name = vitis.HLS.type(fifo.dtype), fifo.name
             lines.append(f'    hls::stream<{kind}> {name}("{name}", {fifo.depth});')
-        lines.append("    hls::processes({")
+        lines += [f"    csim::watch({{{', '.join(f'&{fifo.name}' for fifo in stage.fifos)}}});"]
+        lines.append("    csim::run({")
         for process in stage.processes:
-            streams, read, written_to = process_arguments(process)
-            given = ", ".join([*streams, *(pointer(buffer) for buffer in (*read, *written_to))])
-            lines.append(f'      {{"{process.name}", [&] {{ kernel{number}_{process.name}({given}); }}}},')
+            streams, read, written = process_arguments(process)
+            given = ", ".join([*streams, *(pointer(buffer) for buffer in (*read, *written))])
+            lines.append(f'      {{"{process.name}", [&] {{ {top}_{process.name}({given}); }}}},')
         lines += ["    });", "  }"]
+    return lines
+
+
+_CHANNEL = re.compile(r"^channel (\w+) (\w+) __attribute__\(\(depth\((\d+)\)\)\);$", re.MULTILINE)
+_KERNEL_ATTRIBUTE = re.compile(r"^__attribute__\(\((max_global_work_dim\(0\)|autorun)\)\)\n", re.MULTILINE)
+_BANKS = re.compile(r"__attribute__\(\(numbanks\(\d+\), bankwidth\(\d+\)\)\) ")
+
+
+def as_cpp(text: str) -> str:
+    """Return kernels in OpenCL for Intel's FPGA SDK as C++ to include after ``intel_channels.h``."""
+    text = _CHANNEL.sub(r'static csim::Fifo<\1> \2("\2", \3);', text)
+    return _BANKS.sub("", _KERNEL_ATTRIBUTE.sub("", text))
+
+
+def _intel_begin(network: Network, top: str) -> list[str]:
+    """Start the autorun kernels, of all stages."""
+    channels = [f"&{intel.channel(top, fifo.name)}" for stage in network.stages for fifo in stage.fifos]
+    lines = [f"  csim::watch({{{', '.join(channels)}}});", "  csim::run_for_ever({"]
+    for stage in network.stages:
+        names = [intel.kernel_name(top, one) for one in stage.processes if intel.runs_by_itself(one)]
+        lines += [f'    {{"{name}", {name}}},' for name in names]
+    return [*lines, "  });"]
+
+
+def _intel_stages(network: Network, top: str) -> list[str]:
+    """Start the others, as a host does."""
+    lines = []
+    for started in intel.kernels(network, top):
+        lines.append("  csim::run({")
+        for kernel in started:
+            given = ", ".join(pointer(buffer) for buffer in kernel.arguments)
+            lines.append(f'    {{"{kernel.name}", [&] {{ {kernel.name}({given}); }}}},')
+        lines.append("  });")
+    return lines
+
+
+_FIFOS = _FOLDER / "bounded_fifos.h"
+VITIS = Language((_FOLDER / "hls_stream.h", _FIFOS), vitis.emit, lambda *_: [], _vitis_stages)
+INTEL = Language(
+    (_FOLDER / "intel_channels.h", _FIFOS),
+    lambda network, top: as_cpp(intel.emit(network, top)),
+    _intel_begin,
+    _intel_stages,
+)
+
+
+def program(networks: Sequence[Network], language: Language = VITIS) -> str:
+    """The text of a program of several networks.
+
+    It runs the one of the number in its first argument, on the buffers in the file of its second, and writes
+    results to that of its third; it does so as often as its fourth says.
+    """
+    lines = ["#include <cmath>", "#include <cstdint>", "#include <cstdio>", "#include <cstdlib>"]
+    lines.append(f'#include "{language.headers[0].name}"')
+    for number, network in enumerate(networks):
+        top = f"kernel{number}"
+        lines += [f"namespace n{number} {{", language.kernel(network, top)]
+        lines += [*_runner(network, language.begin(network, top), language.stages(network, top)), "}"]
+    lines += ["int main(int count, char **given) {", "  if (count != 5) return 2;", "  int failed = 2;"]
+    lines.append("  switch (atoi(given[1])) {")
+    lines += [
+        f"    case {n}: failed = n{n}::run(given[2], given[3], atoi(given[4])); break;"
+        for n in range(len(networks))
+    ]
+    # some threads may go on for ever, and use what an orderly end takes away
+    return "\n".join([*lines, "  }", "  _Exit(failed);", "}", ""])
+
+
+def _runner(network: Network, begin: list[str], stages: list[str]) -> list[str]:
+    """The function that reads the buffers, runs the stages and writes the results."""
+    arrays = {array.name: array for array in network.region.arrays}
+    lines = ["static int run(const char *from, const char *to, int times) {"]
+    lines.append('  FILE *file = fopen(from, "rb");')
+    for buffer, written in arguments(network):
+        array, name = arrays[buffer.array], pointer(buffer)
+        kind, size = vitis.HLS.type(array.dtype), prod(array.shape)
+        lines.append(f"  {kind} *{name} = ({kind} *)calloc({max(size, 1)}, sizeof({kind}));")
+        if not written:
+            lines.append(f"  if (fread({name}, sizeof({kind}), {size}, file) != {size}) return 2;")
+    lines += ["  fclose(file);", *begin, "  for (int n = 0; n < times; n++) {", *indented(stages), "  }"]
     lines.append('  file = fopen(to, "wb");')
     for buffer, written in arguments(network):
         if written:
             array = arrays[buffer.array]
-            kind = HLS.type(array.dtype)
+            kind = vitis.HLS.type(array.dtype)
             lines.append(f"  fwrite({pointer(buffer)}, sizeof({kind}), {prod(array.shape)}, file);")
     return [*lines, "  fclose(file);", "  return 0;", "}"]
 
@@ -81,19 +160,20 @@ def _runner(network: Network, number: int) -> list[str]:
 class Simulation:
     """A compiled program of networks."""
 
-    def __init__(self, networks: Sequence[Network], folder: Path) -> None:
+    def __init__(self, networks: Sequence[Network], folder: Path, language: Language = VITIS) -> None:
         self.networks, self.folder = tuple(networks), folder
         source, self.binary = folder / "csim.cpp", folder / "csim"
-        source.write_text(program(networks))
-        (folder / "hls_stream.h").write_text(HEADER.read_text())
+        source.write_text(program(networks, language))
+        for header in language.headers:
+            (folder / header.name).write_text(header.read_text())
         flags = ("-x", "c++", "-std=c++17", "-O0", "-ffp-contract=off", "-Wno-unknown-pragmas", "-pthread")
         command = (*compiler(), *flags, str(source), "-o", str(self.binary), "-lstdc++", "-lm")
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise Unsupported(f"the C++ compiler refuses the kernel:\n{done.stderr}")
 
-    def run(self, number: int, memory: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Run a network on arrays; return those that the region gives back.
+    def run(self, number: int, memory: Mapping[str, NDArray], times: int = 1) -> dict[str, NDArray]:
+        """Run a network on arrays, so many times from the same ones; return those that the region gives back.
 
         Raises
         ------
@@ -113,7 +193,7 @@ class Simulation:
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "in"), Path(folder, "out")
             source.write_bytes(b"".join(array.tobytes() for array in given))
-            command = (str(self.binary), str(number), str(source), str(target))
+            command = (str(self.binary), str(number), str(source), str(target), str(times))
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 raise SimulationError(done.stderr)

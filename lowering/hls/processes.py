@@ -198,6 +198,18 @@ class ProcessPrinter(ABC):
         dtype = self.arrays[work.stmt.target.array].dtype
         return LANES if dtype.kind == "f" and work.stmt.combine in ("add", "multiply") else 1
 
+    def carried(self, work: Work) -> int | None:
+        """The least number of iterations between two uses of one accumulator; None if none is used twice.
+
+        A result is used again when the innermost reduced axis goes on by one, or one further out: in a raster
+        no such step has less ticks than the first.  The same lane has its turn after all others.
+        """
+        kept, shape = self.kept(work), work.stmt.target.shape
+        reduced = [axis for axis, n in enumerate(shape) if axis not in kept and n > 1]
+        if not reduced:
+            return None
+        return max(prod(work.raster[reduced[-1] + 1 :]), self.lanes(work))
+
     def kept(self, work: Work) -> list[int]:
         """The axes of the domain that a fold keeps."""
         return sorted({ix.axis for ix in work.stmt.target.index if ix.axis is not None})
@@ -244,7 +256,7 @@ class ProcessPrinter(ABC):
         result, computed = self.initial(work)
         lines += [*computed, f"acc[i][0] = {result};"]
         if lanes > 1:
-            lines.append(f"for (int j = 1; j < {lanes}; j++) acc[i][j] = {self.neutral(work)};")
+            lines += self.unrolled(f"int j = 1; j < {lanes}; j++", [f"acc[i][j] = {self.neutral(work)};"])
         yield from self.plain("", _count(prod(shape)), lines)
 
     def deliver(self, work: Work, result: str) -> Iterator[str]:
@@ -266,7 +278,8 @@ class ProcessPrinter(ABC):
         lanes = self.lanes(work)
         lines = [f"{self.result_type(work)} r = acc[i][0];"]
         if lanes > 1:
-            lines.append(f"for (int j = 1; j < {lanes}; j++) r = {self.combined(work, 'r', 'acc[i][j]')};")
+            joined = [f"r = {self.combined(work, 'r', 'acc[i][j]')};"]
+            lines += self.unrolled(f"int j = 1; j < {lanes}; j++", joined)
         lines.append(self.send(work.out, "r"))
         yield from self.plain(f"{work.name}_send", _count(self.results(work)), lines)
 

@@ -1,0 +1,246 @@
+"""Process networks as OpenCL for Intel's FPGA SDK: a kernel of one work-item for each process, channels.
+
+What touches no memory is an autorun kernel: it begins when the board does, and again whenever it has ended.
+It belongs to the one stage whose channels it uses, waits there for elements, and after a stage all channels
+are empty again; so the host starts only what reads or writes memory, stage by stage (`kernels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
+
+from .network import Buffer, Fifo, Network, Process, Work
+from .processes import ProcessPrinter, indented, pointer, process_arguments
+
+_HEAD = """#pragma OPENCL EXTENSION cl_intel_channels : enable
+{fp64}#pragma OPENCL FP_CONTRACT OFF
+
+typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;
+typedef uchar uint8_t; typedef ushort uint16_t; typedef uint uint32_t; typedef ulong uint64_t;
+#define bits_float32(bits) as_float((uint)(bits))
+#define bits_float64(bits) as_double((ulong)(bits))
+#define __builtin_popcountll(x) popcount((ulong)(x))
+#define feraiseexcept(flags)  // there are no floating-point flags"""
+
+OPENCL = Dialect(
+    "Intel FPGA",
+    _HEAD,
+    C_TYPES,
+    int64="{}L",
+    uint64="{}UL",
+    int64_min="LONG_MIN",
+    float32_suffix="",
+    function="static inline ",
+    wraps=False,
+    vector_loops=False,
+    numpy_loops=False,
+    runs_phases=False,
+    checks_conversions=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel for the host to start, and the buffers that are its arguments, in their order."""
+
+    name: str
+    arguments: tuple[Buffer, ...]
+
+
+def kernels(network: Network, top: str) -> tuple[tuple[Kernel, ...], ...]:
+    """Return the kernels that the host starts, stage by stage.
+
+    Those of a stage run at the same time, each in a command queue of its own: they wait for each other. A
+    stage begins when all kernels of the one before it have ended.  Autorun kernels are not among them.
+    """
+    return tuple(
+        tuple(
+            Kernel(kernel_name(top, process), _buffers(process))
+            for process in stage.processes
+            if not runs_by_itself(process)
+        )
+        for stage in network.stages
+    )
+
+
+def runs_by_itself(process: Process) -> bool:
+    """Whether the kernel of a process is an autorun one: it touches no memory."""
+    return not _buffers(process)
+
+
+def kernel_name(top: str, process: Process) -> str:
+    """The name of the kernel of a process."""
+    return f"{top}_{process.name}"
+
+
+def channel(top: str, fifo: str) -> str:
+    """The name of the channel of a FIFO."""
+    return f"{top}_{fifo}"
+
+
+def _buffers(process: Process) -> tuple[Buffer, ...]:
+    _, read, written = process_arguments(process)
+    return (*read, *written)
+
+
+def emit(network: Network, top: str, *, native_accumulation: bool = False) -> str:
+    """Return the text of the kernels of a network.
+
+    Parameters
+    ----------
+    network : Network
+    top : str
+        What the names of kernels and channels begin with.
+    native_accumulation : bool, optional
+        Whether the device adds a float32 to a sum each cycle, as Arria 10 does: then sums of all elements in
+        float32 have one accumulator.  Without it, and for float64, they have `processes.LANES`.
+
+    Raises
+    ------
+    Unsupported
+        If there is an operation that OpenCL C does not do as NumPy does.
+    """
+    return _Emitter(network, top, native_accumulation).text()
+
+
+class _Emitter(ProcessPrinter):
+    def __init__(self, network: Network, top: str, native_accumulation: bool) -> None:
+        super().__init__(network, OPENCL)
+        self.top, self.native_accumulation = top, native_accumulation
+
+    def text(self) -> str:
+        lines: list[str] = []
+        for number, stage in enumerate(self.network.stages):
+            fifos = {fifo.name: fifo for fifo in stage.fifos}
+            lines += [f"// stage {number}", *map(self.channel, stage.fifos), ""]
+            for process in stage.processes:
+                lines += [*self.kernel(process, fifos), ""]
+        body = "\n".join([*self.printer.helpers, "", *lines])
+        fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if "double" in body else ""
+        return OPENCL.head.replace("{fp64}", fp64) + "\n" + body
+
+    def channel(self, fifo: Fifo) -> str:
+        name = channel(self.top, fifo.name)
+        return f"channel {self.type(fifo.dtype)} {name} __attribute__((depth({fifo.depth})));"
+
+    def kernel(self, process: Process, fifos: dict[str, Fifo]) -> Iterator[str]:
+        _, read, written = process_arguments(process)
+        given = [self.declared(buffer, "const ") for buffer in read]
+        given += [self.declared(buffer, "") for buffer in written]
+        yield from self.comment(process)
+        yield "__attribute__((max_global_work_dim(0)))"
+        if runs_by_itself(process):
+            yield "__attribute__((autorun))"
+        yield f"__kernel void {kernel_name(self.top, process)}({', '.join(given) or 'void'}) {{"
+        yield from indented(self.body(process, fifos))
+        yield "}"
+
+    def declared(self, buffer: Buffer, constant: str) -> str:
+        kind = self.type(self.arrays[buffer.array].dtype)
+        return f"__global {constant}{kind} *restrict {pointer(buffer)}"
+
+    # ---- how things are written -----------------------------------------------------------------------
+    def receive(self, fifo: str) -> str:
+        return f"read_channel_intel({channel(self.top, fifo)})"
+
+    def send(self, fifo: str, value: str) -> str:
+        return f"write_channel_intel({channel(self.top, fifo)}, {value});"
+
+    def pipelined(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
+        return self.plain(label, head, body)  # loops of single work-items are pipelined
+
+    def plain(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
+        yield f"for ({head}) {{"
+        yield from indented(body)
+        yield "}"
+
+    def unrolled(self, head: str, body: Iterable[str]) -> Iterator[str]:
+        yield "#pragma unroll"
+        yield from self.plain("", head, body)
+
+    def registers(self, kind: str, name: str, length: int) -> Iterator[str]:
+        if length == 1:
+            yield f"{kind} {name}[1] = {{0}};"
+            return
+        yield f"{kind} {name}[{length}];"
+        yield from self.unrolled(f"int j = 0; j < {length}; j++", [f"{name}[j] = 0;"])
+
+    def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
+        width = 8 if kind == "double" else 4  # each lane a bank: all are read at once in the end
+        banks = f"__attribute__((numbanks({lanes}), bankwidth({width}))) " if lanes > 1 else ""
+        yield f"{kind} {banks}acc[{count}][{lanes}];"
+
+    # ---- folds ------------------------------------------------------------------------------------------
+    def lanes(self, work: Work) -> int:
+        return 1 if self.natively(work) else super().lanes(work)
+
+    def natively(self, work: Work) -> bool:
+        """Whether the device has an accumulator for a fold: a sum of all elements in float32."""
+        dtype = self.arrays[work.stmt.target.array].dtype
+        is_sum = dtype == np.float32 and work.stmt.combine == "add"
+        return self.native_accumulation and is_sum and self.results(work) == 1
+
+    def rotates(self, work: Work) -> bool:
+        """Whether the lanes are a shift register: there is one result."""
+        return self.lanes(work) > 1 and self.results(work) == 1
+
+    def begin(self, work: Work) -> Iterator[str]:
+        kind, lanes = self.result_type(work), self.lanes(work)
+        if self.natively(work):
+            yield f"{kind} acc = 0.0f;  // one addition a cycle: the device's own accumulator"
+        elif self.rotates(work):
+            yield f"// the sum is of {lanes} parts, to which elements are added in turn: not NumPy's order"
+            yield f"{kind} acc[{lanes + 1}];"
+            yield from self.unrolled(f"int j = 0; j <= {lanes}; j++", [f"acc[j] = {self.neutral(work)};"])
+        else:
+            yield from super().begin(work)
+
+    def folding(self, work: Work, head: str, body: Iterable[str]) -> Iterator[str]:
+        kind, lanes = self.result_type(work), self.lanes(work)
+        if self.natively(work):
+            lines = [f"{kind} next = 0.0f;", *body, "acc += next;"]
+            return self.pipelined("", head, lines)
+        if self.rotates(work):  # whether or not something is added: a shift register moves on always
+            moved = self.unrolled(f"int j = 0; j < {lanes}; j++", ["acc[j] = acc[j + 1];"])
+            lines = [f"{kind} next = acc[0];", *body, f"acc[{lanes}] = next;", *moved]
+            return self.pipelined("", head, lines)
+        return self.independent(work, self.pipelined("", head, body))
+
+    def independent(self, work: Work, loop: Iterable[str]) -> Iterator[str]:
+        """A loop, with the least number of iterations between two uses of one accumulator."""
+        distance = self.carried(work)
+        if distance is None:
+            yield "#pragma ivdep array(acc)"
+        elif distance > 1:
+            yield f"#pragma ivdep array(acc) safelen({distance})"
+        yield from loop
+
+    def deliver(self, work: Work, result: str) -> Iterator[str]:
+        if work.stmt.combine is not None and self.natively(work):
+            yield f"next = {result};"
+        elif work.stmt.combine is not None and self.rotates(work):
+            yield f"next = {self.combined(work, 'next', result)};"
+        else:
+            yield from super().deliver(work, result)
+
+    def finish(self, work: Work) -> Iterator[str]:
+        natively = self.natively(work)
+        if not (natively or self.rotates(work)):
+            yield from super().finish(work)
+            return
+        for axis in range(len(work.stmt.target.shape)):
+            yield f"const int64_t x{axis} = 0;"
+        result, lines = self.initial(work)
+        yield from lines
+        yield f"{self.result_type(work)} r = {result};"
+        if natively:
+            yield f"r = {self.combined(work, 'r', 'acc')};"
+        else:
+            joined = [f"r = {self.combined(work, 'r', 'acc[j]')};"]
+            yield from self.unrolled(f"int j = 0; j < {self.lanes(work)}; j++", joined)
+        yield self.send(work.out, "r")
