@@ -1,13 +1,16 @@
-// C simulation of process networks: processes are threads, FIFOs have a depth and block.
+// C simulation of process networks: processes take turns in one thread, FIFOs have a depth and block.
+//
+// A process runs until it has to wait for a FIFO, and again after that FIFO has changed (ucontext.h): any order of
+// steps that the FIFOs allow gives the same results, and none is left to run just when there is a deadlock.
 #pragma once
-#include <condition_variable>
+#include <sys/mman.h>
+#include <ucontext.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace csim {
@@ -18,58 +21,109 @@ class State {
   virtual std::string state() const = 0;
 };
 
-// The threads, and when none of them can go on.
-class Monitor {
- public:
-  std::mutex mutex;
-  std::vector<const State *> fifos;
-  std::vector<std::string> names, waits;  // of all threads, of which some have ended
-  int live = 0, blocked = 0, awaited = 0;  // awaited: those live that end
+struct Process {
+  const char *name;
+  std::function<void()> body;
+};
 
-  static Monitor &get() {
-    static Monitor &one = *new Monitor;  // threads that go on for ever use it to the end of the program
+// A process on its way, with a stack of its own.
+struct Running {
+  static constexpr size_t STACK = 256 << 20;  // bytes of addresses: memory is taken by what is used of them
+  Process process;
+  bool ends;  // else it begins again when it has ended
+  const char *what;  // it waits to do, if it waits
+  const std::string *fifo;
+  ucontext_t context;
+  char *stack;
+};
+
+// Who runs, who may run, and when nobody can go on.
+class Scheduler {
+ public:
+  std::vector<const State *> fifos;
+
+  static Scheduler &get() {
+    static Scheduler &one = *new Scheduler;
     return one;
   }
-  static int &process() {
-    static thread_local int number = -1;
-    return number;
-  }
-  int begin(const std::string &name, bool ends) {
-    names.push_back(name);
-    waits.emplace_back();
-    live++;
+  void begin(const Process &process, bool ends) {
+    Running *one = new Running{process, ends, nullptr, nullptr, {}, nullptr};
+    if (stacks.empty()) {
+      void *fresh =
+          mmap(nullptr, Running::STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (fresh == MAP_FAILED) {
+        perror("the stack of a process");
+        _Exit(2);
+      }
+      stacks.push_back((char *)fresh);
+    }
+    one->stack = stacks.back();
+    stacks.pop_back();
+    getcontext(&one->context);
+    one->context.uc_stack.ss_sp = one->stack;
+    one->context.uc_stack.ss_size = Running::STACK;
+    one->context.uc_link = nullptr;
+    makecontext(&one->context, &Scheduler::enter, 0);
+    all.push_back(one);
+    ready.push_back(one);
     awaited += ends;
-    return (int)names.size() - 1;
   }
-  // Wait until a FIFO has changed; the mutex is held.
-  void wait(std::unique_lock<std::mutex> &lock, const std::string &what) {
-    waits[process()] = what;
-    blocked++;
-    check();
-    long before = epoch;
-    changes.wait(lock, [&] { return epoch != before; });
-    waits[process()].clear();
+  // Run until all processes that end have done so.
+  void run() {
+    if (awaited) next(main);
+    std::vector<Running *> left;
+    for (Running *one : all) {
+      if (!one->ends) {
+        left.push_back(one);
+        continue;
+      }
+      stacks.push_back(one->stack);
+      delete one;
+    }
+    all = left;
   }
-  void changed() {
-    epoch++;
-    blocked = 0;  // all threads that wait look again
-    changes.notify_all();
+  // Let others run until the FIFO that the process waits for, which remembers it in ``waiting``, has changed.
+  void wait(Running *&waiting, const char *what, const std::string &fifo) {
+    Running *mine = waiting = current;
+    mine->what = what;
+    mine->fifo = &fifo;
+    next(mine->context);
+    mine->what = nullptr;
   }
-  void ended() {
-    live--;
-    awaited--;
-    check();
+  void wake(Running *&waiting) {
+    if (waiting) ready.push_back(waiting);
+    waiting = nullptr;
   }
 
  private:
-  std::condition_variable changes;
-  long epoch = 0;
+  std::vector<Running *> all;
+  std::deque<Running *> ready;
+  std::vector<char *> stacks;  // of processes that have ended
+  Running *current = nullptr;
+  ucontext_t main;
+  int awaited = 0;  // those that end
 
-  void check() {
-    if (awaited == 0 || blocked < live) return;
+  static void enter() {
+    Scheduler &one = get();
+    Running *mine = one.current;
+    do mine->process.body();
+    while (!mine->ends);
+    if (--one.awaited)
+      one.next(mine->context);
+    else
+      setcontext(&one.main);
+  }
+  // Go on with the next one that may run.
+  void next(ucontext_t &from) {
+    if (ready.empty()) report();
+    current = ready.front();
+    ready.pop_front();
+    swapcontext(&from, &current->context);
+  }
+  void report() {
     fprintf(stderr, "deadlock: no process can go on\n");
-    for (size_t i = 0; i < names.size(); i++)
-      if (!waits[i].empty()) fprintf(stderr, "  %s waits to %s\n", names[i].c_str(), waits[i].c_str());
+    for (Running *one : all)
+      if (one->what) fprintf(stderr, "  %s waits to %s%s\n", one->process.name, one->what, one->fifo->c_str());
     for (auto fifo : fifos) fprintf(stderr, "  %s\n", fifo->state().c_str());
     fflush(stderr);
     _Exit(3);
@@ -82,20 +136,18 @@ class Fifo : public State {
   explicit Fifo(const char *name = "", size_t depth = 2) : name(name), depth(depth) {}
   Fifo(const Fifo &) = delete;
   T read() {
-    Monitor &monitor = Monitor::get();
-    std::unique_lock<std::mutex> lock(monitor.mutex);
-    while (held.empty()) monitor.wait(lock, "receive from " + name);
+    Scheduler &scheduler = Scheduler::get();
+    while (held.empty()) scheduler.wait(reader, "receive from ", name);
     T value = held.front();
     held.pop_front();
-    monitor.changed();
+    scheduler.wake(writer);
     return value;
   }
   void write(const T &value) {
-    Monitor &monitor = Monitor::get();
-    std::unique_lock<std::mutex> lock(monitor.mutex);
-    while (held.size() >= depth) monitor.wait(lock, "send to " + name);
+    Scheduler &scheduler = Scheduler::get();
+    while (held.size() >= depth) scheduler.wait(writer, "send to ", name);
     held.push_back(value);
-    monitor.changed();
+    scheduler.wake(reader);
   }
   std::string state() const override {
     return "fifo " + name + " holds " + std::to_string(held.size()) + " of " + std::to_string(depth);
@@ -105,48 +157,21 @@ class Fifo : public State {
   std::string name;
   size_t depth;
   std::deque<T> held;
-};
-
-struct Process {
-  const char *name;
-  std::function<void()> body;
+  Running *reader = nullptr, *writer = nullptr;  // that wait
 };
 
 // The FIFOs of which a report tells from now on.
-inline void watch(std::vector<const State *> fifos) {
-  std::lock_guard<std::mutex> lock(Monitor::get().mutex);
-  Monitor::get().fifos = fifos;
-}
+inline void watch(std::vector<const State *> fifos) { Scheduler::get().fifos = fifos; }
 
 // Run processes at the same time, and wait until all have ended.
-inline void run(std::vector<Process> all) {
-  Monitor &monitor = Monitor::get();
-  std::vector<std::thread> threads;
-  std::unique_lock<std::mutex> lock(monitor.mutex);
-  for (auto &one : all) {
-    int number = monitor.begin(one.name, true);
-    threads.emplace_back([&monitor, &one, number] {
-      Monitor::process() = number;
-      one.body();
-      std::lock_guard<std::mutex> lock(monitor.mutex);
-      monitor.ended();
-    });
-  }
-  lock.unlock();
-  for (auto &one : threads) one.join();
+inline void run(const std::vector<Process> &all) {
+  for (auto &one : all) Scheduler::get().begin(one, true);
+  Scheduler::get().run();
 }
 
 // Begin processes each of which starts again when it has ended.
-inline void run_for_ever(std::vector<Process> all) {
-  Monitor &monitor = Monitor::get();
-  std::lock_guard<std::mutex> lock(monitor.mutex);
-  for (auto &one : all) {
-    int number = monitor.begin(one.name, false);
-    std::thread([body = one.body, number] {
-      Monitor::process() = number;
-      for (;;) body();
-    }).detach();
-  }
+inline void run_for_ever(const std::vector<Process> &all) {
+  for (auto &one : all) Scheduler::get().begin(one, false);
 }
 
 }  // namespace csim

@@ -1,8 +1,9 @@
-"""C simulation of kernels for Vitis HLS and for Intel's FPGA SDK: a process is a thread.
+"""C simulation of kernels for Vitis HLS and for Intel's FPGA SDK: a process is a coroutine.
 
 The vendors' own simulations give FIFOs more room, or run processes one after the other, and so hide
 deadlocks.  Here the kernel's text is compiled by a C++ compiler, with a stand-in for ``hls_stream.h`` or for
-channels whose FIFOs block, and with a program that starts the processes of a stage as threads.
+channels whose FIFOs block, and with a program in which the processes of a stage take turns: one runs until it has
+to wait.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def program(networks: Sequence[Network], language: Language = VITIS) -> str:
         f"    case {n}: failed = n{n}::run(given[2], given[3], atoi(given[4])); break;"
         for n in range(len(networks))
     ]
-    # some threads may go on for ever, and use what an orderly end takes away
+    # some processes may go on for ever, and use what an orderly end takes away
     return "\n".join([*lines, "  }", "  _Exit(failed);", "}", ""])
 
 
@@ -166,7 +167,7 @@ class Simulation:
         source.write_text(program(networks, language))
         for header in language.headers:
             (folder / header.name).write_text(header.read_text())
-        flags = ("-x", "c++", "-std=c++17", "-O0", "-ffp-contract=off", "-Wno-unknown-pragmas", "-pthread")
+        flags = ("-x", "c++", "-std=c++17", "-O1", "-ffp-contract=off", "-Wno-unknown-pragmas")
         command = (*compiler(), *flags, str(source), "-o", str(self.binary), "-lstdc++", "-lm")
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:

@@ -1,4 +1,4 @@
-"""Kernels of both vendors, compiled as C++ with processes as threads, give the interpreter's results."""
+"""Kernels of both vendors, compiled as C++ with processes as coroutines, give the interpreter's results."""
 
 from dataclasses import replace
 
