@@ -2,8 +2,8 @@
 
 The vendors' own simulations give FIFOs more room, or run processes one after the other, and so hide
 deadlocks.  Here the kernel's text is compiled by a C++ compiler, with a stand-in for ``hls_stream.h`` or for
-channels whose FIFOs block, and with a program in which the processes of a stage take turns: one runs until it has
-to wait.
+channels whose FIFOs block, and with a program in which the processes of a stage take turns: one runs until
+it has to wait.
 """
 
 from __future__ import annotations
