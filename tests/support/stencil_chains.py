@@ -1,6 +1,7 @@
 """Random chains of stencils and element-wise statements over arrays of one rank, for streaming circuits."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,3 +49,21 @@ def stencil_chain(seed, scale=1):
             target = Window(written, domain, tuple(Index(reach, 1, k) for k in range(rank)))
         body.append(Compute(target, value))
     return Region((), tuple(arrays.values()), tuple(body))
+
+
+def memory_of(region):
+    """Values for the arrays that a region is given, with fractions where there can be."""
+    rng = np.random.default_rng(1)
+    return {
+        a.name: (rng.integers(-9, 10, a.shape) * (0.37 if a.dtype.kind == "f" else 1)).astype(a.dtype)
+        for a in region.arrays
+        if a.role in ("in", "inout")
+    }
+
+
+def with_one_fifo_too_small(network):
+    """A network of one stage with depth 1 of its deepest FIFO, and the name of that."""
+    (stage,) = network.stages
+    deep = max(stage.fifos, key=lambda fifo: fifo.depth)
+    fifos = tuple(replace(fifo, depth=1) if fifo is deep else fifo for fifo in stage.fifos)
+    return replace(network, stages=(replace(stage, fifos=fifos),)), deep.name

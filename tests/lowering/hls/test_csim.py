@@ -1,7 +1,5 @@
 """Kernels of both vendors, compiled as C++ with processes as coroutines, give the interpreter's results."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,16 +10,7 @@ from dcarray.lowering.hls.csim import INTEL, VITIS, Simulation, SimulationError
 from dcarray.lowering.hls.streaming import compose
 from tests.support.fold_regions import SUMS, TWICE
 from tests.support.ir_regions import assert_agree, make_case
-from tests.support.stencil_chains import stencil_chain
-
-
-def inputs(region):
-    rng = np.random.default_rng(1)
-    return {
-        a.name: (rng.integers(-9, 10, a.shape) * (0.37 if a.dtype.kind == "f" else 1)).astype(a.dtype)
-        for a in region.arrays
-        if a.role in ("in", "inout")
-    }
+from tests.support.stencil_chains import memory_of, stencil_chain, with_one_fifo_too_small
 
 
 @pytest.fixture(scope="module", params=[VITIS, INTEL], ids=["vitis", "intel"])
@@ -31,17 +20,14 @@ def stencils(request, tmp_path_factory):
         compose(parse(SUMS)),
         compose(parse(TWICE)),
     ]
-    deadlocked = compose(stencil_chain(9, scale=2))
-    stage = deadlocked.stages[0]
-    deep = max(stage.fifos, key=lambda fifo: fifo.depth)
-    fifos = tuple(replace(fifo, depth=1) if fifo is deep else fifo for fifo in stage.fifos)
-    networks.append(replace(deadlocked, stages=(replace(stage, fifos=fifos),)))
-    return Simulation(networks, tmp_path_factory.mktemp("stencils"), request.param), deep.name
+    deadlocked, deep = with_one_fifo_too_small(compose(stencil_chain(9, scale=2)))
+    networks.append(deadlocked)
+    return Simulation(networks, tmp_path_factory.mktemp("stencils"), request.param), deep
 
 
 def test_chains_of_stencils_and_sums(stencils):
     for number, network in enumerate(stencils[0].networks[:-1]):
-        memory = inputs(network.region)
+        memory = memory_of(network.region)
         got = stencils[0].run(number, memory)
         want = interp.run(network.region, {name: array.copy() for name, array in memory.items()})
         for name, array in want.items():
@@ -53,14 +39,14 @@ def test_a_deadlock_is_reported_with_the_state_of_each_fifo(stencils):
     simulation, name = stencils
     number = len(simulation.networks) - 1
     with pytest.raises(SimulationError, match=rf"waits to send to(.|\n)*fifo \w*{name} holds 1 of 1"):
-        simulation.run(number, inputs(simulation.networks[number].region))
+        simulation.run(number, memory_of(simulation.networks[number].region))
 
 
 def test_kernels_can_run_again(stencils):
     """Autorun kernels begin again in the state of their first time, and no FIFO has an element left."""
     simulation = stencils[0]
     for number in (1, 12, 13):
-        memory = inputs(simulation.networks[number].region)
+        memory = memory_of(simulation.networks[number].region)
         once = simulation.run(number, memory)
         for name, array in simulation.run(number, memory, times=3).items():
             np.testing.assert_array_equal(array, once[name])

@@ -1,0 +1,234 @@
+"""Kernels in OpenCL on Intel's FPGA emulator: ``python -m conformance.fpga.emulator`` installs it.
+
+The emulator compiles kernels and channels for the processor, and runs autorun kernels.  It comes from PyPI
+into an environment of its own (1.1 GB), for its libraries are not to be found by other programs; there
+`emulator_host` is the host program, in a process for each job, for autorun kernels wait busily for ever.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dcarray.lowering.hls.intel import emit, kernels
+from dcarray.lowering.hls.network import Network
+from dcarray.lowering.hls.processes import arguments, pointer
+
+__all__ = ["EmulatorError", "Job", "emulate", "environment", "install", "installed", "main", "run"]
+
+PACKAGES = ("intel-opencl-rt==2023.2.4", "intel-cmplr-lib-rt==2023.2.4", "pyopencl", "numpy")
+HOST = Path(__file__).with_name("emulator_host.py")
+
+
+class EmulatorError(Exception):
+    """The emulator refuses a kernel, or has not ended in time; the text has what it printed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Kernels and what they run on.
+
+    Attributes
+    ----------
+    source : str
+        The text of the kernels.
+    stages : sequence
+        For each stage, of each kernel that the host starts, its name and the names of its arguments.
+    buffers : mapping of str to array
+        What the buffers hold in the beginning.
+    written : collection of str
+        The buffers that are wanted afterwards.
+    times : int
+        How often the stages run.
+    """
+
+    source: str
+    stages: Sequence[Sequence[tuple[str, Sequence[str]]]]
+    buffers: Mapping[str, np.ndarray[Any, Any]]
+    written: Collection[str]
+    times: int = 1
+
+
+def environment() -> Path:
+    """Return the folder of the emulator's environment, which may not be there.
+
+    It is ``intel-emulator`` in the folder that ``DCARRAY_FPGA_TOOLS`` names, or in that of the user's caches.
+    """
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("DCARRAY_FPGA_TOOLS") or Path(caches, "dcarray-fpga"), "intel-emulator")
+
+
+def _library() -> Path:
+    return environment() / "lib" / "libintelocl_emu.so"
+
+
+def installed() -> bool:
+    """Whether the emulator is there."""
+    return (environment() / "installed").exists()
+
+
+def install() -> None:
+    """Install the emulator, if it is not there."""
+    if installed():
+        return
+    folder = environment()
+    venv.create(folder, with_pip=True, clear=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *PACKAGES]
+    subprocess.run(pip, check=True)
+    vendors = folder / "vendors"
+    vendors.mkdir()
+    (vendors / "emulator.icd").write_text(f"{_library()}\n")  # the package's own has no path
+    (folder / "installed").touch()
+
+
+def run(job: Job, *, strict: bool = False, timeout: float = 60) -> dict[str, np.ndarray[Any, Any]]:
+    """Run kernels on the emulator, which is installed.
+
+    Parameters
+    ----------
+    job : Job
+    strict : bool, optional
+        Whether channels hold just as many elements as they are declared with.  Else they hold more, which
+        hides deadlocks, and is some twenty times faster.
+    timeout : float, optional
+        Seconds for all of it.  What comes to a deadlock takes so long.
+
+    Returns
+    -------
+    mapping of str to array
+        The buffers that the job has written.
+
+    Raises
+    ------
+    EmulatorError
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "kernels.cl").write_text(job.source)
+        np.savez(folder / "given.npz", **job.buffers)  # type: ignore[arg-type]
+        plan = {"stages": job.stages, "written": sorted(job.written), "times": job.times}
+        (folder / "plan.json").write_text(json.dumps(plan))
+        command = [str(environment() / "bin" / "python"), str(HOST), str(folder)]
+        variables = _variables("strict" if strict else "ignore-depth")
+        try:
+            done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=timeout)
+        except subprocess.TimeoutExpired as late:
+            printed = late.stderr.decode() if isinstance(late.stderr, bytes) else late.stderr or ""
+            raise EmulatorError(f"no end after {timeout} s\n{printed[-4000:]}") from None
+        if done.returncode:
+            raise EmulatorError(done.stderr[-4000:] or f"the host program ended with {done.returncode}")
+        with np.load(folder / "written.npz") as arrays:
+            return dict(arrays)
+
+
+def emulate(
+    network: Network,
+    memory: Mapping[str, np.ndarray[Any, Any]],
+    *,
+    strict: bool = False,
+    times: int = 1,
+    timeout: float = 60,
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Run a network on the emulator.
+
+    Parameters
+    ----------
+    network : Network
+    memory : mapping of str to array
+        The arrays with the roles ``in`` and ``inout``.
+    strict, timeout
+        As in `run`.
+    times : int, optional
+        How often, each time from the same arrays.
+
+    Returns
+    -------
+    mapping of str to array
+        The arrays that the region gives back.
+
+    Raises
+    ------
+    EmulatorError
+    Unsupported
+        If there is an operation that OpenCL C does not do as NumPy does.
+    """
+    arrays = {array.name: array for array in network.region.arrays}
+    buffers, written = {}, []
+    for buffer, is_written in arguments(network):
+        array, name = arrays[buffer.array], pointer(buffer)
+        known = not is_written and buffer.array in memory
+        buffers[name] = memory[buffer.array] if known else np.zeros(array.shape, array.dtype)
+        if is_written:
+            written.append(name)
+    stages = [
+        [(kernel.name, [pointer(buffer) for buffer in kernel.arguments]) for kernel in stage]
+        for stage in kernels(network, "k")
+    ]
+    found = run(Job(emit(network, "k"), stages, buffers, written, times), strict=strict, timeout=timeout)
+    return {
+        name: found.get(pointer(buffer), memory.get(name, np.zeros(arrays[name].shape, arrays[name].dtype)))
+        for name, buffer in network.results.items()
+    }
+
+
+def _variables(depth: str) -> dict[str, str]:
+    """The emulator as the only OpenCL device, with channels that are so deep."""
+    known = {
+        **os.environ,
+        "OCL_ICD_VENDORS": str(environment() / "vendors"),
+        "LD_LIBRARY_PATH": str(environment() / "lib"),
+        "CL_CONFIG_CHANNEL_DEPTH_EMULATION_MODE": depth,
+        "PYOPENCL_NO_CACHE": "1",
+    }
+    try:
+        processor = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        processor = ""
+    # of a processor that it does not know, the emulator computes mathematical functions of vectors wrong
+    for feature, name in (("avx512f", "skx"), ("avx2", "core-avx2")):
+        if feature in processor:
+            known["CL_CONFIG_CPU_TARGET_ARCH"] = name
+            break
+    return known
+
+
+_TRIAL = """#pragma OPENCL EXTENSION cl_intel_channels : enable
+channel float given __attribute__((depth(1)));
+channel float made __attribute__((depth(1)));
+__attribute__((max_global_work_dim(0))) __attribute__((autorun)) __kernel void twice(void) {
+  for (int i = 0; i < 8; i++) write_channel_intel(made, 2 * read_channel_intel(given));
+}
+__attribute__((max_global_work_dim(0))) __kernel void source(__global const float *restrict x) {
+  for (int i = 0; i < 8; i++) write_channel_intel(given, x[i]);
+}
+__attribute__((max_global_work_dim(0))) __kernel void sink(__global float *restrict y) {
+  for (int i = 0; i < 8; i++) y[i] = read_channel_intel(made);
+}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Install the emulator and try it."""
+    argparse.ArgumentParser(description="install Intel's FPGA emulator, and try it").parse_args(argv)
+    install()
+    x = np.arange(8, dtype=np.float32)
+    stages = [[("source", ["x"]), ("sink", ["y"])]]
+    made = run(Job(_TRIAL, stages, {"x": x, "y": np.zeros_like(x)}, ["y"], times=2), strict=True)
+    right = bool((made["y"] == 2 * x).all())
+    print(f"{environment()}: {'kernels run' if right else 'wrong results'}")
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
