@@ -21,11 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.lowering.hls.intel import emit, kernels
-from dcarray.lowering.hls.network import Network
-from dcarray.lowering.hls.processes import arguments, pointer
-
-__all__ = ["EmulatorError", "Job", "emulate", "environment", "install", "installed", "main", "run"]
+__all__ = ["EmulatorError", "Job", "environment", "install", "installed", "main", "run"]
 
 PACKAGES = ("intel-opencl-rt==2023.2.4", "intel-cmplr-lib-rt==2023.2.4", "pyopencl", "numpy")
 HOST = Path(__file__).with_name("emulator_host.py")
@@ -130,56 +126,6 @@ def run(job: Job, *, strict: bool = False, timeout: float = 60) -> dict[str, np.
             raise EmulatorError(done.stderr[-4000:] or f"the host program ended with {done.returncode}")
         with np.load(folder / "written.npz") as arrays:
             return dict(arrays)
-
-
-def emulate(
-    network: Network,
-    memory: Mapping[str, np.ndarray[Any, Any]],
-    *,
-    strict: bool = False,
-    times: int = 1,
-    timeout: float = 60,
-) -> dict[str, np.ndarray[Any, Any]]:
-    """Run a network on the emulator.
-
-    Parameters
-    ----------
-    network : Network
-    memory : mapping of str to array
-        The arrays with the roles ``in`` and ``inout``.
-    strict, timeout
-        As in `run`.
-    times : int, optional
-        How often, each time from the same arrays.
-
-    Returns
-    -------
-    mapping of str to array
-        The arrays that the region gives back.
-
-    Raises
-    ------
-    EmulatorError
-    Unsupported
-        If there is an operation that OpenCL C does not do as NumPy does.
-    """
-    arrays = {array.name: array for array in network.region.arrays}
-    buffers, written = {}, []
-    for buffer, is_written in arguments(network):
-        array, name = arrays[buffer.array], pointer(buffer)
-        known = not is_written and buffer.array in memory
-        buffers[name] = memory[buffer.array] if known else np.zeros(array.shape, array.dtype)
-        if is_written:
-            written.append(name)
-    stages = [
-        [(kernel.name, [pointer(buffer) for buffer in kernel.arguments]) for kernel in stage]
-        for stage in kernels(network, "k")
-    ]
-    found = run(Job(emit(network, "k"), stages, buffers, written, times), strict=strict, timeout=timeout)
-    return {
-        name: found.get(pointer(buffer), memory.get(name, np.zeros(arrays[name].shape, arrays[name].dtype)))
-        for name, buffer in network.results.items()
-    }
 
 
 def _variables(depth: str) -> dict[str, str]:
