@@ -4,7 +4,7 @@ say."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,15 @@ from dcarray.core.store import COMPILED
 
 from ..loops.entry.sizes import SymbolicSize
 
-__all__ = ["Annotation", "ArrayAnnotation", "ElementType", "ScalarAnnotation", "annotation_of", "evaluated"]
+__all__ = [
+    "Annotation",
+    "ArrayAnnotation",
+    "ElementType",
+    "ScalarAnnotation",
+    "annotation_of",
+    "evaluated",
+    "sizes_of",
+]
 
 DType = np.dtype[Any]
 Size = int | SymbolicSize
@@ -113,6 +121,11 @@ def annotation_of(value: Any) -> Annotation | None:
     return None
 
 
+def argument_names(spec: ast.arguments) -> Iterator[str]:
+    """Yield the names of a function's arguments, without those that take any number."""
+    return (argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
+
+
 def evaluated(
     spec: ast.arguments, names: Mapping[str, Any], file: str
 ) -> Iterator[tuple[str, Annotation | None, int]]:
@@ -158,3 +171,38 @@ def _plain_value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     code: Any = compile(expression, "<annotation>", "eval")
     lookup: Callable[..., Any] = eval
     return lookup(code, dict(names))
+
+
+def sizes_of(
+    program: str, arrays: Sequence[tuple[str, ArrayAnnotation, Any]], given: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Return the values of the symbols in the types of arrays.
+
+    Parameters
+    ----------
+    program : str
+        Its name, for messages.
+    arrays : sequence of (str, ArrayAnnotation, array)
+        The name of an argument, its type, and an array of its number of axes.
+    given : mapping of str to int, optional
+        Values that are known without them.
+
+    Raises
+    ------
+    ValueError
+        If they contradict each other.
+    """
+    sizes = dict(given or {})
+    for _, annotation, value in arrays:
+        for n, size in zip(annotation.shape, value.shape, strict=True):
+            if isinstance(n, SymbolicSize) and len(n.factors) == 1 and n.factors[0][1] == 1:
+                sizes.setdefault(n.names[0], size - n.constant)
+    for name, annotation, value in arrays:
+        expected = tuple([n.value(sizes) if isinstance(n, SymbolicSize) else n for n in annotation.shape])
+        if expected != tuple(value.shape) or any(n < 0 for n in sizes.values()):
+            known = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
+            raise ValueError(
+                f"{program}(): the argument {name} is expected to be {annotation}, of shape {expected}"
+                f"{f' with {known}' if known else ''}, not of shape {tuple(value.shape)}"
+            )
+    return sizes

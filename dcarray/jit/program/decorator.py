@@ -24,7 +24,7 @@ from dcarray.recording.session import LOCK
 from ..loops.entry.guards import ARRAYS, guard_of
 from ..loops.entry.sizes import LARGEST, SymbolicSize
 from ..loops.sites.run_loop import LoopPlan
-from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation
+from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation, sizes_of
 from .description import Description, ProgramLike, describe
 from .requests import ProgramInterface, ProgramRequest
 
@@ -212,7 +212,12 @@ class Program(ProgramLike):
         code = self._code(options)
         parameters = code.description.parameters
         values = tuple([_argument(self._name, name, a, bound.arguments[name]) for name, a in parameters])
-        sizes = _sizes(self._name, parameters, values)
+        arrays = [
+            (name, annotation, value)
+            for (name, annotation), value in zip(parameters, values, strict=True)
+            if isinstance(annotation, ArrayAnnotation)
+        ]
+        sizes = sizes_of(self._name, arrays)
         given = dict(zip([name for name, _ in parameters], values, strict=True))
         known = sizes | {symbol: given[name] for name, symbol in code.interface.integers}
         symbols = tuple([known[name] for name in code.interface.symbols])
@@ -330,29 +335,6 @@ def _scalar(annotation: ScalarAnnotation, value: Any, wrong: Callable[[str], Typ
         if exact and not (type(value) is complex and annotation.dtype.kind != "c"):
             return made
     raise wrong(f"{value!r} of type {type(value).__name__}")
-
-
-def _sizes(
-    program: str, parameters: tuple[tuple[str, Annotation], ...], values: tuple[Any, ...]
-) -> dict[str, int]:
-    """Return the values of symbols that arrays have; raises ValueError if they contradict each other."""
-    arrays = [
-        (n, a, v) for (n, a), v in zip(parameters, values, strict=True) if isinstance(a, ArrayAnnotation)
-    ]
-    sizes: dict[str, int] = {}
-    for _, annotation, value in arrays:
-        for n, size in zip(annotation.shape, value.shape, strict=True):
-            if isinstance(n, SymbolicSize) and len(n.factors) == 1 and n.factors[0][1] == 1:
-                sizes.setdefault(n.names[0], size - n.constant)
-    for name, annotation, value in arrays:
-        expected = tuple([n.value(sizes) if isinstance(n, SymbolicSize) else n for n in annotation.shape])
-        if expected != tuple(value.shape) or any(n < 0 for n in sizes.values()):
-            known = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
-            raise ValueError(
-                f"{program}(): the argument {name} is expected to be {annotation}, of shape {expected}"
-                f"{f' with {known}' if known else ''}, not of shape {tuple(value.shape)}"
-            )
-    return sizes
 
 
 def _names(code: CodeType) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from ..loops.entry.globals import original, public_description
 from ..loops.entry.sizes import SymbolicSize
 from ..loops.syntax.source import source_of
 from ..loops.syntax.syntax_facts import loads
-from .annotations import Annotation, ArrayAnnotation, annotation_of, evaluated
+from .annotations import Annotation, ArrayAnnotation, annotation_of, argument_names, evaluated
 
-__all__ = ["Description", "ProgramLike", "describe"]
+__all__ = ["Description", "ProgramLike", "describe", "source_tree"]
 
 _MISSING = object()
 _NUMBERS = (int, float, complex, bool, str, type(None))
@@ -79,15 +79,25 @@ class Description:
         The programs that it calls, with theirs.
     watched : tuple
         The globals that it depends on: namespace, name and value of each.
+    constants : tuple of (str, int)
+        Integer arguments that always have one value, which is part of what is compiled.
+    sizes : tuple of (str, int)
+        Symbols that do.
     """
 
     function: Function
     parameters: tuple[tuple[str, Annotation], ...]
     called: tuple[tuple[Function, tuple[tuple[str, Annotation], ...]], ...] = ()
     watched: tuple[tuple[Mapping[str, Any], str, Any], ...] = field(default=(), compare=False, repr=False)
+    constants: tuple[tuple[str, int], ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
 
 
-def describe(function: FunctionType, annotations: Mapping[str, Any] | None = None) -> Description:
+def describe(
+    function: FunctionType,
+    annotations: Mapping[str, Any] | None = None,
+    constants: Mapping[str, int] | None = None,
+) -> Description:
     """Return the description of a function.
 
     Parameters
@@ -95,6 +105,8 @@ def describe(function: FunctionType, annotations: Mapping[str, Any] | None = Non
     function : function
     annotations : mapping of str to annotation, optional
         The types of its arguments, instead of its own annotations.
+    constants : mapping of str to int, optional
+        Values of arguments and of symbols that no annotation uses.
 
     Raises
     ------
@@ -102,29 +114,55 @@ def describe(function: FunctionType, annotations: Mapping[str, Any] | None = Non
         If the source is not certain, an argument has no type or an unknown one, sizes contradict each other,
         or functions call themselves.
     """
-    found = _Describer(annotations)
+    found = _Describer(annotations, constants or {})
     made, parameters = found.program(function)
-    return Description(made, parameters, tuple(found.called.items()), tuple(found.watched))
+    called, watched, fixed = tuple(found.called.items()), tuple(found.watched), tuple(found.fixed.items())
+    sizes = tuple([(name, n) for name, n in (constants or {}).items() if name not in found.fixed])
+    return Description(made, parameters, called, watched, fixed, sizes)
+
+
+def source_tree(function: FunctionType) -> tuple[ast.FunctionDef, Mapping[str, Any]]:
+    """Return the tree of a function, and its global and enclosing names.
+
+    Raises
+    ------
+    ProgramError
+        If the source is not certain.
+    """
+    code: CodeType = original(function)
+    source = source_of(function, code)
+    place = code.co_filename, code.co_firstlineno
+    if source is None:
+        raise ProgramError(f"the source of {function.__name__} is not known, or has changed", *place)
+    if not source.is_faithful(source.tree):
+        raise ProgramError(f"{function.__name__} is indented and holds strings of several lines", *place)
+    return source.tree, Names(function) if function.__closure__ else function.__globals__
 
 
 class _Describer:
-    def __init__(self, annotations: Mapping[str, Any] | None) -> None:
-        self.annotations = annotations
+    def __init__(self, annotations: Mapping[str, Any] | None, constants: Mapping[str, int]) -> None:
+        self.annotations, self.constants = annotations, constants
+        self.fixed: dict[str, int] = {}  # the constants that are arguments
         self.called: dict[Function, tuple[tuple[str, Annotation], ...]] = {}
         self.watched: list[tuple[Mapping[str, Any], str, Any]] = []
         self._inside: list[FunctionType] = []
 
     def program(self, function: FunctionType) -> tuple[Function, tuple[tuple[str, Annotation], ...]]:
         """Return a function and the types of its arguments."""
-        tree, names = self._source(function)
+        tree, names = source_tree(function)
         file, line = original(function).co_filename, tree.lineno
         given = self.annotations if not self._inside else None
         found = []
         if tree.args.vararg or tree.args.kwarg:
             raise ProgramError(f"{function.__name__} takes any number of arguments", file, line)
-        for name, annotation, place in evaluated(tree.args, {} if given is not None else names, file):
-            if given is not None:
-                annotation = annotation_of(given.get(name))
+        if given is None:
+            arguments = evaluated(tree.args, names, file)
+        else:
+            arguments = ((name, annotation_of(given.get(name)), line) for name in argument_names(tree.args))
+        for name, annotation, place in arguments:
+            if not self._inside and name in self.constants:
+                self.fixed[name] = self.constants[name]
+                continue
             if annotation is None:
                 raise ProgramError(f"the argument {name} has no type", file, place)
             found.append((name, annotation))
@@ -134,7 +172,7 @@ class _Describer:
     def function(self, function: FunctionType) -> Function:
         """Return a function, with those that it calls."""
         code = original(function)
-        tree, names = self._source(function)
+        tree, names = source_tree(function)
         if function in self._inside:
             raise ProgramError(
                 f"{function.__name__} calls itself, and a program cannot", code.co_filename, tree.lineno
@@ -164,17 +202,6 @@ class _Describer:
         return Function(
             function.__name__, source.text(bare), code.co_filename, tree.lineno, tuple(known), tuple(defaults)
         )
-
-    def _source(self, function: FunctionType) -> tuple[ast.FunctionDef, Mapping[str, Any]]:
-        """Return the tree of a function, and its global and enclosing names."""
-        code: CodeType = original(function)
-        source = source_of(function, code)
-        place = code.co_filename, code.co_firstlineno
-        if source is None:
-            raise ProgramError(f"the source of {function.__name__} is not known, or has changed", *place)
-        if not source.is_faithful(source.tree):
-            raise ProgramError(f"{function.__name__} is indented and holds strings of several lines", *place)
-        return source.tree, Names(function) if function.__closure__ else function.__globals__
 
     def _global(self, name: str, names: Mapping[str, Any]) -> EntryValue | None:
         value = names.get(name, getattr(builtins, name, _MISSING))

@@ -99,7 +99,11 @@ class TracedProgram:
     may_raise: bool
 
 
-def region_of(function: FunctionType, annotations: Mapping[str, Any] | None = None) -> TracedProgram:
+def region_of(
+    function: FunctionType,
+    annotations: Mapping[str, Any] | None = None,
+    constants: Mapping[str, int] | None = None,
+) -> TracedProgram:
     """Return the region of a function over the symbolic sizes of its arguments.
 
     Parameters
@@ -107,13 +111,16 @@ def region_of(function: FunctionType, annotations: Mapping[str, Any] | None = No
     function : function
     annotations : mapping of str to annotation, optional
         The types of its arguments, as ``{"A": dcarray.types.float64[N, N]}``, instead of its annotations.
+    constants : mapping of str to int, optional
+        Values of integer arguments, which then are no symbols of the region, and of symbols that the function
+        uses and no annotation does.
 
     Raises
     ------
     ProgramError
         If it does not compile, with file and line.
     """
-    return trace_program(describe(function, annotations))
+    return trace_program(describe(function, annotations, constants))
 
 
 def trace_program(description: Description) -> TracedProgram:
@@ -150,7 +157,8 @@ class _ProgramTracer(Tracer):
             if isinstance(annotation, ArrayAnnotation):
                 for n in annotation.shape:
                     limits.update(dict.fromkeys(n.names if isinstance(n, SymbolicSize) else (), (0, LARGEST)))
-        self._sizes: dict[str, Dim] = {name: dims.symbol(name) for name in limits}
+        self._sizes: dict[str, Dim] = dict(description.sizes)
+        self._sizes.update((name, dims.symbol(name)) for name in limits)
         # arguments that are Python ints are symbols, too
         self._ints: dict[str, str] = {}
         arrays = {name for name, a in description.parameters if isinstance(a, ArrayAnnotation)}
@@ -169,7 +177,8 @@ class _ProgramTracer(Tracer):
         function, parameters = self._description.function, self._description.parameters
         if may_not_end(function.source, function.names):
             self.memory.track_checks()
-        values = {name: self._argument(name, annotation) for name, annotation in parameters}
+        values: dict[str, Value] = {name: self._argument(name, annotation) for name, annotation in parameters}
+        values.update(self._description.constants)
         frame = Frame(dict(values), {}, function.file, function.line)
         returned = self._inlined(function, [], dict(values), frame)
         self.memory.file, self.scope.line = function.file, function.line
