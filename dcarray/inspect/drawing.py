@@ -220,17 +220,21 @@ def _panel_svg(drawn: Panel, where: Placed, x: float, y: float) -> str:
     return "".join([*out, "</g></g>"])
 
 
-_LEGEND = (
-    ("in", "input"),
-    ("out", "result"),
-    ("kernel", "kernel"),
-    ("call", "library call"),
-)
+#: What the kinds of boxes are, and the edges of class "m".
+LEGEND = {
+    "in": "input",
+    "out": "result",
+    "kernel": "kernel",
+    "call": "library call",
+    "m": "temporary in memory",
+}
 
 
-def _legend_svg(x: float, y: float) -> str:
+def _legend_svg(x: float, y: float, legend: Mapping[str, str]) -> str:
     out = []
-    for kind, name in _LEGEND:
+    for kind, name in legend.items():
+        if kind == "m":
+            continue
         fill, border = _TONES[kind]
         out.append(
             f'<rect x="{x}" y="{y - 10}" width="14" height="12" rx="3" fill="{fill}" stroke="{border}"/>'
@@ -238,10 +242,10 @@ def _legend_svg(x: float, y: float) -> str:
         out.append(f'<text class="s" x="{x + 20}" y="{y}">{name}</text>')
         x += 40 + 7 * len(name)
     out.append(f'<path class="e m" d="M{x} {y - 4}h24"/><text class="s" x="{x + 30}" y="{y}">')
-    return "".join([*out, "temporary in memory</text>"])
+    return "".join([*out, f"{legend['m']}</text>"])
 
 
-def draw(rows: Sequence[Sequence[Panel]]) -> str:
+def draw(rows: Sequence[Sequence[Panel]], legend: Mapping[str, str] = LEGEND) -> str:
     """Return rows of panels as one SVG text; a row that is too wide becomes a column."""
     x, y, right = _MARGIN, 40.0, 640.0
     bodies: list[str] = []
@@ -263,5 +267,5 @@ def draw(rows: Sequence[Sequence[Panel]]) -> str:
         'viewBox="0 0 8 8" refX="4" refY="4" markerWidth="7" markerHeight="7" orient="auto" '
         'markerUnits="userSpaceOnUse"><path d="M0 0L8 4L0 8z" fill="#6b7686"/></marker></defs>'
         f'<rect width="100%" height="100%" rx="10" fill="#fbfcfe"/>{"".join(bodies)}'
-        f"{_legend_svg(_MARGIN, round(bottom) - 16)}</svg>"
+        f"{_legend_svg(_MARGIN, round(bottom) - 16, legend)}</svg>"
     )

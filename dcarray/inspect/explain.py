@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -25,13 +26,16 @@ from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions
 from dcarray.tiering import call_sites
 
+from .circuits import TARGETS, CircuitView, view_circuit
 from .explanation import Explanation
 from .region_views import RegionView, view_program, view_request
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwargs: Any) -> Explanation:
+def explain(
+    what: Any, *args: Any, llvm: bool = False, asm: bool = False, target: str | None = None, **kwargs: Any
+) -> Explanation:
     """Explain how the operations that are pending on an array, or that a function records, are run.
 
     Parameters
@@ -42,6 +46,10 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
         The arguments of the function.
     llvm, asm : bool
         Whether the text includes the LLVM text, and the assembly, of every kernel.
+    target : {"vitis", "intel"}, optional
+        Show each recording as a streaming circuit for Xilinx's or Intel's tools instead of its kernels: the
+        processes and FIFOs, with an estimate of cycles, memory traffic and resources, and the text; or why
+        it cannot be one.
 
     Returns
     -------
@@ -54,6 +62,8 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
     ------
     TypeError
         If ``what`` is neither an array nor a function.
+    ValueError
+        If there is no such target.
 
     Notes
     -----
@@ -68,6 +78,8 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
     >>> shown.kernels[0].formula
     ('a3[i] = sqrt(x[i] * x[i] + 1.0)',)
     """
+    if target is not None and target not in TARGETS:
+        raise ValueError(f"there is no target {target!r}; use {' or '.join(map(repr, TARGETS))}")
     views: list[RegionView] = []
     if isinstance(what, Handle):
         rec = None if what._small is not None else what._store.family.dirty
@@ -83,8 +95,16 @@ def explain(what: Any, *args: Any, llvm: bool = False, asm: bool = False, **kwar
         flush_all()  # else dead statements would begin the next recording
     else:
         raise TypeError(f"explain() takes a dcarray.ndarray or a function, not {type(what).__name__}")
+    if target is not None:
+        views = [
+            one if one.program is not None else replace(one, circuit=_circuit(one, target)) for one in views
+        ]
     remark = "" if views else "nothing is pending: no kernel has to run"
     return Explanation(tuple(views), llvm, asm, remark)
+
+
+def _circuit(view: RegionView, target: str) -> CircuitView:
+    return view_circuit(view.region, target, view.names)
 
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:

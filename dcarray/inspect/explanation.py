@@ -10,7 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .drawing import draw, shape_text
+from .circuits import LEGEND as circuit_legend
+from .drawing import LEGEND, draw, shape_text
 from .formula import domain_of, statement_lines
 from .region_views import KernelView, RegionView
 
@@ -66,6 +67,10 @@ class Explanation:
                 whole = number
             if view.step is not None:
                 title = f"region {whole}, step {view.step}: "
+            if view.circuit is not None:  # instead of what the processor runs
+                out += [*filter(None, (title.removesuffix(": "),)), *_recorded_text(view)]
+                out += [*view.circuit.lines(), "", *filter(None, (view.circuit.text,))]
+                continue
             out += [f"{title}{view.summary()}", *filter(None, (view.remark,)), ""]
             out += _recorded_text(view) + _passes_text(view)
             if view.program is not None:
@@ -89,8 +94,9 @@ class Explanation:
         return out
 
     def svg(self) -> str:
-        """Return the drawing as SVG: the data flow as recorded beside the data flow as it runs."""
-        return draw([view.panels() for view in self.regions])
+        """Return the drawing as SVG: the data flow as recorded beside the data flow as it runs, or the circuit."""
+        circuits = any(view.circuit is not None for view in self.regions)
+        return draw([view.panels() for view in self.regions], circuit_legend if circuits else LEGEND)
 
     def _repr_html_(self) -> str:
         if not self.regions:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dcarray.core.config import current
 from dcarray.ir.analysis.traffic import Traffic, fused_traffic, total_fused_traffic, unfused_bytes
 
+from .circuits import CircuitView
 from .drawing import Panel, panel, shape_text, size_text
 from .formula import domain_of, statement_lines
 from .launch_graphs import LaunchGraphView, view_graphs
@@ -123,6 +124,8 @@ class RegionView:
         Why the kernels do not run, where they do not.
     graphs : tuple of LaunchGraphView
         The graphs in which a device is given its launches, where it has such.
+    circuit : CircuitView or None
+        The region as a streaming circuit, where one is asked for.
     """
 
     region: Region
@@ -136,6 +139,7 @@ class RegionView:
     step: int | None = None
     remark: str = ""
     graphs: tuple[LaunchGraphView, ...] = ()
+    circuit: CircuitView | None = None
 
     @property
     def moved(self) -> int:
@@ -174,8 +178,11 @@ class RegionView:
         n = _count(len(self.region.body), "statement")
         before = f"{n}, {size_text(self.moved_unfused)} moved if run one by one"
         after = f"{self._steps()}, {size_text(self.moved)} moved"
+        recorded = panel(self.region, "As recorded", before, self.lines, "statement", self.names)
+        if self.circuit is not None:
+            return [recorded, *self.circuit.panels()]
         return [
-            panel(self.region, "As recorded", before, self.lines, "statement", self.names),
+            recorded,
             panel(self.final, "As it runs", after, self.lines, "kernel", self.names),
             *(graph.panel() for graph in self.graphs),
         ]

@@ -1,0 +1,132 @@
+"""What operations and memories cost on an FPGA: cycles, DSP slices, LUTs, flip-flops, block RAM.
+
+The figures are what Vitis HLS commonly reports for UltraScale+ at 300 MHz (operators of the LogiCORE
+Floating-Point IP, PG060; one DSP48E2 multiplies 27 by 18 bits), rounded.  They say what is large and what is
+small, not what a tool will place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: Cycles until the first word of a burst from the board's memory.
+MEMORY_LATENCY = 64
+#: Bits of a block of RAM, and the widest word of one.
+BLOCK_BITS, BLOCK_WIDTH = 18 * 1024, 36
+#: Memories up to so many bits are made of LUTs.
+LUT_MEMORY_BITS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a piece of hardware takes; ``latency`` is the number of cycles from its operands to its result."""
+
+    latency: int = 0
+    dsp: int = 0
+    lut: int = 0
+    ff: int = 0
+    bram: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        """Both beside each other: resources are added up, and latencies are not."""
+        return Cost(
+            max(self.latency, other.latency),
+            self.dsp + other.dsp,
+            self.lut + other.lut,
+            self.ff + other.ff,
+            self.bram + other.bram,
+        )
+
+
+_F4 = {
+    "add": Cost(7, 2, 220, 330),
+    "multiply": Cost(4, 3, 80, 150),
+    "divide": Cost(15, 0, 780, 760),
+    "sqrt": Cost(16, 0, 480, 500),
+    "compare": Cost(2, 0, 65, 66),
+    "other": Cost(20, 10, 2000, 1600),
+}
+_F8 = {
+    "add": Cost(7, 3, 640, 700),
+    "multiply": Cost(7, 8, 130, 300),
+    "divide": Cost(30, 0, 3200, 3300),
+    "sqrt": Cost(29, 0, 1800, 1900),
+    "compare": Cost(2, 0, 125, 130),
+    "other": Cost(35, 30, 5000, 4500),
+}
+_CLASS = {
+    **dict.fromkeys(("add", "subtract"), "add"),
+    **dict.fromkeys(("multiply", "square"), "multiply"),
+    **dict.fromkeys(("divide", "reciprocal", "true_divide"), "divide"),
+    "sqrt": "sqrt",
+    **dict.fromkeys(
+        ("maximum", "minimum", "fmax", "fmin", "less", "less_equal", "greater", "greater_equal", "equal"),
+        "compare",
+    ),
+    "not_equal": "compare",
+}
+_WIRES = frozenset(
+    {"absolute", "fabs", "negative", "positive", "isnan", "isinf", "isfinite", "signbit", "copysign"}
+)
+_DIVISIONS = frozenset({"divide", "floor_divide", "remainder", "fmod", "divmod", "true_divide", "reciprocal"})
+
+
+def operation(op: str, args: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> Cost:
+    """Return the cost of an operation on operands of some dtypes, whose result has another."""
+    wide = max((*args, dtype), key=lambda one: (one.kind == "f", one.itemsize))
+    bits = 1 if wide.kind == "b" else 8 * wide.itemsize
+    if op == "select":
+        return Cost(0, 0, (bits + 1) // 2, 0)
+    if op == "cast":
+        both = {one.kind == "f" for one in (*args, dtype)}
+        if True not in both:
+            return Cost()
+        return Cost(5, 0, 5 * bits, 5 * bits) if False in both else Cost(2, 0, 2 * bits, 2 * bits)
+    if wide.kind == "f":
+        if op in _WIRES:
+            return Cost(0, 0, 2, 0)
+        return (_F4 if wide.itemsize == 4 else _F8)[_CLASS.get(op, "other")]
+    if op in ("multiply", "square"):
+        return multiplier(bits)
+    if op in _DIVISIONS:
+        return Cost(bits + 4, 0, bits * bits, 3 * bits * bits // 2)
+    if op in ("left_shift", "right_shift"):
+        return Cost(1, 0, bits * max(bits.bit_length() - 1, 1) // 2, bits)
+    return Cost(1, 0, bits, bits)
+
+
+def multiplier(bits: int) -> Cost:
+    """An integer multiplier whose result has as many bits as its operands; those above are not computed."""
+    if bits <= 10:
+        return Cost(1, 0, bits * bits, bits)
+    # of the partial products of 26 by 17 bits only those that reach into the low half
+    parts = sum(26 * a + 17 * b < bits for a in range(-(-bits // 26)) for b in range(-(-bits // 17)))
+    return Cost(1 if bits <= 18 else 4, parts, 0 if parts == 1 else bits, bits)
+
+
+def memory(words: int, bits: int) -> Cost:
+    """A memory of words that has one port to write and one to read: of LUTs, or of blocks of RAM."""
+    if words * bits <= LUT_MEMORY_BITS or words <= 32:
+        return Cost(1, 0, bits * -(-words // 64), bits)
+    blocks = []
+    for width in (1, 2, 4, 9, 18, BLOCK_WIDTH):
+        deep = 16384 // (1 << max(width.bit_length() - 1, 0)) if width < BLOCK_WIDTH else 512
+        blocks.append(-(-bits // width) * -(-words // deep))
+    return Cost(1, 0, 0, bits, min(blocks))
+
+
+def shift_register(length: int, bits: int, taps: int) -> Cost:
+    """A shift register: 32 places of one bit are a LUT, and what is tapped is a flip-flop."""
+    if length <= taps:
+        return Cost(0, 0, 0, length * bits)
+    return Cost(0, 0, bits * -(-(length - taps) // 32), taps * bits)
+
+
+def counter(limit: int) -> Cost:
+    """A counter that begins again at a limit, with the comparison."""
+    bits = max(int(limit).bit_length(), 1)
+    return Cost(0, 0, bits + bits // 3 + 1, bits)

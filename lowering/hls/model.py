@@ -1,0 +1,344 @@
+"""An analytic model of a process network: cycles, intervals, memory traffic and resources.
+
+A process begins an iteration of its loop every ``interval`` cycles, and receives and sends at known
+iterations.  As FIFOs are deep enough, it waits only for what comes first and for what comes last: when it
+begins and ends follows from when its producers do, in the order of the network.  With latencies of 0 these
+are the cycles that `simulate` counts; with those of `costs` they are an estimate of what a board needs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Array, Expr, Gather, Load
+from dcarray.ir.windows import loads, walk
+
+from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
+from .network import (
+    Duplicate,
+    Fifo,
+    Merge,
+    Network,
+    Process,
+    Read,
+    Stage,
+    Work,
+    Write,
+    distance,
+    outs,
+    sources,
+)
+from .processes import LANES
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessModel:
+    """A process.
+
+    Attributes
+    ----------
+    name, kind : str
+    iterations : int
+        Of its loop.
+    interval : int
+        Cycles from one iteration to the next.
+    why : str
+        What an interval of more than 1 is due to.
+    latency : int
+        Cycles from what an iteration receives to what it sends.
+    prologue : int
+        Cycles before its loop, for copies and accumulators.
+    bytes_read, bytes_written : int
+        Of the board's memory.
+    cost : Cost
+        Its hardware; of its ports to memory there is none.
+    """
+
+    name: str
+    kind: str
+    iterations: int
+    interval: int
+    why: str
+    latency: int
+    prologue: int
+    bytes_read: int
+    bytes_written: int
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class StageModel:
+    """A stage.
+
+    Attributes
+    ----------
+    processes : tuple of ProcessModel
+    fifos : Cost
+    cycles : int
+        From the first iteration of a process to the last one, without latencies and prologues.
+    latency : int
+        The same with them.
+    """
+
+    processes: tuple[ProcessModel, ...]
+    fifos: Cost
+    cycles: int
+    latency: int
+
+    @property
+    def cost(self) -> Cost:
+        """The hardware of its processes and FIFOs."""
+        return _sum([*(process.cost for process in self.processes), self.fifos])
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkModel:
+    """A network: its stages run one after the other."""
+
+    stages: tuple[StageModel, ...]
+
+    @property
+    def processes(self) -> tuple[ProcessModel, ...]:
+        """Those of all stages."""
+        return tuple(process for stage in self.stages for process in stage.processes)
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all stages, without latencies and prologues."""
+        return sum(stage.cycles for stage in self.stages)
+
+    @property
+    def latency(self) -> int:
+        """Cycles of all stages."""
+        return sum(stage.latency for stage in self.stages)
+
+    @property
+    def interval(self) -> int:
+        """The greatest interval of a process."""
+        return max((process.interval for process in self.processes), default=1)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from the board's memory."""
+        return sum(process.bytes_read for process in self.processes)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes written to the board's memory."""
+        return sum(process.bytes_written for process in self.processes)
+
+    @property
+    def cost(self) -> Cost:
+        """The hardware of all stages."""
+        return _sum(stage.cost for stage in self.stages)
+
+
+def model(network: Network) -> NetworkModel:
+    """Return the model of a network."""
+    arrays = {array.name: array for array in network.region.arrays}
+    return NetworkModel(tuple(_stage(stage, arrays) for stage in network.stages))
+
+
+def _stage(stage: Stage, arrays: Mapping[str, Array]) -> StageModel:
+    fifos = {fifo.name: fifo for fifo in stage.fifos}
+    processes = tuple(_process(process, fifos, arrays) for process in stage.processes)
+    cost = _sum(memory(fifo.depth, _bits(fifo.dtype)) for fifo in stage.fifos)
+    bare = _last_cycle(stage, processes, fifos, latencies=False)
+    return StageModel(processes, cost, bare, _last_cycle(stage, processes, fifos, latencies=True))
+
+
+# ---- when things happen ----------------------------------------------------------------------------------
+def _last_cycle(
+    stage: Stage, models: Sequence[ProcessModel], fifos: Mapping[str, Fifo], *, latencies: bool
+) -> int:
+    """The number of cycles of a stage."""
+    first: dict[str, int] = {}  # cycles at which a FIFO has its first element, and its last
+    last: dict[str, int] = {}
+    end = 0
+    for process, one in zip(stage.processes, models, strict=True):
+        begin = one.prologue if latencies else 0
+        comes, goes = _iterations(process, one, fifos)
+        for name, (early, _) in comes.items():
+            begin = max(begin, first[name] - early * one.interval)
+        final = begin + max(one.iterations - 1, 0) * one.interval
+        for name, (_, late) in comes.items():
+            final = max(final, last[name] + (one.iterations - 1 - late) * one.interval)
+        later = 1 + (one.latency if latencies else 0)
+        for name, (early, late) in goes.items():
+            first[name] = begin + early * one.interval + later
+            last[name] = final - (one.iterations - 1 - late) * one.interval + later
+        if one.iterations:
+            end = max(end, final + later)
+    return end
+
+
+#: For each FIFO the first and the last iteration that uses it.
+_Uses = dict[str, tuple[int, int]]
+
+
+def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) -> tuple[_Uses, _Uses]:
+    """When a process receives, and when it sends."""
+    every = (0, max(one.iterations - 1, 0))
+    if isinstance(process, Merge):
+        old, new = fifos[process.old].box, fifos[process.new].box
+        inner = [distance(_less(point, old.first), old.shape) for point in (new.first, new.last)]
+        return {process.old: every, process.new: (inner[0], inner[1])}, {process.out: every}
+    if not isinstance(process, Work):
+        return dict.fromkeys(sources(process), every), dict.fromkeys(outs(process), every)
+    start, ticks = _ticks(process, fifos)
+    comes = {}
+    for line in process.inputs:
+        box = fifos[line.source].box
+        span = [distance(point, process.raster) - line.lead - start for point in (box.first, box.last)]
+        comes[line.source] = (span[0], span[1])
+    if process.stmt.combine is not None:
+        return comes, {process.out: (ticks, ticks + _results(process) - 1)}
+    inside = [distance(point, process.raster) - start for point in (process.box.first, process.box.last)]
+    return comes, {process.out: (inside[0], inside[1])}
+
+
+def _ticks(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
+    """The first tick at which a statement receives or computes, and how many there are."""
+    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
+    spans += [(0, work.box)] if work.box.size else []
+    ends = [
+        (distance(box.first, work.raster) - lead, distance(box.last, work.raster) - lead)
+        for lead, box in spans
+    ]
+    first = min((a for a, _ in ends), default=0)
+    return first, max((b for _, b in ends), default=first - 1) - first + 1
+
+
+# ---- processes ---------------------------------------------------------------------------------------------
+def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) -> ProcessModel:
+    def size(name: str) -> int:
+        return prod(arrays[name].shape) * arrays[name].dtype.itemsize
+
+    match process:
+        case Read(name, buffer, _):
+            count = prod(arrays[buffer.array].shape)
+            latency = MEMORY_LATENCY
+            return ProcessModel(name, "read", count, 1, "", latency, 0, size(buffer.array), 0, counter(count))
+        case Duplicate(name, source, _):
+            count = fifos[source].box.size
+            return ProcessModel(name, "duplicate", count, 1, "", 0, 0, 0, 0, counter(count))
+        case Merge(name, old, new, _):
+            shape = fifos[old].box.shape
+            cost = _sum(map(counter, shape)) + operation("select", (), fifos[new].dtype)
+            return ProcessModel(name, "merge", prod(shape), 1, "", 0, 0, 0, 0, cost)
+        case Write(name, buffer, _, window, base):
+            count, whole = prod(window.shape), prod(arrays[buffer.array].shape)
+            item = arrays[buffer.array].dtype.itemsize
+            copied = whole if base is not None else 0
+            return ProcessModel(
+                name, "write", count, 1, "", 1, copied, copied * item, (copied + count) * item,
+                _sum(map(counter, window.shape)),
+            )  # fmt: skip
+        case Work():
+            return _work(process, fifos, arrays)
+
+
+def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) -> ProcessModel:
+    stmt = work.stmt
+    _, iterations = _ticks(work, fifos)
+    latency = _depth(stmt.body)
+    prologue, interval, why = 0, 1, ""
+    parts = [_operations(stmt.body), *map(counter, work.raster)]
+    tapped = Counter(source for _, source, _ in work.taps)
+    for line in work.inputs:
+        parts.append(shift_register(line.length, _bits(fifos[line.source].dtype), tapped[line.source]))
+        parts += map(counter, work.raster)
+    read = 0
+    ports = Counter[str]()
+    for load in _in_memory(work, stmt.body):
+        same = isinstance(load, Load) and all(ix.axis is None for ix in load.window.index)
+        if same:  # for all iterations
+            read += load.dtype.itemsize
+            prologue = MEMORY_LATENCY
+        else:
+            ports[load.window.array] += 1
+            read += work.box.size * load.dtype.itemsize
+    if ports:
+        latency += MEMORY_LATENCY
+        name, interval = max(ports.items(), key=lambda item: item[1])
+        why = f"{interval} elements of {name} come through one port" if interval > 1 else ""
+    if stmt.combine is not None:
+        dtype, results = arrays[stmt.target.array].dtype, _results(work)
+        lanes = LANES if dtype.kind == "f" and stmt.combine in ("add", "multiply") else 1
+        step = operation(stmt.combine, (dtype, dtype), dtype)
+        distance_ = max(_apart(work), lanes)
+        needed = -(-step.latency // distance_)
+        if needed > interval:
+            interval, why = needed, f"{stmt.combine} takes {step.latency} cycles"
+        parts += [step, memory(results * lanes, _bits(dtype))]
+        latency += step.latency + (step.latency * lanes if lanes > 1 else 0)
+        prologue += results
+        if stmt.init is not None:
+            parts.append(_operations(stmt.init))
+        starts = [*_in_memory(work, stmt.init)] if stmt.init is not None else []
+        read += results * sum(load.dtype.itemsize for load in starts)
+        read += results * dtype.itemsize if work.start is not None else 0
+        iterations += results
+    return ProcessModel(
+        work.name, "compute", iterations, interval, why, latency, prologue, read, 0, _sum(parts)
+    )
+
+
+def _in_memory(work: Work, root: Expr) -> Iterable[Load | Gather]:
+    """The loads of an expression that are no taps."""
+    taps = {load for load, _, _ in work.taps}
+    return [load for load in loads(root) if load not in taps]
+
+
+def _apart(work: Work) -> int:
+    """The least number of ticks between two uses of one result of a fold."""
+    kept, shape = _kept(work), work.stmt.target.shape
+    reduced = [axis for axis, n in enumerate(shape) if axis not in kept and n > 1]
+    return prod(work.raster[reduced[-1] + 1 :]) if reduced else max(work.box.size, 1)
+
+
+def _kept(work: Work) -> set[int]:
+    return {ix.axis for ix in work.stmt.target.index if ix.axis is not None}
+
+
+def _results(work: Work) -> int:
+    return prod(work.stmt.target.shape[axis] for axis in _kept(work))
+
+
+def _depth(root: Expr) -> int:
+    """Cycles from the operands of an expression to its value."""
+    done: dict[Expr, int] = {}
+    for node in walk(root):
+        ready = 0
+        if isinstance(node, Apply):
+            ready = max((done[arg] for arg in node.args), default=0) + _operation(node).latency
+        elif isinstance(node, Gather):
+            ready = max((done[arg] for arg in node.index), default=0)
+        done[node] = ready
+    return done[root]
+
+
+def _operations(root: Expr) -> Cost:
+    return _sum(_operation(node) for node in walk(root) if isinstance(node, Apply))
+
+
+def _operation(node: Apply) -> Cost:
+    return operation(node.op, [arg.dtype for arg in node.args], node.dtype)
+
+
+def _sum(parts: Iterable[Cost]) -> Cost:
+    return sum(parts, Cost())
+
+
+def _bits(dtype: np.dtype[Any]) -> int:
+    return 8 * dtype.itemsize
+
+
+def _less(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
