@@ -94,7 +94,7 @@ class Explanation:
         return out
 
     def svg(self) -> str:
-        """Return the drawing as SVG: the data flow as recorded beside the data flow as it runs, or the circuit."""
+        """Return the drawing as SVG: the data flow as recorded, and as it runs or the circuit."""
         circuits = any(view.circuit is not None for view in self.regions)
         return draw([view.panels() for view in self.regions], circuit_legend if circuits else LEGEND)
 
