@@ -79,7 +79,7 @@ def operation(op: str, args: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> C
     """Return the cost of an operation on operands of some dtypes, whose result has another."""
     wide = max((*args, dtype), key=lambda one: (one.kind == "f", one.itemsize))
     bits = 1 if wide.kind == "b" else 8 * wide.itemsize
-    if op == "select":
+    if op == "where":
         return Cost(0, 0, (bits + 1) // 2, 0)
     if op == "cast":
         both = {one.kind == "f" for one in (*args, dtype)}
@@ -103,13 +103,16 @@ def multiplier(bits: int) -> Cost:
     """An integer multiplier whose result has as many bits as its operands; those above are not computed."""
     if bits <= 10:
         return Cost(1, 0, bits * bits, bits)
-    # of the partial products of 26 by 17 bits only those that reach into the low half
-    parts = sum(26 * a + 17 * b < bits for a in range(-(-bits // 26)) for b in range(-(-bits // 17)))
-    return Cost(1 if bits <= 18 else 4, parts, 0 if parts == 1 else bits, bits)
+    # products of 17 bits by 17, of which only those that reach into the low half
+    parts = -(-bits // 17)
+    dsp = parts * (parts + 1) // 2
+    return Cost(1 if bits <= 17 else 4, dsp, 0 if dsp == 1 else bits, bits)
 
 
 def memory(words: int, bits: int) -> Cost:
     """A memory of words that has one port to write and one to read: of LUTs, or of blocks of RAM."""
+    if words == 1:
+        return Cost(1, 0, 4, bits)
     if words * bits <= LUT_MEMORY_BITS or words <= 32:
         return Cost(1, 0, bits * -(-words // 64), bits)
     blocks = []

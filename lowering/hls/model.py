@@ -230,7 +230,7 @@ def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, A
             return ProcessModel(name, "duplicate", count, 1, "", 0, 0, 0, 0, counter(count))
         case Merge(name, old, new, _):
             shape = fifos[old].box.shape
-            cost = _sum(map(counter, shape)) + operation("select", (), fifos[new].dtype)
+            cost = _sum(map(counter, shape)) + operation("where", (), fifos[new].dtype)
             return ProcessModel(name, "merge", prod(shape), 1, "", 0, 0, 0, 0, cost)
         case Write(name, buffer, _, window, base):
             count, whole = prod(window.shape), prod(arrays[buffer.array].shape)

@@ -94,4 +94,4 @@ def test_a_sum_adds_to_as_many_accumulators_as_an_addition_takes():
 def test_memories_and_multipliers():
     assert memory(2, 64).bram == 0 and memory(512, 36).bram == 1 and memory(512, 72).bram == 2
     assert memory(513, 36).bram == 2 and memory(16384, 1).bram == 1
-    assert [multiplier(bits).dsp for bits in (8, 16, 32, 64)] == [0, 1, 3, 8]
+    assert [multiplier(bits).dsp for bits in (8, 16, 32, 64)] == [0, 1, 3, 10]

@@ -1,0 +1,95 @@
+"""The program that drives a circuit in Verilator: it is the memory, and counts the cycles of stages."""
+
+from __future__ import annotations
+
+from math import prod
+
+from .network import Network
+from .processes import arguments, indented, pointer
+from .verilog import Design, Port
+from .vitis import HLS
+
+
+def bench(network: Network, design: Design, top: str) -> str:
+    """Return the C++ text of the program.
+
+    It reads the buffers that no process writes from the file of its first argument, in the order of
+    `processes.arguments`, and writes the others to that of its second.  It prints the cycles of
+    each stage, a line each.  Its exit status is 3 if no process can go on.
+    """
+    arrays = {array.name: array for array in network.region.arrays}
+    lines = ["#include <cstdint>", "#include <cstdio>", "#include <cstdlib>", "#include <cstring>"]
+    lines += ["#include <vector>", f'#include "V{top}.h"', '#include "verilated.h"', ""]
+    for buffer, _ in arguments(network):
+        array = arrays[buffer.array]
+        kind = HLS.type(array.dtype)
+        lines.append(f"static std::vector<{kind}> {pointer(buffer)}({max(prod(array.shape), 1)});")
+    lines += ["", *_settle(design, top), "", *_write(design, top), "", _RUN.replace("TOP", f"V{top}")]
+    lines += ["int main(int count, char **given) {", "  if (count != 3) return 2;"]
+    lines.append('  FILE *file = fopen(given[1], "rb");')
+    for buffer, written in arguments(network):
+        array, name = arrays[buffer.array], pointer(buffer)
+        size = prod(array.shape)
+        if not written and size:
+            kind = HLS.type(array.dtype)
+            lines.append(f"  if (fread({name}.data(), sizeof({kind}), {size}, file) != {size}) return 2;")
+    lines += ["  fclose(file);", f"  V{top} *top = new V{top};"]
+    for number, copies in enumerate(design.copies):
+        for source, target in copies:
+            lines.append(f"  {pointer(target)} = {pointer(source)};")
+        lines += [f"  if (run(top, {number})) return 3;"]
+    lines.append('  file = fopen(given[2], "wb");')
+    for buffer, written in arguments(network):
+        array = arrays[buffer.array]
+        if written and prod(array.shape):
+            kind, size = HLS.type(array.dtype), prod(array.shape)
+            lines.append(f"  fwrite({pointer(buffer)}.data(), sizeof({kind}), {size}, file);")
+    return "\n".join([*lines, "  fclose(file);", "  return 0;", "}", ""])
+
+
+_RUN = """static int run(TOP *top, int stage) {
+  top->stage = stage;
+  top->rst = 1;
+  top->clk = 0; settle(top);
+  top->clk = 1; top->eval();
+  top->rst = 0;
+  long cycles = 0;
+  for (;;) {
+    top->clk = 0;
+    settle(top);
+    if (top->done) break;
+    if (!top->moves) { fprintf(stderr, "no process can go on after %ld cycles\\n", cycles); return 1; }
+    store(top);
+    top->clk = 1; top->eval();
+    cycles++;
+  }
+  printf("%ld\\n", cycles);
+  return 0;
+}
+"""
+
+
+def _settle(design: Design, top: str) -> list[str]:
+    """Memory answers addresses; those of gathers follow from what it has answered."""
+    body = ["top->eval();"]
+    reads = [port for port in design.ports if not port.writes]
+    for port in reads:
+        name, at = pointer(port.buffer), f"top->{port.name}_addr"
+        body.append(f"top->{port.name}_data = {at} < {name}.size() ? {name}[{at}] : 0;")
+    body += ["top->eval();"]
+    rounds = 3 if reads else 1
+    return [
+        f"static void settle(V{top} *top) {{",
+        f"  for (int k = 0; k < {rounds}; k++) {{",
+        *indented(indented(body)),
+        "  }",
+        "}",
+    ]
+
+
+def _write(design: Design, top: str) -> list[str]:
+    def one(port: Port) -> str:
+        to = f"{pointer(port.buffer)}[top->{port.name}_addr]"
+        return f"  if (top->{port.name}_en) {to} = top->{port.name}_data;"
+
+    return [f"static void store(V{top} *top) {{", *(one(p) for p in design.ports if p.writes), "}"]
