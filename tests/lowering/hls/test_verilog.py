@@ -1,4 +1,4 @@
-"""Process networks of integers as circuits: cycle by cycle what the simulator does, made of what the model says;
+"""Process networks of integers as circuits: cycle by cycle what the simulator does, of the size in the model;
 ``python -m conformance.fpga.verilog`` installs the tools."""
 
 import numpy as np
