@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply, Array, Expr, Gather, Load
+from dcarray.ir.nodes import Apply, Array, Const, Expr, Gather, Load
+from dcarray.ir.ops import const_value
 from dcarray.ir.windows import loads, walk
 
 from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
@@ -329,6 +330,10 @@ def _operations(root: Expr) -> Cost:
 
 
 def _operation(node: Apply) -> Cost:
+    if node.op == "multiply" and node.dtype.kind in "iu":
+        for arg in node.args:
+            if isinstance(arg, Const) and int(const_value(arg)).bit_count() <= 1:
+                return Cost()  # wires
     return operation(node.op, [arg.dtype for arg in node.args], node.dtype)
 
 

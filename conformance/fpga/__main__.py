@@ -1,0 +1,35 @@
+"""``python -m conformance.fpga``: kernels on Intel's emulator, and as Verilog; or NPBench as circuits."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; the exit status is 0 if all that ran is right."""
+    parser = argparse.ArgumentParser(prog="python -m conformance.fpga", description=__doc__)
+    parser.add_argument(
+        "--npbench", type=Path, metavar="PATH",
+        help="export NPBench's kernels, of the checkout at PATH, instead, and simulate them",
+    )  # fmt: skip
+    parser.add_argument("--only", default="", metavar="WORD", help="benchmarks whose names hold WORD")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="the document whose table is written anew")
+    parser.add_argument("--no-install", action="store_true", help="use those tools that are installed")
+    parser.add_argument("--step", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args(argv)
+    if given.npbench is not None:
+        from conformance.fpga import npbench
+
+        return npbench.main(given.npbench, given.only, given.step, given.docs)
+    if given.only:
+        parser.error("--only is for --npbench")
+    from conformance.fpga import kernels
+
+    return kernels.main(install=not given.no_install, docs=given.docs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""NPBench on FPGAs: ``python -m conformance.fpga --npbench PATH``.
+
+Each benchmark's NumPy version, unmodified, becomes a process network; its kernels for Xilinx's and Intel's
+tools run in C simulation, with FIFOs of their depths, and Intel's on Intel's emulator if that is installed.
+Results are compared with NumPy's by NPBench's own tolerances.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.document import write_section
+from benchmarks.npbench_suite import Benchmark, benchmarks, compare
+from conformance.fpga import emulator
+
+__all__ = ["SIZES", "Row", "main", "measure", "row", "table"]
+
+LIMITS = {"emulator": 60}  # seconds for a step
+LIMIT = 150  # for the others
+STEPS = ("vitis", "intel", "emulator")
+
+#: Smaller sizes than S: what S asks of a circuit or of its simulation is too much.
+SIZES: dict[str, dict[str, int]] = {}
+
+
+@dataclass
+class Row:
+    """A line of the table: what came of a benchmark.
+
+    Attributes
+    ----------
+    name, size : str
+    reason : str
+        Why there is no circuit; else empty.
+    processes, stages, cycles : int
+        Of the network, and of its model with latencies.
+    outcome : dict of str to str
+        For each step that was tried "right", or what was wrong.
+    """
+
+    name: str
+    size: str
+    reason: str = ""
+    processes: int = 0
+    stages: int = 0
+    cycles: int = 0
+    outcome: dict[str, str] = field(default_factory=dict)
+
+
+def sized(bench: Benchmark) -> tuple[Benchmark, str]:
+    """A benchmark with its size S, or the smaller one, and what it is called."""
+    smaller = SIZES.get(bench.name, {})
+    parameters = bench.info["parameters"]["S"]
+    made = replace(bench, info={**bench.info, "parameters": {"S": {**parameters, **smaller}}})
+    return made, "S" + "".join(f", {name}={value}" for name, value in smaller.items())
+
+
+def measure(bench: Benchmark, step: str) -> dict[str, Any]:
+    """Try one step with a benchmark: "circuit", or one of `STEPS`."""
+    from conformance.fpga import circuits
+
+    bench, _ = sized(bench)
+    inputs = bench.inputs("S")
+    _, function = next(bench.versions("numpy"))
+    try:
+        circuit = circuits.circuit_of(function, list(bench.copies(inputs).values()))
+        if step == "circuit":
+            stages = circuit.network.stages
+            processes = sum(len(stage.processes) for stage in stages)
+            return {"processes": processes, "stages": len(stages), "cycles": circuit.model.latency}
+        if step == "emulator":
+            results = circuits.emulate(circuit, 10 * LIMIT)  # _apart ends it
+        else:
+            results = circuits.simulate_c(circuit, step)
+    except circuits.Refused as refused:
+        return {"reason": " ".join(str(refused).split())}
+    names = list(inputs)
+    parameters = list(circuit.names)
+    written = [parameters[names.index(name)] for name in bench.info["output_args"]]
+    found = circuit.outputs(results, written)
+    arguments = bench.copies(inputs)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = bench.outputs(function(*arguments.values()), arguments)
+    found = [np.asarray(one) for one in found]
+    wrong, _ = compare(expected, found, bench.tolerances(), exact_kinds=True, any_order=False)
+    return {"wrong": wrong}
+
+
+def _apart(bench: Benchmark, step: str) -> dict[str, Any]:
+    """Run a step in a process of its own, which may crash or hang."""
+    command = [
+        sys.executable, "-m", "conformance.fpga", "--npbench", str(bench.suite), "--only", bench.name,
+        "--step", step,
+    ]  # fmt: skip
+    limit = LIMITS.get(step, LIMIT)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"no end within {limit} s"}
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        return {"failed": last[:200]}
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
+
+
+def row(bench: Benchmark) -> Row:
+    """Try all steps with a benchmark."""
+    _, size = sized(bench)
+    found = Row(bench.name, size)
+    made = _apart(bench, "circuit")
+    found.reason = made.get("reason") or made.get("failed", "")
+    if found.reason:
+        return found
+    found.processes, found.stages, found.cycles = made["processes"], made["stages"], made["cycles"]
+    for step in STEPS:
+        if step == "emulator" and not emulator.installed():
+            continue
+        made = _apart(bench, step)
+        wrong = made.get("reason") or made.get("failed") or made["wrong"]
+        found.outcome[step] = wrong or "right"
+    return found
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows as a table in Markdown."""
+    lines = [
+        "| benchmark | size | processes | stages | cycles | Vitis, C simulation | Intel, C simulation "
+        "| Intel's emulator |",
+        "|---|---|---:|---:|---:|---|---|---|",
+    ]
+    for one in rows:
+        if one.reason:
+            lines.append(f"| {one.name} | {one.size} | | | | no circuit: {_shown(one.reason)} | | |")
+            continue
+        steps = " | ".join(_shown(one.outcome.get(step, "not installed")) for step in STEPS)
+        lines.append(
+            f"| {one.name} | {one.size} | {one.processes:,} | {one.stages} | {one.cycles:,} | {steps} |"
+        )
+    return "\n".join(lines)
+
+
+def _shown(text: str) -> str:
+    text = text.replace("|", "\\|").replace("<", "&lt;")
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return how many benchmarks are circuits, and are right."""
+    there = [one for one in rows if not one.reason]
+    both = sum(one.outcome.get("vitis") == one.outcome.get("intel") == "right" for one in there)
+    emulated = sum(one.outcome.get("emulator") == "right" for one in there)
+    return (
+        f"{len(there)} of {len(rows)} are circuits; {both} are right in C simulation for both vendors, "
+        f"{emulated} on the emulator."
+    )
+
+
+HEAD = """\
+# NPBench on FPGAs
+
+From each benchmark's unmodified NumPy source: whether it is a process network, and whether the kernels for
+both vendors give NumPy's results (by NPBench's tolerances) in C simulation, in which FIFOs have their depths,
+and Intel's on Intel's FPGA emulator.  *Cycles* are the model's, with latencies.  Where the size is not S
+alone, S asks for more than a circuit or its simulation has room or time for."""
+
+
+def main(suite: Path, only: str, step: str, docs: Path | None) -> int:
+    """Print the table, or what came of a step."""
+    chosen = benchmarks(suite.resolve(), only)
+    if step:
+        (bench,) = [one for one in chosen if one.name == only]
+        print(json.dumps(measure(bench, step)))
+        return 0
+    rows = []
+    for bench in chosen:
+        rows.append(row(bench))
+        one = rows[-1]
+        told = one.reason or "; ".join(f"{name} {result}" for name, result in one.outcome.items())
+        print(f"{one.name:<26}{told}"[:180], flush=True)
+    print(f"\n{summary(rows)}")
+    if docs is not None:
+        command = "`python -m conformance.fpga --npbench PATH --docs docs/fpga-npbench.md`"
+        write_section(docs, "Table", f"{command}\n\n{summary(rows)}\n\n{table(rows)}", HEAD)
+    return int(any(result != "right" for one in rows for result in one.outcome.values()))
