@@ -8,6 +8,8 @@ Results are compared with NumPy's by NPBench's own tolerances.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -78,7 +80,7 @@ def measure(bench: Benchmark, step: str) -> dict[str, Any]:
             processes = sum(len(stage.processes) for stage in stages)
             return {"processes": processes, "stages": len(stages), "cycles": circuit.model.latency}
         if step == "emulator":
-            results = circuits.emulate(circuit, 10 * LIMIT)  # _apart ends it
+            results = circuits.emulate(circuit, LIMITS[step])
         else:
             results = circuits.simulate_c(circuit, step)
     except circuits.Refused as refused:
@@ -103,13 +105,17 @@ def _apart(bench: Benchmark, step: str) -> dict[str, Any]:
         "--step", step,
     ]  # fmt: skip
     limit = LIMITS.get(step, LIMIT)
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"no end within {limit} s"}
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        try:
+            printed, told = running.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)  # with what it has started
+            return {"failed": f"no end within {limit} s"}
+    lines = printed.splitlines()
+    if running.returncode or not lines:
+        last = (told.strip().splitlines() or [f"exit status {running.returncode}"])[-1]
         return {"failed": last[:200]}
     found: dict[str, Any] = json.loads(lines[-1])
     return found
