@@ -24,6 +24,8 @@ def __getattr__(name: str) -> Any:
     value: Any
     if name == "explain":
         from dcarray.inspect.explain import explain as value
+    elif name == "export":
+        from dcarray.jit.program.export import export as value
     elif name == "info":
         from dcarray.inspect.about import info as value
     elif name == "accelerate":
@@ -64,6 +66,7 @@ __all__ = [
     "distribute",
     "evaluate",
     "explain",
+    "export",
     "hdf5",
     "info",
     "ndarray",

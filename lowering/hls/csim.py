@@ -72,15 +72,19 @@ def _vitis_stages(network: Network, top: str) -> list[str]:
     return lines
 
 
-_CHANNEL = re.compile(r"^channel (\w+) (\w+) __attribute__\(\(depth\((\d+)\)\)\);$", re.MULTILINE)
-_KERNEL_ATTRIBUTE = re.compile(r"^__attribute__\(\((max_global_work_dim\(0\)|autorun)\)\)\n", re.MULTILINE)
-_BANKS = re.compile(r"__attribute__\(\(numbanks\(\d+\), bankwidth\(\d+\)\)\) ")
+OPENCL_AS_CPP = (
+    (r"^channel (\w+) (\w+) __attribute__\(\(depth\((\d+)\)\)\);$", r'static csim::Fifo<\1> \2("\2", \3);'),
+    (r"^__attribute__\(\((max_global_work_dim\(0\)|autorun)\)\)$", ""),
+    (r"__attribute__\(\(numbanks\(\d+\), bankwidth\(\d+\)\)\) ", ""),
+)
+"""Extended regular expressions of Intel's OpenCL, line by line, and what is there in C++."""
 
 
 def as_cpp(text: str) -> str:
     """Return kernels in OpenCL for Intel's FPGA SDK as C++ to include after ``intel_channels.h``."""
-    text = _CHANNEL.sub(r'static csim::Fifo<\1> \2("\2", \3);', text)
-    return _BANKS.sub("", _KERNEL_ATTRIBUTE.sub("", text))
+    for pattern, replacement in OPENCL_AS_CPP:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return text
 
 
 def _intel_begin(network: Network, top: str) -> list[str]:

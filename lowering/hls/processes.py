@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,8 @@ class ProcessPrinter(ABC):
     def comment(self, process: Process) -> Iterator[str]:
         """The statement of a process and where it stands in the user's source."""
         if isinstance(process, Work):
-            where = f"{process.stmt.loc}: " if process.stmt.loc is not None else ""
+            loc = process.stmt.loc  # without the folder: the text is the same on all machines
+            where = f"{Path(str(loc)).name}: " if loc is not None else ""
             yield f"// {where}{show_stmt(process.stmt, self.network.region).strip()}"
 
     def body(self, process: Process, fifos: Mapping[str, Fifo]) -> Iterator[str]:

@@ -16,12 +16,13 @@ from dcarray.core.errors import ProgramError
 from dcarray.ir.nodes import Region
 from dcarray.ir.numpy_views import NDArray
 
+from ..loops.entry.globals import original
 from ..loops.entry.sizes import SymbolicSize
 from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation, evaluated, sizes_of
 from .description import ProgramLike, source_tree
 from .region import TracedProgram, region_of
 
-__all__ = ["StaticRegion", "static_region"]
+__all__ = ["StaticRegion", "located", "static_region"]
 
 _MISSING = object()
 
@@ -108,6 +109,12 @@ def static_region(
         for array, text in zip(inputs, traced.inputs, strict=True)
     }
     return StaticRegion(written.__name__, region, memory, traced)
+
+
+def located(function: Any) -> tuple[str, int]:
+    """Return the file and line of a function, also of what was made of one."""
+    code = original(_written(function))
+    return code.co_filename, code.co_firstlineno
 
 
 def _written(function: Any) -> FunctionType:

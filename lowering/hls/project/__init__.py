@@ -1,0 +1,1 @@
+"""Folders for the vendors' tools: kernel, host program, build files, test bench and data."""

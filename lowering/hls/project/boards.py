@@ -1,0 +1,91 @@
+"""Boards with FPGAs: the names that the vendors' tools have for them, and their memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_GiB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A board.
+
+    Attributes
+    ----------
+    name : str
+    target : str
+        "vitis" or "intel": the tools that it is for.
+    title : str
+        What its maker calls it.
+    part : str
+        The device, as Vitis HLS calls it.
+    platform : str
+        The platform of ``v++ --platform``, or the board of ``aoc -board``.
+    memory : str
+        The kind of its memory, as ``v++`` calls it: "DDR" or "HBM".
+    banks : int
+        How many banks there are.
+    bank_bytes : int
+        The size of each.
+    clock : int
+        The frequency that is asked for, in MHz.
+    native_accumulation : bool
+        Whether a sum in float32 takes an element each cycle in one accumulator.
+    """
+
+    name: str
+    target: str
+    title: str
+    part: str
+    platform: str
+    memory: str
+    banks: int
+    bank_bytes: int
+    clock: int = 300
+    native_accumulation: bool = False
+
+
+BOARDS = {
+    board.name: board
+    for board in (
+        Board(
+            "u250", "vitis", "AMD Alveo U250", "xcu250-figd2104-2L-e",
+            "xilinx_u250_gen3x16_xdma_4_1_202210_1", "DDR", 4, 16 * _GiB,
+        ),
+        Board(
+            "u280", "vitis", "AMD Alveo U280", "xcu280-fsvh2892-2L-e",
+            "xilinx_u280_gen3x16_xdma_1_202211_1", "HBM", 32, _GiB // 4,
+        ),
+        Board(
+            "u55c", "vitis", "AMD Alveo U55C", "xcu55c-fsvh2892-2L-e",
+            "xilinx_u55c_gen3x16_xdma_3_202210_1", "HBM", 32, _GiB // 2,
+        ),
+        Board(
+            "520n", "intel", "BittWare 520N (Stratix 10)", "", "p520_max_sg280h", "DDR", 4,
+            8 * _GiB,
+        ),
+        Board(
+            "a10", "intel", "Intel PAC with Arria 10 GX", "", "pac_a10", "DDR", 2, 4 * _GiB,
+            clock=240, native_accumulation=True,
+        ),
+    )
+}  # fmt: skip
+DEFAULT = {"vitis": "u250", "intel": "520n"}
+
+
+def board_of(target: str, name: str | None) -> Board:
+    """Return the board of a name, or the default of a target.
+
+    Raises
+    ------
+    ValueError
+        If there is no such target or board, or the board is for other tools.
+    """
+    if target not in DEFAULT:
+        raise ValueError(f"target is 'vitis' or 'intel', not {target!r}")
+    found = BOARDS.get(DEFAULT[target] if name is None else name)
+    if found is None or found.target != target:
+        known = ", ".join(repr(one.name) for one in BOARDS.values() if one.target == target)
+        raise ValueError(f"boards of the target {target!r} are {known}, not {name!r}")
+    return found

@@ -1,0 +1,56 @@
+"""The files of a project for Intel's FPGA SDK for OpenCL: kernels, OpenCL host program, build files."""
+
+from __future__ import annotations
+
+from .. import intel
+from ..processes import indented
+from .design import Design
+from .test_bench import compared, opencl_as_cpp, prepared
+
+_HEAD = "// @source@ as OpenCL for Intel's FPGA SDK, for the @board@ at @clock@ MHz.\n"
+
+
+def files(design: Design) -> dict[str, str]:
+    """Return the files that are Intel's own, by their place in the project."""
+    native = design.board.native_accumulation
+    text = intel.emit(design.network, design.name, native_accumulation=native)
+    return {
+        f"kernel/{design.name}.cl": design.filled(_HEAD) + text,
+        "host/host.cpp": _host(design),
+        "test/csim/opencl_as_cpp.sed": opencl_as_cpp(),
+        "Makefile": design.template("intel.mk"),
+    }
+
+
+def _host(design: Design) -> str:
+    lines = list(prepared(design))
+    for a in design.arguments:
+        size = f"{a.name}.size() * sizeof({a.type})"
+        lines.append(f"cl_mem {a.name}_mem = buffer(context, {size}, {a.bank});")
+    for a in design.given:
+        lines.append(_copied("Write", a.name, a.type))
+    lines.append("auto start = std::chrono::steady_clock::now();")
+    for stage in intel.kernels(design.network, design.name):
+        started = []
+        for kernel in stage:
+            given = ", ".join(f"{buffer.array}_{buffer.version}_mem" for buffer in kernel.arguments)
+            started.append(f'  {{"{kernel.name}", {{{given}}}}},')
+        lines += ["run(context, device, program, {", *started, "});"]
+    lines += [
+        "std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;",
+        'printf("the kernels took %.3f ms\\n", taken.count());',
+    ]
+    lines += [_copied("Read", a.name, a.type) for a in design.results]
+    return design.filled(
+        "\n".join(
+            [design.template("opencl_host.cpp").rstrip("\n"), *indented([*lines, *compared(design)]), "}", ""]
+        )
+    )
+
+
+def _copied(verb: str, name: str, kind: str) -> str:
+    size = f"{name}.size() * sizeof({kind})"
+    return (
+        f"check(clEnqueue{verb}Buffer(queue, {name}_mem, CL_TRUE, 0, {size}, {name}.data(), 0, nullptr, "
+        f'nullptr), "{name}");'
+    )

@@ -1,0 +1,103 @@
+"""The test bench of a project: the kernel on the project's data, compared with what is expected."""
+
+from __future__ import annotations
+
+from .. import csim
+from ..processes import indented
+from .design import TEMPLATES, Design
+
+
+def header(design: Design) -> str:
+    """The declarations of what runs a network: the kernel itself, and its processes in C simulation."""
+    given = ", ".join(a.declared for a in design.arguments)
+    lines = ["#pragma once", "#include <cstdint>", ""]
+    if design.board.target == "vitis":
+        lines += ["// the kernel", f'extern "C" void {design.name}({given});', ""]
+    lines += ["// its processes, at the same time", f"void {design.name}_processes({given});", ""]
+    return "\n".join(lines)
+
+
+def test_bench(design: Design) -> str:
+    """The program that runs a network on data and compares results.
+
+    It calls what ``RUN`` is: the processes in the project's own C simulation, the kernel in the vendor's.
+    """
+    run = f"{design.name}_processes" if design.board.target == "intel" else design.name
+    lines = [
+        f"// Test bench of {design.source}: results for data/*.npy are compared with data/expected/*.npy.",
+        '#include "npy.h"',
+        f'#include "{design.name}.h"',
+        "",
+        "#ifndef RUN",
+        f"#define RUN {run}",
+        "#endif",
+        "",
+        "int main(int count, char **given) {",
+        '  const std::string folder = count > 1 ? given[1] : ".";',
+        *indented(prepared(design)),
+        f"  RUN({', '.join(f'{a.name}.data()' for a in design.arguments)});",
+        *indented(compared(design)),
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def prepared(design: Design) -> list[str]:
+    """The statements that make vectors of all arguments, with the values of those that are given."""
+    lines = []
+    for a in design.arguments:
+        if a in design.given:
+            lines.append(f'auto {a.name} = npy::load<{a.type}>(folder + "/{a.file}", {a.count});')
+        else:
+            lines.append(f"std::vector<{a.type}> {a.name}({max(a.count, 1)});")
+    return lines
+
+
+def compared(design: Design) -> list[str]:
+    """The statements that compare results and return whether they are right."""
+    lines = ["bool right = true;"]
+    for a in design.results:
+        lines.append(
+            f'right &= npy::agree("{a.array.name}", {a.name}.data(), folder + "/{a.file}", {a.count}, '
+            f"{a.tolerance});"
+        )
+    return [*lines, 'puts(right ? "passed" : "FAILED");', "return !right;"]
+
+
+def processes(design: Design) -> str:
+    """The functions of the kernel's processes, run at the same time with FIFOs of their depths."""
+    language = csim.VITIS if design.board.target == "vitis" else csim.INTEL
+    given = ", ".join(a.declared for a in design.arguments)
+    lines = [
+        f"// C simulation of {design.source}: processes take turns, FIFOs have their depths.",
+        "#include <cmath>",
+        "#include <cstdint>",
+        f'#include "{language.headers[0].name}"',
+        f'#include "{design.name}.h"',
+        f'#include "{design.name}.cpp"',
+        "",
+        f"void {design.name}_processes({given}) {{",
+        *language.begin(design.network, design.name),
+        *language.stages(design.network, design.name),
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def support(design: Design) -> dict[str, str]:
+    """The files that these need, by their place in the project."""
+    language = csim.VITIS if design.board.target == "vitis" else csim.INTEL
+    found = {f"test/csim/{path.name}": path.read_text() for path in language.headers}
+    found["test/npy.h"] = (TEMPLATES / "npy.h").read_text()
+    return found
+
+
+def opencl_as_cpp() -> str:
+    """The script for ``sed`` that makes C++ of kernels in OpenCL for Intel's FPGA SDK."""
+    lines = ["# kernels in OpenCL as C++, for C simulation"]
+    for pattern, replacement in csim.OPENCL_AS_CPP:
+        portable = pattern.replace(r"\w", "[A-Za-z0-9_]").replace(r"\d", "[0-9]")
+        lines.append(f"s#{portable}#{replacement}#")
+    return "\n".join([*lines, ""])

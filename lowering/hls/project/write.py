@@ -1,0 +1,120 @@
+"""Projects as values: their files, and their folder."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dcarray.ir import interp
+from dcarray.ir.nodes import Region
+from dcarray.ir.numpy_views import NDArray
+
+from ..network import Network
+from ..streaming import compose
+from . import intel_files, vitis_files
+from .boards import Board
+from .design import Design
+from .guide import readme
+from .placement import placed
+from .test_bench import header, processes, support, test_bench
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder for a vendor's tools.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel.
+    target : str
+        "vitis" or "intel".
+    network : Network
+        The circuit.
+    files : mapping of str to str or bytes
+        By their place in the folder.
+    path : pathlib.Path or None
+        The folder, if they have been written.
+    """
+
+    name: str
+    target: str
+    network: Network
+    files: Mapping[str, str | bytes]
+    path: Path | None = None
+
+    def write(self, path: str | Path) -> Project:
+        """Write the files to a folder, which is made; other files there stay.
+
+        Raises
+        ------
+        OSError
+            If that is not possible.
+        """
+        folder = Path(path)
+        for name, content in self.files.items():
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, str):
+                file.write_text(content)
+            else:
+                file.write_bytes(content)
+        return Project(self.name, self.target, self.network, self.files, folder)
+
+    def __repr__(self) -> str:
+        where = "not written" if self.path is None else str(self.path)
+        return f"<{self.target} project {self.name}: {len(self.files)} files, {where}>"
+
+
+def project(
+    region: Region, memory: Mapping[str, NDArray], name: str, source: str, board: Board, clock: int
+) -> Project:
+    """Return the project of a region.
+
+    Parameters
+    ----------
+    region : Region
+        Without symbols.
+    memory : mapping of str to numpy.ndarray
+        Values of the arrays that it is given.
+    name : str
+        What the kernel is called: an identifier.
+    source : str
+        Where it comes from, for comments.
+    board : Board
+    clock : int
+        In MHz.
+
+    Raises
+    ------
+    Unsupported
+        If the region cannot be a circuit on this board; the text names the statement.
+    """
+    network = compose(region)
+    banks = placed(network, board)
+    expected = interp.run(region, {key: array.copy() for key, array in memory.items()})
+    design = Design(name, source, network, board, clock, banks, memory, expected)
+    own = vitis_files if board.target == "vitis" else intel_files
+    files: dict[str, str | bytes] = {
+        "README.md": readme(design),
+        **own.files(design),
+        f"kernel/{name}.h": header(design),
+        "test/test_bench.cpp": test_bench(design),
+        "test/csim/processes.cpp": processes(design),
+        **support(design),
+    }
+    for a in design.given:
+        files[a.file] = _npy(memory[a.array.name])
+    for a in design.results:
+        files[a.file] = _npy(expected[a.array.name])
+    return Project(name, board.target, network, files)
+
+
+def _npy(array: NDArray) -> bytes:
+    made = io.BytesIO()
+    np.lib.format.write_array(made, np.ascontiguousarray(array).reshape(array.shape), version=(1, 0))
+    return made.getvalue()
