@@ -159,7 +159,8 @@ def table(rows: Sequence[Row]) -> str:
 
 def _shown(text: str) -> str:
     text = text.replace("|", "\\|").replace("<", "&lt;")
-    return text if len(text) <= 160 else f"{text[:157]}..."
+    # a statement may be a whole loop, and why it is refused stands behind it
+    return text if len(text) <= 170 else f"{text[:100]} ... {text[-65:]}"
 
 
 def summary(rows: Sequence[Row]) -> str:
