@@ -6,13 +6,10 @@ dcarray's public face.
 
 from __future__ import annotations
 
-import ast
 import inspect
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +17,10 @@ import numpy as np
 from conformance.fpga import emulator, verilog
 from dcarray.core.errors import ProgramError
 from dcarray.ir.nodes import Array
-from dcarray.jit.program.annotations import Annotation, ArrayAnnotation, ScalarAnnotation
-from dcarray.jit.program.region import TracedProgram, region_of
+from dcarray.jit.program.region import TracedProgram
+from dcarray.jit.program.static_region import static_region
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls import csim, intel
+from dcarray.lowering.hls import intel
 from dcarray.lowering.hls import verilog as circuits_in_verilog
 from dcarray.lowering.hls.model import NetworkModel, model
 from dcarray.lowering.hls.network import Buffer, Network
@@ -31,7 +28,7 @@ from dcarray.lowering.hls.processes import arguments, pointer
 from dcarray.lowering.hls.streaming import compose
 from dcarray.lowering.hls.verilog_bench import bench
 
-__all__ = ["Circuit", "Refused", "circuit_of", "emulate", "simulate_c", "simulate_cycles", "synthesise"]
+__all__ = ["Circuit", "Refused", "circuit_of", "emulate", "simulate_cycles", "synthesise"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -88,52 +85,14 @@ def circuit_of(function: Callable[..., Any], given: Sequence[Any]) -> Circuit:
     ------
     Refused
     """
-    bound = inspect.signature(function).bind(*given)
-    bound.apply_defaults()
-    constants = {name: value for name, value in bound.arguments.items() if type(value) is int}
-    types = {name: _type(value) for name, value in bound.arguments.items() if name not in constants}
+    names = inspect.signature(function).bind(*given)
+    names.apply_defaults()
     try:
-        traced = region_of(function, types, constants)  # type: ignore[arg-type]
-        network = compose(traced.region)
-    except (ProgramError, Unsupported) as refused:
+        static = static_region(function, tuple(given))
+        network = compose(static.region)
+    except (ProgramError, Unsupported, TypeError, ValueError) as refused:
         raise Refused(str(refused)) from None
-    inputs = [array for array in traced.region.arrays if array.role in ("in", "inout")]
-    memory = {
-        array.name: _value(array, text, bound.arguments)
-        for array, text in zip(inputs, traced.inputs, strict=True)
-    }
-    return Circuit(network, model(network), memory, traced, bound.arguments)
-
-
-def _type(value: Any) -> Annotation | None:
-    if isinstance(value, np.ndarray):
-        return ArrayAnnotation(value.dtype, value.shape)
-    if isinstance(value, np.generic):
-        return ScalarAnnotation(value.dtype, None)
-    return ScalarAnnotation(np.dtype(type(value)), type(value)) if type(value) in (bool, float) else None
-
-
-def _value(array: Array, text: str, given: Mapping[str, Any]) -> _Array:
-    value = given[text] if text in given else ast.literal_eval(text)
-    return np.asarray(value, array.dtype)
-
-
-LANGUAGES = {"vitis": csim.VITIS, "intel": csim.INTEL}
-
-
-def simulate_c(circuit: Circuit, target: str) -> dict[str, _Array]:
-    """Run a circuit in C simulation for "vitis" or "intel".
-
-    Raises
-    ------
-    Refused, dcarray.lowering.hls.csim.SimulationError
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            simulation = csim.Simulation([circuit.network], Path(folder), LANGUAGES[target])
-        except Unsupported as refused:
-            raise Refused(str(refused)) from None
-        return simulation.run(0, circuit.memory)
+    return Circuit(network, model(network), static.memory, static.traced, names.arguments)
 
 
 def _buffers(circuit: Circuit) -> tuple[dict[str, _Array], dict[Buffer, Array]]:

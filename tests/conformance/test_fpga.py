@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from benchmarks.npbench_suite import benchmarks
-from conformance.fpga import circuits, npbench
+from conformance.fpga import circuits, npbench, projects
 from conformance.fpga.kernels import KERNELS
 
 
 @pytest.mark.parametrize(("function", "given"), KERNELS[2:], ids=[f.__name__ for f, _ in KERNELS[2:]])
 def test_kernels_in_c_simulation_give_numpys_results(function, given):
     circuit = circuits.circuit_of(function, given)
-    (found,) = circuit.outputs(circuits.simulate_c(circuit, "vitis"), ())
+    (found,) = circuit.outputs(projects.simulate(function, given, "vitis"), ())
     np.testing.assert_array_equal(found, function(*given))
 
 
@@ -26,7 +26,7 @@ def test_what_is_returned_and_what_is_changed_in_place():
     x, y = np.arange(5), np.arange(5)[::-1].copy()
     circuit = circuits.circuit_of(changes, (x.copy(), y, 7))
     assert circuit.names == ("x", "y", "times")
-    found = circuit.outputs(circuits.simulate_c(circuit, "intel"), ("x", "y"))
+    found = circuit.outputs(projects.simulate(changes, (x.copy(), y, 7), "intel"), ("x", "y"))
     want = (*changes(x, y, 7), x, y)
     for got, value in zip(found, want, strict=True):
         np.testing.assert_array_equal(got, value)
@@ -66,15 +66,18 @@ def test_a_benchmark_is_compared_with_numpy(suite, monkeypatch):
     made = npbench.measure(bench, "circuit")
     assert made["stages"] == 1 and made["processes"] >= 4 and made["cycles"] > 50
     assert npbench.measure(bench, "vitis") == {"wrong": ""}
-    right = circuits.simulate_c
-    monkeypatch.setattr(circuits, "simulate_c", lambda *given: {k: v + 1 for k, v in right(*given).items()})
+    right = projects.simulate
+    monkeypatch.setattr(projects, "simulate", lambda *given: {k: v + 1 for k, v in right(*given).items()})
     assert "output 0 differs" in npbench.measure(bench, "intel")["wrong"]
 
 
 def test_a_smaller_size_is_named(suite, monkeypatch):
     monkeypatch.setitem(npbench.SIZES, "small_one", {"N": 9})
-    bench, size = npbench.sized(*benchmarks(suite))
+    monkeypatch.setitem(npbench.EMULATOR_SIZES, "small_one", {"N": 4})
+    bench, size = npbench.sized(*benchmarks(suite), "vitis")
     assert size == "S, N=9" and bench.inputs("S")["A"].shape == (9,)
+    bench, size = npbench.sized(*benchmarks(suite), "emulator")
+    assert size == "S, N=4" and bench.inputs("S")["A"].shape == (4,)
 
 
 def test_a_step_runs_apart_and_ends_in_time(suite, monkeypatch):
