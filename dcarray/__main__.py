@@ -1,4 +1,4 @@
-"""The command line: ``python -m dcarray {demo,export,info,run}``."""
+"""The command line: ``python -m dcarray {compile,demo,export,info,run}``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dcarray.core.device_names import resolve
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m dcarray", description="Ordinary NumPy code, fused.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,export,info,run}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{compile,demo,export,info,run}")
     demo = commands.add_parser("demo", help="terrain analysis with plain and with wrapped arrays")
     demo.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture (default: out)")
     demo.add_argument("--factor", type=int, default=8, help="refinement of the large grid (default: 8)")
@@ -21,6 +21,7 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("export", add_help=False, help="a function as a project for FPGA tools")
     commands.add_parser("info", help="versions, device, options: the text to put into a bug report")
     commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
+    commands.add_parser("compile", add_help=False, help="functions of a file as a shared library for C")
     argv = sys.argv[1:] if argv is None else argv
     if argv[:1] == ["run"]:  # all further arguments are the program's
         from dcarray.inspect.runner import main as run_program
@@ -30,6 +31,10 @@ def main(argv: list[str] | None = None) -> int:
         from dcarray.jit.program.export_command import main as export_function
 
         return export_function(argv[1:])
+    if argv[:1] == ["compile"]:
+        from dcarray.jit.program.compile_command import main as compile_functions
+
+        return compile_functions(argv[1:])
     args = parser.parse_args(argv)
     if args.command == "info":
         from dcarray.inspect.about import info

@@ -89,15 +89,46 @@ def compile_region(
     """
     cores = threads or _cores()
     target = get(target)
-    region = storage.in_place(region) if target.shares_arrays else region
-    lowering = _Lowering(region, target, code_cache.of(cache_dir), fallback, fastmath, cores)
-    program = lowering.program(stop)
+    program, parts = _lowered(region, target, cache_dir, cores, fallback, fastmath, stop)
     driver = target.printer(program, cores, fresh)
     run = function(driver.text, driver.things)
     return Plan(
         program.region, program.given, program, program.steps(), driver.text, driver.things, run,
-        single=driver.single, parts=tuple(lowering.parts),
+        single=driver.single, parts=parts,
     )  # fmt: skip
+
+
+def program_of(region: Region, target: Target, threads: int = 1) -> nodes.Program:
+    """Return the program of a region for a target that has no driver of its own for this process.
+
+    Parameters
+    ----------
+    region : Region
+        A verified region.
+    target : Target
+    threads : int, optional
+        Threads of which the code may make use.
+
+    Returns
+    -------
+    Program
+        Its host calls are the statements that the target cannot do, with reasons.
+    """
+    return _lowered(region, target, None, threads, None, False, None)[0]
+
+
+def _lowered(
+    region: Region,
+    target: Target,
+    cache_dir: str | None,
+    cores: int,
+    fallback: Fallback | None,
+    fastmath: bool,
+    stop: int | None,
+) -> tuple[nodes.Program, tuple[Part, ...]]:
+    region = storage.in_place(region) if target.shares_arrays else region
+    lowering = _Lowering(region, target, code_cache.of(cache_dir), fallback, fastmath, cores)
+    return lowering.program(stop), tuple(lowering.parts)
 
 
 def _cores() -> int:

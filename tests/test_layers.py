@@ -94,7 +94,7 @@ PACKAGES = {
     "dcarray.ir.passes": ("portable", "cpu"),
     "dcarray.lowering": (
         "errors", "kernel", "nest", "runtime", "libraries", "program", "target", "c_family", "cpu", "gpu",
-        "hls", "compilation",
+        "hls", "compilation", "aot",
     ),
     "dcarray.lowering.cpu": ("caches", "kernel_passes", "schedules", "c", "llvm", "machine_fingerprint"),
     "dcarray.lowering.cpu.llvm": (

@@ -54,6 +54,8 @@ class Dialect:
         not do them as x86 does.
     refused : frozenset of str
         Operations that it has not.
+    failed_check : str
+        The statement where a check of a value at run time fails.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Dialect:
     native_half: bool = True
     checks_conversions: bool = False
     refused: frozenset[str] = frozenset()
+    failed_check: str = "feraiseexcept(FE_INVALID);"
 
     def type(self, dtype: DType) -> str:
         """The type of a dtype."""

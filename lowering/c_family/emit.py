@@ -81,8 +81,11 @@ def _simd(body: tuple[k.Stmt, ...]) -> Iterator[str]:
 class Printer:
     """A kernel on its way to text: expressions, statements, phases."""
 
-    def __init__(self, kernel: k.Kernel, names: Mapping[str, str], dialect: Dialect) -> None:
+    def __init__(
+        self, kernel: k.Kernel, names: Mapping[str, str], dialect: Dialect, prefix: str = ""
+    ) -> None:
         self.kernel, self.names, self.dialect = kernel, names, dialect
+        self.prefix = prefix  # of the names of phases
         self.helpers: list[str] = []
 
     # ---- expressions ----
@@ -173,7 +176,8 @@ class Printer:
         dialect, index = self.dialect, self.dialect.index
         space = dialect.global_space
         status = dialect.type(np.dtype(np.int32))
-        yield f"{dialect.phase}{status} phase{number}({space}const {index} *args, {index} lo, {index} hi) {{"
+        name = f"{self.prefix}phase{number}"
+        yield f"{dialect.phase}{status} {name}({space}const {index} *args, {index} lo, {index} hi) {{"
         if dialect.contraction:
             yield dialect.contraction
         for position, buffer in enumerate(self.kernel.buffers):

@@ -255,7 +255,7 @@ def function(name: str, source: DType, dtype: DType, dialect: Dialect = C) -> tu
 def checked(dtype: DType, dialect: Dialect = C) -> tuple[str, str]:
     """Name and text of the function that gives a value and says where it does not fit."""
     helper, kind = f"checked_{dtype.name}", dialect.type(dtype)
-    text = "if (!a) feraiseexcept(FE_INVALID); return b;"
+    text = f"if (!a) {dialect.failed_check} return b;"
     truth = dialect.type(np.dtype(bool))
     return helper, f"{dialect.function}{kind} {helper}({truth} a, {kind} b) {{ {text} }}"
 

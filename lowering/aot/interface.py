@@ -1,0 +1,140 @@
+"""The functions of a library as plain data: what each takes, what it gives, and its region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dcarray.ir.nodes import Dim, Region
+
+DType = np.dtype[Any]
+
+STATUSES = (
+    ("OK", "it ran"),
+    ("BAD_SIZE", "a size is negative, or it or an integer argument has more than 40 bits"),
+    ("NULL_POINTER", "an array that has elements, or a result, has no address"),
+    ("MISALIGNED", "the address of an array is no multiple of the size of its elements' parts"),
+    ("OVERLAP", "an array that is written shares memory with another"),
+    ("GUARD", "the sizes or integers do not have a relation that the function relies on"),
+    ("TOO_LARGE", "an array, or what has to be computed from sizes, does not fit into 63 bits"),
+    ("NO_MEMORY", "there is no memory for what lies between"),
+    ("FAILED_CHECK", "an index or a value that was computed does not fit: the function would raise an error"),
+)
+"""Names and meanings of what a function returns, numbered from 0."""
+
+
+class Refused(Exception):
+    """Raised for a function that cannot be compiled ahead of time.
+
+    Parameters
+    ----------
+    reason : str
+    place : str
+        ``file:line`` of what is in the way; empty for the function itself.
+    function : str
+        The name of the function.
+    """
+
+    def __init__(self, reason: str, place: str = "", function: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.place, self.function = reason, place, function
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a function.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "array", "scalar", or "size": an integer that is a symbol of the region.
+    dtype : numpy.dtype
+    shape : tuple of Dim
+    symbol : str
+        The region's name of a "size".
+    written : bool
+        Whether its elements are written.
+    default : str
+        The Python text of its default; empty if there is none.
+    """
+
+    name: str
+    kind: Literal["array", "scalar", "size"]
+    dtype: DType
+    shape: tuple[Dim, ...] = ()
+    symbol: str = ""
+    written: bool = False
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a function returns.
+
+    Attributes
+    ----------
+    kind : str
+        "array" and "scalar" are memory of the caller; "alias" is an argument, "value" a constant.
+    name : str
+        Of the region's array, or of the argument.
+    python : bool
+        Whether a scalar is one of Python's types, rather than NumPy's.
+    value : object
+        The constant.
+    """
+
+    kind: Literal["array", "scalar", "alias", "value"]
+    name: str = ""
+    python: bool = False
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a library.
+
+    Attributes
+    ----------
+    name : str
+    region : Region
+        Its guards have to hold for it to run.
+    sizes : tuple of str
+        The symbols of the region that are sizes of arrays, in order; the others are parameters.
+    parameters : tuple of Parameter
+    inputs : tuple of str or value
+        For each array of the region that is read from outside: the name of its parameter, or, a tuple of one
+        item, its value.
+    results : tuple of Result
+    several : bool
+        Whether what is returned is a tuple.
+    checked : bool
+        Whether values are checked while it runs.
+    keywords : int
+        How many of the last parameters are given by name only.
+    """
+
+    name: str
+    region: Region
+    sizes: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    inputs: tuple[str | tuple[Any], ...]
+    results: tuple[Result, ...]
+    several: bool = False
+    checked: bool = False
+    keywords: int = 0
+
+    @property
+    def given_results(self) -> tuple[tuple[str, Result], ...]:
+        """The results that are memory of the caller, with their names in C."""
+        taken = {parameter.name for parameter in self.parameters} | set(self.sizes)
+        names = []
+        for k in range(len(self.results)):
+            name = f"r{k}" if len(self.results) > 1 else "result"
+            while name in taken:
+                name += "_"
+            names.append(name)
+        pairs = zip(names, self.results, strict=True)
+        return tuple([(name, result) for name, result in pairs if result.kind in ("array", "scalar")])

@@ -1,0 +1,135 @@
+"""From functions over regions to the texts of a library: C source, header, Python loader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dcarray.lowering.compilation import program_of
+from dcarray.lowering.kernel.nodes import Kernel
+from dcarray.lowering.program import nodes
+
+from . import products
+from .c_driver import function_text
+from .header import header_text, prototype
+from .interface import Function, Refused
+from .loader import loader_text
+from .size_text import HELPERS
+from .target import DIALECT, printed, target
+
+OPTIONS = ("-std=gnu11", "-O3", "-fopenmp-simd", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing")
+"""What the C source is compiled with: nothing is contracted, reordered or assumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The texts of a library.
+
+    Attributes
+    ----------
+    c : str
+        The C source, of the functions and the kernels that are no objects.
+    header, loader : str
+    exported : tuple of str
+        The names of its functions.
+    kernels : tuple of (str, Kernel)
+        The kernels that are compiled by LLVM, and the prefix of the names of their phases.
+    """
+
+    c: str
+    header: str
+    loader: str
+    exported: tuple[str, ...]
+    kernels: tuple[tuple[str, Kernel], ...] = ()
+
+
+def sources(
+    functions: Sequence[Function],
+    stem: str,
+    native: bool = True,
+    blas: bool = False,
+    separate: Any = None,
+) -> Sources:
+    """Return the texts of a library.
+
+    Parameters
+    ----------
+    functions : sequence of Function
+    stem : str
+        The library's name, an identifier.
+    native : bool, optional
+        Whether it is for this machine, so that its caches are known.
+    blas : bool, optional
+        Whether products are those of a CBLAS.
+    separate : callable, optional
+        Whether a kernel is compiled by LLVM; its function is then declared in the C source only.
+
+    Raises
+    ------
+    Refused
+        If a function cannot do without Python, with the place.
+    """
+    collected = _Kernels(separate)
+    chosen, texts, multiplied = target(native), [], set()
+    for function in functions:
+        try:
+            program = program_of(chosen.pipeline(1).run(function.region), chosen)
+            head = prototype(function, stem, inside=True)
+            name_of = partial(collected.prefix, function.checked)
+            texts.append(function_text(function, program, head, f"{stem.upper()}_", name_of))
+        except Refused as error:
+            raise Refused(error.reason, error.place, function.name) from error
+        multiplied |= _multiplied(program)
+    header = header_text(tuple(functions), stem)
+    parts = [
+        "#include <stdlib.h>",
+        header,
+        products.functions_text(frozenset(multiplied), blas),
+        DIALECT.head,
+        "static _Thread_local int dc_failed;  /* a check of a value has failed */",
+        HELPERS,
+        *collected.helpers,
+        "",
+        *collected.phases,
+        *texts,
+    ]
+    names = tuple([function.name for function in functions])
+    loader = loader_text(tuple(functions), stem)
+    return Sources("\n".join(parts), header, loader, names, tuple(collected.separate))
+
+
+class _Kernels:
+    """The kernels of a library, each once."""
+
+    def __init__(self, apart: Any) -> None:
+        self._apart = apart
+        self._known: dict[tuple[Kernel, bool], str] = {}
+        self.helpers: list[str] = []
+        self.phases: list[str] = []
+        self.separate: list[tuple[str, Kernel]] = []
+
+    def prefix(self, only_c: bool, kernel: Kernel) -> str:
+        """Return what the names of a kernel's phases begin with."""
+        key = kernel, only_c
+        if key not in self._known:
+            made = self._known[key] = f"dc_k{len(self._known)}_"
+            if self._apart is not None and not only_c and self._apart(kernel):
+                self.separate.append((made, kernel))
+                self.phases += [
+                    f"int32_t {made}phase{k}(const int64_t *, int64_t, int64_t);"
+                    for k in range(len(kernel.phases))
+                ]
+                return made
+            text = printed(kernel, made)
+            self.helpers += [helper for helper in text.helpers if helper not in self.helpers]
+            self.phases += text.phases
+        return self._known[key]
+
+
+def _multiplied(program: nodes.Program) -> set[str]:
+    """The letters of the dtypes of products."""
+    arrays = {array.name: array for array in program.region.arrays}
+    steps = [step for step in program.steps() if isinstance(step, nodes.LibraryCall)]
+    return {arrays[step.stmt.writes[0].array].dtype.char for step in steps}
