@@ -40,7 +40,7 @@ class Port:
 @dataclass(eq=False, slots=True)
 class Draft:
     """A process in the making.  ``loose``: it receives whenever something comes, and not at a tick of the
-    raster."""
+    raster.  ``process`` is one that is complete, without any streams."""
 
     kind: str
     name: str
@@ -56,6 +56,7 @@ class Draft:
     start: Buffer | None = None
     out: Port | None = None
     loose: bool = False
+    process: Process | None = None
 
     def inputs(self) -> list[Port]:
         """The streams that it receives, each once."""
@@ -140,6 +141,8 @@ class _Assembler:
     def _process(
         self, draft: Draft, lines: list[LineBuffer], out: str, names: dict[tuple[int, int], str]
     ) -> Process:
+        if draft.process is not None:
+            return draft.process
         match draft.kind:
             case "read":
                 assert draft.buffer is not None

@@ -15,7 +15,7 @@ import numpy as np
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
 from .network import Buffer, Fifo, Network, Process, Work
-from .processes import ProcessPrinter, indented, pointer, process_arguments
+from .processes import LANES, ProcessPrinter, indented, pointer, process_arguments
 
 _HEAD = """#pragma OPENCL EXTENSION cl_intel_channels : enable
 {fp64}#pragma OPENCL FP_CONTRACT OFF
@@ -154,6 +154,14 @@ class _Emitter(ProcessPrinter):
     def pipelined(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
         return self.plain(label, head, body)  # loops of single work-items are pipelined
 
+    def independent(self, head: str, body: Iterable[str], array: str) -> Iterator[str]:
+        yield f"#pragma ivdep array({array})"
+        yield from self.pipelined("", head, body)
+
+    def interleaved(self, head: str, body: Iterable[str]) -> Iterator[str]:
+        yield f"#pragma ivdep array(acc) safelen({LANES})"
+        yield from self.pipelined("", head, body)
+
     def plain(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
         yield f"for ({head}) {{"
         yield from indented(body)
@@ -209,9 +217,9 @@ class _Emitter(ProcessPrinter):
             moved = self.unrolled(f"int j = 0; j < {lanes}; j++", ["acc[j] = acc[j + 1];"])
             lines = [f"{kind} next = acc[0];", *body, f"acc[{lanes}] = next;", *moved]
             return self.pipelined("", head, lines)
-        return self.independent(work, self.pipelined("", head, body))
+        return self.apart(work, self.pipelined("", head, body))
 
-    def independent(self, work: Work, loop: Iterable[str]) -> Iterator[str]:
+    def apart(self, work: Work, loop: Iterable[str]) -> Iterator[str]:
         """A loop, with the least number of iterations between two uses of one accumulator."""
         distance = self.carried(work)
         if distance is None:

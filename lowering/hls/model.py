@@ -28,6 +28,7 @@ from .network import (
     Network,
     Process,
     Read,
+    Sequential,
     Stage,
     Work,
     Write,
@@ -36,6 +37,7 @@ from .network import (
     sources,
 )
 from .processes import LANES
+from .sequential import computes, work_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,22 @@ def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, A
             )  # fmt: skip
         case Work():
             return _work(process, fifos, arrays)
+        case Sequential():
+            return _sequential(process, arrays)
+
+
+def _sequential(process: Sequential, arrays: Mapping[str, Array]) -> ProcessModel:
+    """Statements in memory: a point a cycle.  A loop runs as often as its bounds say, one with a condition
+    once, and of branches the longer one counts."""
+    copied = [arrays[name] for name, _, base in process.writes if base is not None]
+    moved = sum(prod(array.shape) * array.dtype.itemsize for array in copied)
+    found = work_of(process.body, arrays, {})
+    parts = [_operations(part.body) for part in computes(process.body, arrays)]
+    latency = MEMORY_LATENCY + max((_depth(part.body) for part in computes(process.body, arrays)), default=0)
+    return ProcessModel(
+        process.name, "compute", found.points, 1, "", latency, sum(prod(array.shape) for array in copied),
+        moved + found.bytes_read, moved + found.bytes_written, _sum(parts),
+    )  # fmt: skip
 
 
 def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) -> ProcessModel:

@@ -20,7 +20,7 @@ from math import prod
 
 import numpy as np
 
-from dcarray.ir.nodes import Compute, Load, Region, Window
+from dcarray.ir.nodes import Compute, Load, Region, Stmt, Window
 from dcarray.ir.text import dtype_name, show_stmt
 
 Point = tuple[int, ...]
@@ -77,6 +77,11 @@ class Buffer:
 
     def __str__(self) -> str:
         return f"{self.array}.{self.version}"
+
+    @property
+    def pointer(self) -> str:
+        """The name of its pointer in kernels."""
+        return f"{self.array}_{self.version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,23 @@ class Write:
     base: Buffer | None = None
 
 
-Process = Read | Duplicate | Merge | Work | Write
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """Runs statements, loops and branches one after the other on arrays in memory.
+
+    ``writes`` has for each array that it changes the buffer that it works in and the one that it copies
+    there first (None: what was there does not matter); ``reads`` the buffer of each other array.  A statement
+    that overwrites what another of its points still reads goes through the array's buffer of ``scratch``."""
+
+    name: str
+    number: int
+    body: tuple[Stmt, ...]
+    reads: tuple[tuple[str, Buffer], ...]
+    writes: tuple[tuple[str, Buffer, Buffer | None], ...]
+    scratch: tuple[tuple[str, Buffer], ...]
+
+
+Process = Read | Duplicate | Merge | Work | Write | Sequential
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +220,7 @@ class Network:
 def sources(process: Process) -> tuple[str, ...]:
     """The FIFOs that a process receives from."""
     match process:
-        case Read():
+        case Read() | Sequential():
             return ()
         case Merge(_, old, new, _):
             return (old, new)
@@ -214,7 +235,7 @@ def outs(process: Process) -> tuple[str, ...]:
     match process:
         case Duplicate(outs=several):
             return several
-        case Write():
+        case Write() | Sequential():
             return ()
         case Read(out=out) | Merge(out=out) | Work(out=out):
             return (out,)
@@ -229,6 +250,19 @@ def buffers_read(process: Process) -> tuple[Buffer, ...]:
             return (*(buffer for _, buffer in held), *([start] if start else []))
         case Write(base=base) if base is not None:
             return (base,)
+        case Sequential(reads=reads, writes=writes):
+            bases = [base for _, _, base in writes if base is not None]
+            return (*(buffer for _, buffer in reads), *bases)
+    return ()
+
+
+def buffers_written(process: Process) -> tuple[Buffer, ...]:
+    """The buffers that a process writes."""
+    match process:
+        case Write(buffer=buffer):
+            return (buffer,)
+        case Sequential(writes=writes, scratch=scratch):
+            return (*(buffer for _, buffer, _ in writes), *(buffer for _, buffer in scratch))
     return ()
 
 
@@ -256,12 +290,9 @@ def verify(network: Network) -> None:
             sent.update(outs(process))
             for buffer in buffers_read(process):
                 _need(buffer in made, f"{where}: {process.name} reads {buffer}, which is not finished")
-            if isinstance(process, Write):
-                _need(
-                    process.buffer not in made | written,
-                    f"{where}: {process.buffer} is written a second time",
-                )
-                written.add(process.buffer)
+            for buffer in buffers_written(process):
+                _need(buffer not in made | written, f"{where}: {buffer} is written a second time")
+                written.add(buffer)
             if isinstance(process, Work):
                 _taps(process, where)
         for fifo in stage.fifos:
@@ -316,3 +347,8 @@ def _show(process: Process, region: Region) -> str:
             return f"{process.name}: {', '.join(read)} -> {process.out}  # {stmt}"
         case Write(name, buffer, source, _, base):
             return f"{name}: {source} -> {buffer}" + (f", over a copy of {base}" if base else "")
+        case Sequential(name, _, body):
+            given = ", ".join(map(str, buffers_read(process)))
+            changed = ", ".join(map(str, buffers_written(process)))
+            first = show_stmt(body[0], region).strip().splitlines()[0]
+            return f"{name}: {given} -> {changed}  # {first}{' ...' if len(body) > 1 else ''}"

@@ -26,6 +26,8 @@ from dcarray.lowering.c_family.dialect import Dialect
 from dcarray.lowering.c_family.emit import Printer
 from dcarray.lowering.kernel import nodes as k
 
+from . import sequential
+from .dimensions import dimension
 from .network import (
     Box,
     Buffer,
@@ -36,9 +38,11 @@ from .network import (
     Point,
     Process,
     Read,
+    Sequential,
     Work,
     Write,
     buffers_read,
+    buffers_written,
     distance,
     outs,
     sources,
@@ -54,24 +58,19 @@ def arguments(network: Network) -> tuple[tuple[Buffer, bool], ...]:
         for process in stage.processes:
             for buffer in buffers_read(process):
                 written.setdefault(buffer, False)
-            if isinstance(process, Write):
-                written[process.buffer] = True
+            written.update(dict.fromkeys(buffers_written(process), True))
     return tuple(written.items())
 
 
 def process_arguments(process: Process) -> tuple[tuple[str, ...], tuple[Buffer, ...], tuple[Buffer, ...]]:
     """What the function of a process is given: FIFOs, buffers that it reads, buffers that it writes."""
     fifos = (*sources(process), *outs(process))
-    return (
-        fifos,
-        tuple(dict.fromkeys(buffers_read(process))),
-        (process.buffer,) if isinstance(process, Write) else (),
-    )
+    return fifos, tuple(dict.fromkeys(buffers_read(process))), buffers_written(process)
 
 
 def pointer(buffer: Buffer) -> str:
     """The name of a buffer's pointer."""
-    return f"{buffer.array}_{buffer.version}"
+    return buffer.pointer
 
 
 class ProcessPrinter(ABC):
@@ -108,6 +107,14 @@ class ProcessPrinter(ABC):
         """A loop whose iterations are all done at once."""
 
     @abstractmethod
+    def independent(self, head: str, body: Iterable[str], array: str) -> Iterator[str]:
+        """A pipelined loop in which no iteration reads what another one writes to an array in memory."""
+
+    @abstractmethod
+    def interleaved(self, head: str, body: Iterable[str]) -> Iterator[str]:
+        """A pipelined loop that adds to ``acc[0]``, to its ``LANES`` elements in turn."""
+
+    @abstractmethod
     def registers(self, kind: str, name: str, length: int) -> Iterator[str]:
         """The declaration of an array of zeros, all of whose elements can be used at once."""
 
@@ -122,10 +129,13 @@ class ProcessPrinter(ABC):
 
     def comment(self, process: Process) -> Iterator[str]:
         """The statement of a process and where it stands in the user's source."""
-        if isinstance(process, Work):
-            loc = process.stmt.loc  # without the folder: the text is the same on all machines
-            where = f"{Path(str(loc)).name}: " if loc is not None else ""
-            yield f"// {where}{show_stmt(process.stmt, self.network.region).strip()}"
+        stmts = (process.stmt,) if isinstance(process, Work) else ()
+        for stmt in process.body if isinstance(process, Sequential) else stmts:
+            # without the folder: the text is the same on all machines
+            where = f"{Path(str(stmt.loc)).name}: " if stmt.loc is not None else ""
+            for line in show_stmt(stmt, self.network.region).strip().splitlines():
+                yield f"// {where}{line}"
+                where = ""
 
     def body(self, process: Process, fifos: Mapping[str, Fifo]) -> Iterator[str]:
         """The statements of the function of a process."""
@@ -158,6 +168,8 @@ class ProcessPrinter(ABC):
                 yield from self.pipelined(name, _count(prod(window.shape)), lines)
             case Work():
                 yield from self.work(process, fifos)
+            case Sequential():
+                yield from sequential.lines(self, process)
 
     def work(self, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
         """A statement: at each tick the shift registers move on, and in the domain it is computed."""
@@ -197,8 +209,11 @@ class ProcessPrinter(ABC):
     # ---- folds ------------------------------------------------------------------------------------------
     def lanes(self, work: Work) -> int:
         """Among how many accumulators for each result the operands of a fold are dealt out."""
-        dtype = self.arrays[work.stmt.target.array].dtype
-        return LANES if dtype.kind == "f" and work.stmt.combine in ("add", "multiply") else 1
+        return self.accumulators_of(work.stmt.combine, self.arrays[work.stmt.target.array].dtype)
+
+    def accumulators_of(self, combine: str | None, dtype: np.dtype[Any]) -> int:
+        """How many accumulators a result of a fold has, for an operation takes several cycles."""
+        return LANES if dtype.kind == "f" and combine in ("add", "multiply") else 1
 
     def carried(self, work: Work) -> int | None:
         """The least number of iterations between two uses of one accumulator; None if none is used twice.
@@ -227,8 +242,11 @@ class ProcessPrinter(ABC):
     def combined(self, work: Work, a: str, b: str) -> str:
         """Two values, joined as a fold does."""
         assert work.stmt.combine is not None
-        dtype = self.arrays[work.stmt.target.array].dtype
-        return self.printer.apply(work.stmt.combine, [a, b], [dtype, dtype], dtype)
+        return self.joined(work.stmt.combine, self.arrays[work.stmt.target.array].dtype, a, b)
+
+    def joined(self, combine: str, dtype: np.dtype[Any], a: str, b: str) -> str:
+        """Two values of a dtype, joined by an operation."""
+        return self.printer.apply(combine, [a, b], [dtype, dtype], dtype)
 
     def neutral(self, work: Work) -> int:
         """What the lanes of a sum or product start from but the first."""
@@ -294,7 +312,9 @@ class ProcessPrinter(ABC):
                 one = index[axis]
             else:
                 ix = window.index[axis]
-                one = str(ix.offset) + (f" + ({ix.stride}) * x{ix.axis}" if ix.axis is not None else "")
+                one = dimension(ix.offset) + (
+                    f" + ({dimension(ix.stride)}) * x{ix.axis}" if ix.axis is not None else ""
+                )
             text = f"({text} * {n} + {one})"
         return text
 
@@ -303,22 +323,29 @@ class ProcessPrinter(ABC):
         number = {line.source: n for n, line in enumerate(work.inputs)}
         tails = {line.source: line.tail for line in work.inputs}
         taps = {load: f"line{number[s]}[{at - tails[s]}]" for load, s, at in work.taps}
-        held = dict(work.held)
+        return self.computed(root, {array: pointer(buffer) for array, buffer in work.held}, taps)
+
+    def computed(
+        self, root: Expr, memory: Mapping[str, str], taps: Mapping[Load, str] | None = None
+    ) -> tuple[str, list[str]]:
+        """The name of an expression's value at the point ``x0``, ``x1``, ..., and the lines that compute it,
+        given what points to arrays in memory and where the elements of other loads are."""
+        taps = taps or {}
         made: dict[Expr, k.Local] = {}
         lines: list[str] = []
         for node in walk(root):
             one: Any = node
             match node:
                 case Load(window, _):
-                    text = taps.get(node) or f"{pointer(held[window.array])}[{self.place(window)}]"
+                    text = taps.get(node) or f"{memory[window.array]}[{self.place(window)}]"
                 case Gather(window, index, _):
                     at = [made[part].name for part in index]
-                    text = f"{pointer(held[window.array])}[{self.place(window, at)}]"
+                    text = f"{memory[window.array]}[{self.place(window, at)}]"
                 case Const():
                     value = const_value(node)
                     text = self.printer.expr(k.Lit(value.tobytes(), node.dtype))
                 case Size(dim, dtype):
-                    text = f"({self.type(dtype)}){int(dim)}"
+                    text = f"({self.type(dtype)})({dimension(dim)})"
                 case Iota(axis, dtype):
                     text = f"({self.type(dtype)})x{axis}"
                 case Apply(op, args, dtype):

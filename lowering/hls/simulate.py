@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir.expression_steps import Kind, program
-from dcarray.ir.nodes import Expr, Iota, Load, Window
+from dcarray.ir.nodes import Array, Expr, Iota, Load, Window
 from dcarray.ir.numpy_views import NDArray
 from dcarray.ir.ops import OPS
 from dcarray.ir.windows import walk
@@ -29,11 +29,14 @@ from .network import (
     Point,
     Process,
     Read,
+    Sequential,
     Stage,
     Work,
     Write,
+    buffers_written,
     distance,
 )
+from .sequential_runs import SequentialRun
 
 #: A step is asked for by the FIFOs to receive from and to send to; what was received comes back.
 _Running = Generator[tuple[tuple[str, ...], tuple[str, ...]], list[Any], None]
@@ -76,16 +79,16 @@ def simulate(network: Network, memory: Mapping[str, NDArray]) -> Outcome:
     cycles = []
     for stage in network.stages:
         for process in stage.processes:
-            if isinstance(process, Write):
-                array = arrays[process.buffer.array]
-                buffers[process.buffer] = np.zeros(array.shape, array.dtype)
-        cycles.append(_Simulation(stage, buffers).run())
+            for buffer in buffers_written(process):
+                array = arrays[buffer.array]
+                buffers[buffer] = np.zeros(array.shape, array.dtype)
+        cycles.append(_Simulation(stage, buffers, arrays).run())
     return Outcome({name: buffers[buffer] for name, buffer in network.results.items()}, tuple(cycles))
 
 
 class _Simulation:
-    def __init__(self, stage: Stage, buffers: dict[Buffer, NDArray]) -> None:
-        self.stage, self.buffers = stage, buffers
+    def __init__(self, stage: Stage, buffers: dict[Buffer, NDArray], arrays: Mapping[str, Array]) -> None:
+        self.stage, self.buffers, self.arrays = stage, buffers, arrays
         self.fifos: dict[str, Fifo] = {fifo.name: fifo for fifo in stage.fifos}
         self.waiting: dict[str, deque[Any]] = {name: deque() for name in self.fifos}
 
@@ -155,6 +158,15 @@ class _Simulation:
                     self.buffers[buffer][_place(window, point)] = value
             case Work():
                 yield from self.work(process)
+            case Sequential():
+                memory = {name: self.buffers[buffer] for name, buffer in process.reads}
+                for name, buffer, base in process.writes:
+                    memory[name] = self.buffers[buffer]
+                    if base is not None:
+                        memory[name][...] = self.buffers[base]
+                for points in SequentialRun(self.arrays, memory).points(process.body):
+                    for _ in range(points):
+                        yield (), ()
 
     def work(self, work: Work) -> _Running:
         stmt, raster = work.stmt, work.raster

@@ -12,20 +12,24 @@ All else goes through memory: the array is written by the end of one stage and r
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from dcarray.ir.analysis.effects import without_reduced_axes
-from dcarray.ir.nodes import Array, Compute, Gather, Load, Nest, Region, Stmt, Window
+from dcarray.ir.analysis.effects import reads, without_reduced_axes, writes
+from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Load, Loop, Region, Stmt, While, Window
 from dcarray.ir.ops import OPS
+from dcarray.ir.statements import bodies, flatten
 from dcarray.ir.text import show_stmt
 from dcarray.ir.windows import identity, loads, walk
 from dcarray.lowering.errors import Unsupported
 
 from .assemble import Draft, Port, assemble
-from .network import Box, Buffer, Network, verify
+from .network import Box, Buffer, Network, Sequential, verify
+from .sequential import computes, needs_scratch
 
 
 def can_synthesise(region: Region) -> str | None:
@@ -33,35 +37,63 @@ def can_synthesise(region: Region) -> str | None:
     if region.symbols:
         names = ", ".join(symbol.name for symbol in region.symbols)
         return f"sizes have to be numbers, for buffers on the chip are static, but {names} is not known"
+    arrays = {array.name: array for array in region.arrays}
     for array in region.arrays:
         if _no_type(array.dtype):
             return f"{array.name} is {array.dtype.name}: use float32, float64 or integers"
         if array.base is not None:
             return f"{array.name} is another view of the memory of {array.base}: use a copy of it"
-    for stmt in region.body:
-        for part in stmt.body if isinstance(stmt, Nest) else (stmt,):
-            reason = _refused(part)
-            if reason:
-                return f"'{show_stmt(part, region).strip()}' {reason}"
+    for stmt in _everything(region.body):
+        reason = _refused(stmt, arrays)
+        if reason:
+            return f"'{show_stmt(stmt, region).strip().splitlines()[0]}' {reason}"
     return None
+
+
+def _everything(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """All statements, also those in loops and branches."""
+    for stmt in flatten(body):
+        yield stmt
+        for inner in bodies(stmt):
+            yield from _everything(inner)
 
 
 def _no_type(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "c" or dtype == np.float16
 
 
-def _refused(stmt: Stmt) -> str | None:
-    if not isinstance(stmt, Compute):
-        return f"is a {type(stmt).__name__}, which has no process yet"
-    if stmt.scan is not None:
-        return "is a scan, which has no process yet"
-    if stmt.combine is not None and not (stmt.combine in OPS and OPS[stmt.combine].combine):
-        return f"folds with {stmt.combine}, which has no process yet"
-    for node in walk(stmt.body, *([stmt.init] if stmt.init is not None else [])):
+def _refused(stmt: Stmt, arrays: Mapping[str, Array]) -> str | None:
+    match stmt:
+        case Compute():
+            if stmt.combine is not None and not (stmt.combine in OPS and OPS[stmt.combine].combine):
+                return f"folds with {stmt.combine}, which has no process yet"
+            roots = [stmt.body, *([stmt.init] if stmt.init is not None else [])]
+        case While(cond) | Branch(cond):
+            roots = [cond]
+        case Call():
+            if stmt.op != "blas.matmul" or stmt.attrs:
+                return f"calls {stmt.op}, which has no process"
+            if len({arrays[window.array].dtype for window in (*stmt.reads, *stmt.writes)}) > 1:
+                return "multiplies matrices of several dtypes: convert them first"
+            return None
+        case _:
+            return None
+    for node in walk(*roots):
         value: Any = node
         if _no_type(value.dtype):
             return f"computes with {value.dtype.name}: use float32, float64 or integers"
     return None
+
+
+def streams(stmt: Stmt) -> str | None:
+    """Return why a statement is not a process of its own with streams; None if it is one."""
+    match stmt:
+        case Compute():
+            return None if stmt.scan is None else "a scan works on arrays in memory"
+        case Call():
+            return "a product of matrices works on arrays in memory"
+    what = {Loop: "a loop", While: "a loop", Branch: "a branch"}[type(stmt)]
+    return f"{what} works on arrays in memory, one statement after the other"
 
 
 def stream_box(window: Window, array: Array) -> Box | str:
@@ -122,12 +154,18 @@ class _Composer:
         self.readers: dict[tuple[Buffer, int], Port] = {}
         self.reasons: dict[tuple[int, str, str], None] = {}
         self.number = 0
+        self.versions = dict.fromkeys(self.arrays, 0)
 
     def network(self) -> Network:
-        for stmt in self.region.body:
-            for part in stmt.body if isinstance(stmt, Nest) else (stmt,):
-                assert isinstance(part, Compute)  # by can_synthesise
-                self.statement(part)
+        for why, several in groupby(flatten(self.region.body), streams):
+            body = tuple(several)
+            if why is not None:
+                self.sequential(body, why)
+                self.number += len(body)
+                continue
+            for stmt in body:
+                assert isinstance(stmt, Compute)
+                self.statement(stmt)
                 self.number += 1
         results = {}
         for array in self.region.arrays:
@@ -177,7 +215,7 @@ class _Composer:
         out_box = draft.box if isinstance(target, Box) else Box((0,) * len(window.shape), window.shape)
         draft.out = Port(array.dtype, out_box, draft)
         self.drafts.append(draft)
-        buffer = Buffer(name, old.buffer.version + 1)
+        buffer = self.fresh(name)
         if not isinstance(target, Box):
             if array.shape:
                 self.reasons[self.number, name, target] = None
@@ -192,6 +230,34 @@ class _Composer:
             merge.out = port = Port(array.dtype, Box((0,) * len(array.shape), array.shape), merge)
             self.drafts.append(merge)
         self.current[name] = _Version(buffer, stage, port, stored=False)
+
+    def sequential(self, body: tuple[Stmt, ...], why: str) -> None:
+        """Statements that run in memory."""
+        written = dict.fromkeys(window.array for stmt in body for window in writes(stmt))
+        touched = dict.fromkeys([*written, *(window.array for stmt in body for window in reads(stmt))])
+        stage = max((self.current[name].stage + 1 for name in touched), default=0)
+        held = tuple((name, self.in_memory(self.current[name])) for name in touched if name not in written)
+        kept = []
+        for name in written:
+            old = self.current[name]
+            undefined = old.buffer.version == 0 and self.arrays[name].role in ("out", "temp")
+            kept.append((name, None if undefined else self.in_memory(old)))
+        changed = tuple((name, self.fresh(name), base) for name, base in kept)
+        found = dict.fromkeys(
+            stmt.target.array for stmt in computes(body, self.arrays) if needs_scratch(stmt)
+        )
+        scratch = tuple((name, self.fresh(name)) for name in found)
+        name = f"sequential_{self.number}"
+        process = Sequential(name, self.number, body, held, changed, scratch)
+        self.drafts.append(Draft("sequential", name, stage, process=process))
+        for name, buffer, _ in changed:
+            self.current[name] = _Version(buffer, stage)
+            self.reasons[self.number, name, why] = None
+
+    def fresh(self, name: str) -> Buffer:
+        """A buffer for a new version of an array."""
+        self.versions[name] += 1
+        return Buffer(name, self.versions[name])
 
     def box(self, window: Window) -> Box | str:
         return stream_box(window, self.arrays[window.array])

@@ -30,6 +30,7 @@ from .network import (
     Point,
     Process,
     Read,
+    Sequential,
     Stage,
     Work,
     Write,
@@ -112,6 +113,10 @@ class _Emitter:
         for array in network.region.arrays:
             if array.dtype.kind not in "iub":
                 raise Unsupported(f"{array.name} is {array.dtype.name}: a circuit in Verilog is of integers")
+        for stage in network.stages:
+            for process in stage.processes:
+                if isinstance(process, Sequential):
+                    raise Unsupported(f"{process.name} works in memory, which has no circuit in Verilog")
         self.ports: list[Port] = []
 
     def design(self) -> Design:

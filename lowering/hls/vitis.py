@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
 from .network import Buffer, Network, Stage, Work
-from .processes import ProcessPrinter, arguments, indented, pointer, process_arguments
+from .processes import LANES, ProcessPrinter, arguments, indented, pointer, process_arguments
 
 HLS = Dialect(
     "Vitis HLS",
@@ -113,6 +113,14 @@ class _Emitter(ProcessPrinter):
         lanes = self.lanes(work)
         dependence = f"#pragma HLS DEPENDENCE variable=acc type=inter direction=RAW distance={lanes} true"
         return self.pipelined(work.name, head, [*([dependence] if lanes > 1 else []), *body])
+
+    def independent(self, head: str, body: Iterable[str], array: str) -> Iterator[str]:
+        pragma = f"#pragma HLS DEPENDENCE variable={array} type=inter false"
+        return self.pipelined("", head, [pragma, *body])
+
+    def interleaved(self, head: str, body: Iterable[str]) -> Iterator[str]:
+        pragma = f"#pragma HLS DEPENDENCE variable=acc type=inter direction=RAW distance={LANES} true"
+        return self.pipelined("", head, [pragma, *body])
 
     def plain(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:
         yield f"{label}: for ({head}) {{" if label else f"for ({head}) {{"
