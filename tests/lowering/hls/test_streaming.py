@@ -137,8 +137,8 @@ def test_other_orders_go_through_memory_with_the_reason(statement, reason):
         ("region() { in A: f16[4];  out B: f16[4]\n B[i] = negative(A[i]) for i<4 }", "A is float16"),
         ("region(N: int>=1) { in A: f64[N]; out B: f64[N]\n B[i] = A[i] for i<N }", "N is not known"),
         (
-            "region() { in A: i64[4];  out B: i64[4]\n B[i] scan i add= A[i] init 0 for i<4 }",
-            "is a scan",
+            "region() { in A: i64[4];  out B: i64[4]\n if A[0] {\n call comm.reduce(A) -> B\n } }",
+            "calls comm.reduce, which has no process",
         ),
     ],
 )
