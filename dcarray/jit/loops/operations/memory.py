@@ -14,7 +14,7 @@ import numpy as np
 from dcarray.core.store import COMPILED
 from dcarray.core.strides import c_strides
 from dcarray.ir import dims
-from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Load, Stmt, Window
+from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Gather, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
 from dcarray.ir.renaming import numbered
@@ -216,7 +216,8 @@ class Memory:
         """Whether the axes of all memory that a value reads are known to be in C order."""
         for node in loads(x.expr):
             array = self.arrays[node.window.array]
-            if array.name in self.reordered:
+            # NumPy lays elements at integer places out as they are found: in another order beside slices.
+            if array.name in self.reordered or isinstance(node, Gather):
                 return False
             steps = array.strides or c_strides(array.shape)
             strides: dict[int, Dim] = {}
