@@ -18,12 +18,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="WORD", help="benchmarks whose names hold WORD")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="the document whose table is written anew")
     parser.add_argument("--no-install", action="store_true", help="use those tools that are installed")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="benchmarks at a time (default: 1)")
     parser.add_argument("--step", default="", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
+    if given.jobs < 1:
+        parser.error("--jobs is 1 or more")
     if given.npbench is not None:
         from conformance.fpga import npbench
 
-        return npbench.main(given.npbench, given.only, given.step, given.docs)
+        return npbench.main(given.npbench, given.only, given.step, given.docs, given.jobs)
     if given.only:
         parser.error("--only is for --npbench")
     from conformance.fpga import kernels

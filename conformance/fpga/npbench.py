@@ -14,6 +14,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,25 @@ SIZES: dict[str, dict[str, int]] = {}
 #: The same on the emulator, which takes some hundred times as long as C simulation.
 EMULATOR_SIZES: dict[str, dict[str, int]] = {
     "atax": {"M": 200, "N": 250},
+    "azimint_naive": {"N": 4000, "npt": 50},
     "bicg": {"M": 200, "N": 250},
+    "conv2d_bias": {"N": 2, "H": 12, "W": 12},
+    "correlation": {"M": 20, "N": 25},
+    "covariance": {"M": 20, "N": 25},
+    "deriche": {"W": 40, "H": 30},
     "doitgen": {"NR": 10, "NQ": 12, "NP": 16},
+    "gemm": {"NI": 50, "NJ": 60, "NK": 70},
     "gemver": {"N": 200},
     "gesummv": {"N": 200},
+    "go_fast": {"N": 100},
     "hdiff": {"I": 16, "J": 16, "K": 10},
+    "k2mm": {"NI": 40, "NJ": 45, "NK": 50, "NL": 55},
+    "k3mm": {"NI": 40, "NJ": 45, "NK": 50, "NL": 55, "NM": 60},
+    "mlp": {"S0": 300, "S1": 60, "S2": 60},
     "mvt": {"N": 200},
+    "resnet": {"N": 2, "W": 6, "H": 6, "C1": 8, "C2": 4},
     "softmax": {"N": 4, "H": 4, "SM": 32},
+    "vadv": {"I": 8, "J": 8, "K": 10},
 }
 
 
@@ -202,7 +215,7 @@ and Intel's on Intel's FPGA emulator.  *Cycles* are the model's, with latencies.
 alone, S asks for more than a circuit or its simulation has room or time for."""
 
 
-def main(suite: Path, only: str, step: str, docs: Path | None) -> int:
+def main(suite: Path, only: str, step: str, docs: Path | None, jobs: int) -> int:
     """Print the table, or what came of a step."""
     chosen = benchmarks(suite.resolve(), only)
     if step:
@@ -210,11 +223,11 @@ def main(suite: Path, only: str, step: str, docs: Path | None) -> int:
         print(json.dumps(measure(bench, step)))
         return 0
     rows = []
-    for bench in chosen:
-        rows.append(row(bench))
-        one = rows[-1]
-        told = one.reason or "; ".join(f"{name} {result}" for name, result in one.outcome.items())
-        print(f"{one.name:<26}{told}"[:180], flush=True)
+    with ThreadPoolExecutor(jobs) as pool:
+        for one in pool.map(row, chosen):
+            rows.append(one)
+            told = one.reason or "; ".join(f"{name} {result}" for name, result in one.outcome.items())
+            print(f"{one.name:<26}{told}"[:180], flush=True)
     print(f"\n{summary(rows)}")
     if docs is not None:
         command = "`python -m conformance.fpga --npbench PATH --docs docs/fpga-npbench.md`"
