@@ -1,4 +1,4 @@
-"""Arrays that are gathered at integer places are named in loops, and what follows from their order in memory."""
+"""Arrays gathered at integer places are named in loops; what follows from their order in memory."""
 
 from __future__ import annotations
 
