@@ -40,7 +40,7 @@ class Port:
 @dataclass(eq=False, slots=True)
 class Draft:
     """A process in the making.  ``loose``: it receives whenever something comes, and not at a tick of the
-    raster.  ``process`` is one that is complete, without any streams."""
+    raster.  ``whole`` are processes that are complete, with FIFOs of their ``own``."""
 
     kind: str
     name: str
@@ -56,7 +56,8 @@ class Draft:
     start: Buffer | None = None
     out: Port | None = None
     loose: bool = False
-    process: Process | None = None
+    whole: tuple[Process, ...] = ()
+    own: tuple[Fifo, ...] = ()
 
     def inputs(self) -> list[Port]:
         """The streams that it receives, each once."""
@@ -97,7 +98,13 @@ class _Assembler:
         sender: dict[str, int] = {}
         edges: list[tuple[str, int, int]] = []  # FIFO, receiver, lead
         names: dict[tuple[int, int], str] = {}  # of the FIFO from a port to a draft
+        complete: list[Process] = []
+        own: list[Fifo] = []
         for draft in self.drafts:
+            complete += draft.whole
+            own += draft.own
+            if draft.whole:
+                continue
             lines = []
             for port in draft.inputs():
                 name = names[id(port), id(draft)]
@@ -126,9 +133,13 @@ class _Assembler:
         found = slacks(len(processes), [(sender[name], receiver, lead) for name, receiver, lead in edges])
         slack = {name: n for (name, _, _), n in zip(edges, found, strict=True)}
         return Stage(
-            tuple(processes),
-            tuple(
-                Fifo(name, port.dtype, port.box, self._depth(port, slack.get(name))) for name, port in fifos
+            (*processes, *complete),
+            (
+                *(
+                    Fifo(name, port.dtype, port.box, self._depth(port, slack.get(name)))
+                    for name, port in fifos
+                ),
+                *own,
             ),
         )
 
@@ -141,8 +152,6 @@ class _Assembler:
     def _process(
         self, draft: Draft, lines: list[LineBuffer], out: str, names: dict[tuple[int, int], str]
     ) -> Process:
-        if draft.process is not None:
-            return draft.process
         match draft.kind:
             case "read":
                 assert draft.buffer is not None

@@ -15,7 +15,7 @@ import numpy as np
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
 from .network import Buffer, Fifo, Network, Process, Work
-from .processes import LANES, ProcessPrinter, indented, pointer, process_arguments
+from .processes import ProcessPrinter, indented, pointer, process_arguments
 
 _HEAD = """#pragma OPENCL EXTENSION cl_intel_channels : enable
 {fp64}#pragma OPENCL FP_CONTRACT OFF
@@ -158,8 +158,8 @@ class _Emitter(ProcessPrinter):
         yield f"#pragma ivdep array({array})"
         yield from self.pipelined("", head, body)
 
-    def interleaved(self, head: str, body: Iterable[str]) -> Iterator[str]:
-        yield f"#pragma ivdep array(acc) safelen({LANES})"
+    def interleaved(self, head: str, body: Iterable[str], array: str, distance: int) -> Iterator[str]:
+        yield f"#pragma ivdep array({array}) safelen({distance})"
         yield from self.pipelined("", head, body)
 
     def plain(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:

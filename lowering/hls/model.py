@@ -37,7 +37,9 @@ from .network import (
     sources,
 )
 from .processes import LANES
+from .products import Collect, Element, Feed
 from .sequential import computes, work_of
+from .systolic_runs import iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,8 @@ def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) 
         old, new = fifos[process.old].box, fifos[process.new].box
         inner = [distance(_less(point, old.first), old.shape) for point in (new.first, new.last)]
         return {process.old: every, process.new: (inner[0], inner[1])}, {process.out: every}
+    if isinstance(process, Feed | Element | Collect):
+        return iterations(process)[1:]
     if not isinstance(process, Work):
         return dict.fromkeys(sources(process), every), dict.fromkeys(outs(process), every)
     start, ticks = _ticks(process, fifos)
@@ -247,6 +251,33 @@ def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, A
             return _work(process, fifos, arrays)
         case Sequential():
             return _sequential(process, arrays)
+        case Feed() | Element() | Collect():
+            return _systolic(process, arrays)
+
+
+def _systolic(process: Feed | Element | Collect, arrays: Mapping[str, Array]) -> ProcessModel:
+    """A process of a product of matrices: an iteration a cycle."""
+    product, name = process.product, process.name
+    dtype, item, (count, _, _) = product.dtype, product.dtype.itemsize, iterations(process)
+    match process:
+        case Feed(which=0):
+            panel = product.elements * product.terms
+            read = item * panel * (product.tiles // product.column_tiles)
+            cost = counter(count) + memory(panel, _bits(dtype))
+            return ProcessModel(name, "read", count, 1, "", MEMORY_LATENCY, 0, read, 0, cost)
+        case Feed():
+            return ProcessModel(
+                name, "read", count, 1, "", MEMORY_LATENCY, 0, item * count, 0, counter(count)
+            )
+        case Collect(buffer=buffer, base=base):
+            whole = prod(arrays[buffer.array].shape) if base is not None else 0
+            written = item * (prod(product.stack) * product.rows * product.width + whole)
+            return ProcessModel(name, "write", count, 1, "", 1, whole, whole * item, written, counter(count))
+        case Element():
+            both = [operation(op, (dtype, dtype), dtype) for op in ("multiply", "add")]
+            late = sum(one.latency for one in both)
+            cost = _sum([*both, memory(product.columns, _bits(dtype)), counter(count)])
+            return ProcessModel(name, "compute", count, 1, "", late, 0, 0, 0, cost)
 
 
 def _sequential(process: Sequential, arrays: Mapping[str, Array]) -> ProcessModel:

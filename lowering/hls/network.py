@@ -23,6 +23,8 @@ import numpy as np
 from dcarray.ir.nodes import Compute, Load, Region, Stmt, Window
 from dcarray.ir.text import dtype_name, show_stmt
 
+from .products import Collect, Element, Feed
+
 Point = tuple[int, ...]
 
 
@@ -185,7 +187,7 @@ class Sequential:
     scratch: tuple[tuple[str, Buffer], ...]
 
 
-Process = Read | Duplicate | Merge | Work | Write | Sequential
+Process = Read | Duplicate | Merge | Work | Write | Sequential | Feed | Element | Collect
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +222,15 @@ class Network:
 def sources(process: Process) -> tuple[str, ...]:
     """The FIFOs that a process receives from."""
     match process:
-        case Read() | Sequential():
+        case Read() | Sequential() | Feed():
             return ()
+        case Element(factors=factors, before=before):
+            return (*factors, *([before] if before is not None else []))
         case Merge(_, old, new, _):
             return (old, new)
         case Work():
             return tuple(line.source for line in process.inputs)
-        case Duplicate(_, source) | Write(_, _, source):
+        case Duplicate(source=source) | Write(source=source) | Collect(source=source):
             return (source,)
 
 
@@ -235,20 +239,22 @@ def outs(process: Process) -> tuple[str, ...]:
     match process:
         case Duplicate(outs=several):
             return several
-        case Write() | Sequential():
+        case Write() | Sequential() | Collect():
             return ()
-        case Read(out=out) | Merge(out=out) | Work(out=out):
+        case Element(outs=several, out=out):
+            return (*several, out)
+        case Read(out=out) | Merge(out=out) | Work(out=out) | Feed(out=out):
             return (out,)
 
 
 def buffers_read(process: Process) -> tuple[Buffer, ...]:
     """The buffers that a process reads."""
     match process:
-        case Read(buffer=buffer):
+        case Read(buffer=buffer) | Feed(buffer=buffer):
             return (buffer,)
         case Work(held=held, start=start):
             return (*(buffer for _, buffer in held), *([start] if start else []))
-        case Write(base=base) if base is not None:
+        case Write(base=base) | Collect(base=base) if base is not None:
             return (base,)
         case Sequential(reads=reads, writes=writes):
             bases = [base for _, _, base in writes if base is not None]
@@ -259,7 +265,7 @@ def buffers_read(process: Process) -> tuple[Buffer, ...]:
 def buffers_written(process: Process) -> tuple[Buffer, ...]:
     """The buffers that a process writes."""
     match process:
-        case Write(buffer=buffer):
+        case Write(buffer=buffer) | Collect(buffer=buffer):
             return (buffer,)
         case Sequential(writes=writes, scratch=scratch):
             return (*(buffer for _, buffer, _ in writes), *(buffer for _, buffer in scratch))
@@ -352,3 +358,9 @@ def _show(process: Process, region: Region) -> str:
             changed = ", ".join(map(str, buffers_written(process)))
             first = show_stmt(body[0], region).strip().splitlines()[0]
             return f"{name}: {given} -> {changed}  # {first}{' ...' if len(body) > 1 else ''}"
+        case Feed(name, product, _, buffer, out):
+            return f"{name}: {buffer} -> {out}  # {show_stmt(product.call, region).strip()}"
+        case Element():
+            return f"{process.name}: {', '.join(sources(process))} -> {', '.join(outs(process))}"
+        case Collect(name, _, buffer, source, base):
+            return f"{name}: {source} -> {buffer}" + (f", over a copy of {base}" if base else "")

@@ -18,24 +18,23 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply, Const, Expr, Gather, Iota, Load, Size, Window
-from dcarray.ir.ops import const_value
+from dcarray.ir.nodes import Apply, Const, Expr, Gather, Iota, Load, Size, Stmt, Window
+from dcarray.ir.ops import C_LIBRARY, const_value
 from dcarray.ir.text import show_stmt
 from dcarray.ir.windows import walk
 from dcarray.lowering.c_family.dialect import Dialect
 from dcarray.lowering.c_family.emit import Printer
 from dcarray.lowering.kernel import nodes as k
 
-from . import sequential
+from . import sequential, systolic
+from .counters import advance, counters, is_inside, point_of, tick_span
 from .dimensions import dimension
 from .network import (
-    Box,
     Buffer,
     Duplicate,
     Fifo,
     Merge,
     Network,
-    Point,
     Process,
     Read,
     Sequential,
@@ -43,12 +42,17 @@ from .network import (
     Write,
     buffers_read,
     buffers_written,
-    distance,
     outs,
     sources,
 )
+from .products import Collect, Element, Feed
 
 LANES = 16
+#: Functions of the C library by the names of NumPy's: in C both are the same.
+_AS_UFUNC = {name: name.removeprefix("c_") for name in C_LIBRARY} | {
+    "c_acos": "arccos", "c_acosh": "arccosh", "c_asin": "arcsin", "c_asinh": "arcsinh", "c_atan": "arctan",
+    "c_atan2": "arctan2", "c_atanh": "arctanh", "c_pow": "power",
+}  # fmt: skip
 
 
 def arguments(network: Network) -> tuple[tuple[Buffer, bool], ...]:
@@ -111,8 +115,8 @@ class ProcessPrinter(ABC):
         """A pipelined loop in which no iteration reads what another one writes to an array in memory."""
 
     @abstractmethod
-    def interleaved(self, head: str, body: Iterable[str]) -> Iterator[str]:
-        """A pipelined loop that adds to ``acc[0]``, to its ``LANES`` elements in turn."""
+    def interleaved(self, head: str, body: Iterable[str], array: str, distance: int) -> Iterator[str]:
+        """A pipelined loop that uses each accumulator of an array again only so many iterations later."""
 
     @abstractmethod
     def registers(self, kind: str, name: str, length: int) -> Iterator[str]:
@@ -129,13 +133,14 @@ class ProcessPrinter(ABC):
 
     def comment(self, process: Process) -> Iterator[str]:
         """The statement of a process and where it stands in the user's source."""
-        stmts = (process.stmt,) if isinstance(process, Work) else ()
-        for stmt in process.body if isinstance(process, Sequential) else stmts:
+        for stmt in _statements(process):
             # without the folder: the text is the same on all machines
             where = f"{Path(str(stmt.loc)).name}: " if stmt.loc is not None else ""
             for line in show_stmt(stmt, self.network.region).strip().splitlines():
                 yield f"// {where}{line}"
                 where = ""
+        if isinstance(process, Feed | Element | Collect):
+            yield f"// {systolic.comment(process)}"
 
     def body(self, process: Process, fifos: Mapping[str, Fifo]) -> Iterator[str]:
         """The statements of the function of a process."""
@@ -151,10 +156,10 @@ class ProcessPrinter(ABC):
             case Merge(name, old, new, out):
                 fifo = fifos[old]
                 shape, start = fifo.box.shape, fifo.box.first
-                yield from _counters("x", start)
+                yield from counters("x", start)
                 lines = [f"{self.type(fifo.dtype)} v = {self.receive(old)};"]
-                lines.append(f"if ({_inside('x', fifos[new].box)}) v = {self.receive(new)};")
-                lines += [self.send(out, "v"), *_advance("x", start, shape)]
+                lines.append(f"if ({is_inside('x', fifos[new].box)}) v = {self.receive(new)};")
+                lines += [self.send(out, "v"), *advance("x", start, shape)]
                 yield from self.pipelined(name, _count(fifo.box.size), lines)
             case Write(name, buffer, source, window, base):
                 target = pointer(buffer)
@@ -162,23 +167,25 @@ class ProcessPrinter(ABC):
                     count = _count(prod(self.arrays[buffer.array].shape))
                     yield from self.pipelined(f"{name}_copy", count, [f"{target}[i] = {pointer(base)}[i];"])
                 zeros = (0,) * len(window.shape)
-                yield from _counters("x", zeros)
+                yield from counters("x", zeros)
                 lines = [f"{target}[{self.place(window)}] = {self.receive(source)};"]
-                lines += _advance("x", zeros, window.shape)
+                lines += advance("x", zeros, window.shape)
                 yield from self.pipelined(name, _count(prod(window.shape)), lines)
             case Work():
                 yield from self.work(process, fifos)
             case Sequential():
                 yield from sequential.lines(self, process)
+            case Feed() | Element() | Collect():
+                yield from systolic.lines(self, process)
 
     def work(self, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
         """A statement: at each tick the shift registers move on, and in the domain it is computed."""
         raster, stmt = work.raster, work.stmt
-        first, last = _span(work, fifos)
+        first, last = tick_span(work, fifos)
         for n, line in enumerate(work.inputs):
             yield from self.registers(self.type(fifos[line.source].dtype), f"line{n}", line.length)
-            yield from _counters(f"a{n}x", _start(first + line.lead, raster))
-        yield from _counters("h", _start(first, raster))
+            yield from counters(f"a{n}x", point_of(first + line.lead, raster))
+        yield from counters("h", point_of(first, raster))
         head = f"int64_t tick = {first}; tick <= {last}; tick++"
         if stmt.combine is None:
             yield from self.pipelined(work.name, head, self.tick(work, fifos))
@@ -193,9 +200,9 @@ class ProcessPrinter(ABC):
             if line.length > 1:
                 moved = [f"line{n}[j] = line{n}[j + 1];"]
                 yield from self.unrolled(f"int j = 0; j < {line.length - 1}; j++", moved)
-            inside = _inside(f"a{n}x", fifos[line.source].box)
+            inside = is_inside(f"a{n}x", fifos[line.source].box)
             yield f"if ({inside}) line{n}[{line.length - 1}] = {self.receive(line.source)};"
-        yield f"if ({_inside('h', work.box)}) {{"
+        yield f"if ({is_inside('h', work.box)}) {{"
         for axis, start in enumerate(work.box.first):
             yield f"  const int64_t x{axis} = h{axis} - {start};"
         result, lines = self.value(work.stmt.body, work)
@@ -203,8 +210,8 @@ class ProcessPrinter(ABC):
         yield from indented(self.deliver(work, result))
         yield "}"
         for n in range(len(work.inputs)):
-            yield from _advance(f"a{n}x", None, work.raster)
-        yield from _advance("h", None, work.raster)
+            yield from advance(f"a{n}x", None, work.raster)
+        yield from advance("h", None, work.raster)
 
     # ---- folds ------------------------------------------------------------------------------------------
     def lanes(self, work: Work) -> int:
@@ -349,11 +356,24 @@ class ProcessPrinter(ABC):
                 case Iota(axis, dtype):
                     text = f"({self.type(dtype)})x{axis}"
                 case Apply(op, args, dtype):
+                    op = _AS_UFUNC.get(op, op)
                     text = self.printer.expr(k.Op(op, tuple(made[arg] for arg in args), dtype))
             name = f"v{len(made)}"
             made[node] = k.Local(name, one.dtype)
             lines.append(f"const {self.type(one.dtype)} {name} = {text};")
         return made[root].name, lines
+
+
+def _statements(process: Process) -> tuple[Stmt, ...]:
+    """What a process computes, or takes part in."""
+    match process:
+        case Work(stmt=stmt):
+            return (stmt,)
+        case Sequential(body=body):
+            return body
+        case Feed(product=product) | Element(product=product) | Collect(product=product):
+            return (product.call,)
+    return ()
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
@@ -365,46 +385,3 @@ def indented(lines: Iterable[str]) -> Iterator[str]:
 def _count(count: int) -> str:
     """The head of a loop over so many elements."""
     return f"int64_t i = 0; i < {count}; i++"
-
-
-def _counters(name: str, start: Point) -> Iterator[str]:
-    for axis, x in enumerate(start):
-        yield f"int64_t {name}{axis} = {x};"
-
-
-def _advance(name: str, start: Point | None, shape: Point) -> Iterator[str]:
-    """Count to the next point; the first axis goes on for ever."""
-    text = ""
-    for axis, n in enumerate(shape):
-        low = start[axis] if start is not None else 0
-        body = f" {{ {name}{axis} = {low};{text} }}" if axis else ""
-        text = f" if (++{name}{axis} == {low + n}){body}" if axis else f" ++{name}0;"
-    if text:
-        yield text.strip()
-
-
-def _inside(name: str, box: Box) -> str:
-    terms = [
-        f"{name}{axis} >= {f} && {name}{axis} < {f + n}"
-        for axis, (f, n) in enumerate(zip(box.first, box.shape, strict=True))
-    ]
-    return " && ".join(terms) or "true"
-
-
-def _span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
-    """The first tick at which something comes or is computed, and the last."""
-    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
-    spans += [(0, work.box)] if work.box.size else []
-    if not spans:
-        return 0, -1
-    first = min(distance(box.first, work.raster) - lead for lead, box in spans)
-    return first, max(distance(box.last, work.raster) - lead for lead, box in spans)
-
-
-def _start(tick: int, raster: Point) -> Point:
-    """The point of a tick; outside of the raster the first coordinate is out of range."""
-    found: list[int] = []
-    for n in reversed(raster[1:]):
-        tick, x = divmod(tick, max(n, 1))  # nothing happens in an empty raster
-        found.append(x)
-    return (*([tick] if raster else []), *reversed(found))

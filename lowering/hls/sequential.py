@@ -216,7 +216,8 @@ class _Writer:
         yield "int64_t lane = 0;"
         lines = [*made, f"acc[0][lane] = {self.combined(stmt, 'acc[0][lane]', value)};"]
         lines.append(f"lane = (lane + 1) % {lanes};")
-        yield from self.loops(reduced, shape, lines, self.printer.interleaved)
+        innermost = partial(self.printer.interleaved, array="acc", distance=lanes)
+        yield from self.loops(reduced, shape, lines, innermost)
         joined = [f"start = {self.combined(stmt, 'start', 'acc[0][j]')};"]
         yield from self.printer.unrolled(f"int j = 0; j < {lanes}; j++", joined)
         yield f"{at} = start;"

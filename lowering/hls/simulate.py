@@ -20,6 +20,7 @@ from dcarray.ir.numpy_views import NDArray
 from dcarray.ir.ops import OPS
 from dcarray.ir.windows import walk
 
+from . import systolic_runs
 from .network import (
     Buffer,
     Duplicate,
@@ -36,6 +37,7 @@ from .network import (
     buffers_written,
     distance,
 )
+from .products import Collect, Element, Feed
 from .sequential_runs import SequentialRun
 
 #: A step is asked for by the FIFOs to receive from and to send to; what was received comes back.
@@ -158,6 +160,8 @@ class _Simulation:
                     self.buffers[buffer][_place(window, point)] = value
             case Work():
                 yield from self.work(process)
+            case Feed() | Element() | Collect():
+                yield from systolic_runs.steps(process, self.buffers, self.waiting, _place)
             case Sequential():
                 memory = {name: self.buffers[buffer] for name, buffer in process.reads}
                 for name, buffer, base in process.writes:

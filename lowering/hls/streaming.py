@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir.analysis.effects import reads, without_reduced_axes, writes
+from dcarray.ir.analysis.matrix_products import as_sum
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Load, Loop, Region, Stmt, While, Window
 from dcarray.ir.ops import OPS
 from dcarray.ir.statements import bodies, flatten
@@ -29,7 +30,9 @@ from dcarray.lowering.errors import Unsupported
 
 from .assemble import Draft, Port, assemble
 from .network import Box, Buffer, Network, Sequential, verify
+from .products import Product, can_be_systolic
 from .sequential import computes, needs_scratch
+from .systolic_array import systolic_array
 
 
 def can_synthesise(region: Region) -> str | None:
@@ -91,7 +94,7 @@ def streams(stmt: Stmt) -> str | None:
         case Compute():
             return None if stmt.scan is None else "a scan works on arrays in memory"
         case Call():
-            return "a product of matrices works on arrays in memory"
+            return None  # of matrices by processing elements, of vectors as a sum
     what = {Loop: "a loop", While: "a loop", Branch: "a branch"}[type(stmt)]
     return f"{what} works on arrays in memory, one statement after the other"
 
@@ -113,8 +116,14 @@ def stream_box(window: Window, array: Array) -> Box | str:
     return Box(tuple(ix.offset for ix in window.index), tuple(window.shape))
 
 
-def compose(region: Region) -> Network:
+def compose(region: Region, *, elements: int = 4) -> Network:
     """Return the process network of a region.
+
+    Parameters
+    ----------
+    region : Region
+    elements : int, optional
+        Processing elements of a product of matrices.
 
     Raises
     ------
@@ -124,7 +133,7 @@ def compose(region: Region) -> Network:
     reason = can_synthesise(region)
     if reason is not None:
         raise Unsupported(reason)
-    network = _Composer(region).network()
+    network = _Composer(region, elements).network()
     verify(network)
     return network
 
@@ -146,8 +155,8 @@ class _Version:
 
 
 class _Composer:
-    def __init__(self, region: Region) -> None:
-        self.region = region
+    def __init__(self, region: Region, elements: int) -> None:
+        self.region, self.elements = region, elements
         self.arrays = {array.name: array for array in region.arrays}
         self.current = {name: _Version(Buffer(name, 0)) for name in self.arrays}
         self.drafts: list[Draft] = []
@@ -164,8 +173,11 @@ class _Composer:
                 self.number += len(body)
                 continue
             for stmt in body:
-                assert isinstance(stmt, Compute)
-                self.statement(stmt)
+                if isinstance(stmt, Call):
+                    self.product(stmt)
+                else:
+                    assert isinstance(stmt, Compute)
+                    self.statement(stmt)
                 self.number += 1
         results = {}
         for array in self.region.arrays:
@@ -249,10 +261,30 @@ class _Composer:
         scratch = tuple((name, self.fresh(name)) for name in found)
         name = f"sequential_{self.number}"
         process = Sequential(name, self.number, body, held, changed, scratch)
-        self.drafts.append(Draft("sequential", name, stage, process=process))
+        self.drafts.append(Draft("sequential", name, stage, whole=(process,)))
         for name, buffer, _ in changed:
             self.current[name] = _Version(buffer, stage)
             self.reasons[self.number, name, why] = None
+
+    def product(self, call: Call) -> None:
+        """A product of matrices."""
+        (target,), factors = call.writes, call.reads
+        array = self.arrays[target.array]
+        if not can_be_systolic(call, self.arrays):
+            self.statement(as_sum(call, array.dtype))
+            return
+        used = [self.current[window.array] for window in factors]
+        old, covers = self.current[target.array], _covers(target, array)
+        stage = max(one.stage + 1 for one in (*used, *([] if covers else [old])))
+        product = Product(call, self.number, array.dtype, min(self.elements, int(target.shape[-2])))
+        base = None if covers else self.in_memory(old)
+        buffer = self.fresh(target.array)
+        first, second = (self.in_memory(one) for one in used)
+        whole, own = systolic_array(product, first, second, buffer, base)
+        self.drafts.append(Draft("product", f"product_{self.number}", stage, whole=whole, own=own))
+        for window in (*factors, target):
+            self.reasons[self.number, window.array, "a product of matrices goes through tiles"] = None
+        self.current[target.array] = _Version(buffer, stage)
 
     def fresh(self, name: str) -> Buffer:
         """A buffer for a new version of an array."""

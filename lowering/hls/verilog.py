@@ -30,7 +30,6 @@ from .network import (
     Point,
     Process,
     Read,
-    Sequential,
     Stage,
     Work,
     Write,
@@ -115,8 +114,8 @@ class _Emitter:
                 raise Unsupported(f"{array.name} is {array.dtype.name}: a circuit in Verilog is of integers")
         for stage in network.stages:
             for process in stage.processes:
-                if isinstance(process, Sequential):
-                    raise Unsupported(f"{process.name} works in memory, which has no circuit in Verilog")
+                if not isinstance(process, Read | Duplicate | Merge | Work | Write):
+                    raise Unsupported(f"{process.name} has no circuit in Verilog")
         self.ports: list[Port] = []
 
     def design(self) -> Design:

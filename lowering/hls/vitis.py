@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
 from .network import Buffer, Network, Stage, Work
-from .processes import LANES, ProcessPrinter, arguments, indented, pointer, process_arguments
+from .processes import ProcessPrinter, arguments, indented, pointer, process_arguments
 
 HLS = Dialect(
     "Vitis HLS",
@@ -118,8 +118,8 @@ class _Emitter(ProcessPrinter):
         pragma = f"#pragma HLS DEPENDENCE variable={array} type=inter false"
         return self.pipelined("", head, [pragma, *body])
 
-    def interleaved(self, head: str, body: Iterable[str]) -> Iterator[str]:
-        pragma = f"#pragma HLS DEPENDENCE variable=acc type=inter direction=RAW distance={LANES} true"
+    def interleaved(self, head: str, body: Iterable[str], array: str, distance: int) -> Iterator[str]:
+        pragma = f"#pragma HLS DEPENDENCE variable={array} type=inter direction=RAW distance={distance} true"
         return self.pipelined("", head, [pragma, *body])
 
     def plain(self, label: str, head: str, body: Iterable[str]) -> Iterator[str]:

@@ -61,9 +61,15 @@ def memory_of(region):
     }
 
 
+def with_depth(network, name, depth):
+    """A network of one stage with another depth of a FIFO."""
+    (stage,) = network.stages
+    fifos = tuple(replace(fifo, depth=depth) if fifo.name == name else fifo for fifo in stage.fifos)
+    return replace(network, stages=(replace(stage, fifos=fifos),))
+
+
 def with_one_fifo_too_small(network):
     """A network of one stage with depth 1 of its deepest FIFO, and the name of that."""
     (stage,) = network.stages
     deep = max(stage.fifos, key=lambda fifo: fifo.depth)
-    fifos = tuple(replace(fifo, depth=1) if fifo is deep else fifo for fifo in stage.fifos)
-    return replace(network, stages=(replace(stage, fifos=fifos),)), deep.name
+    return with_depth(network, deep.name, 1), deep.name

@@ -1,0 +1,42 @@
+"""The processes of a product of matrices and the FIFOs between them."""
+
+from __future__ import annotations
+
+from .network import Box, Buffer, Fifo, Process
+from .products import Collect, Element, Feed, Product
+
+
+def systolic_array(
+    product: Product, first: Buffer, second: Buffer, to: Buffer, base: Buffer | None
+) -> tuple[tuple[Process, ...], tuple[Fifo, ...]]:
+    """Return the processes of a product and their FIFOs.
+
+    A processing element waits two cycles for what it takes of the first factor: so long the second one's
+    elements come already, hence a depth of 2 between them."""
+    fifos: list[Fifo] = []
+    per_tile = product.terms * product.columns
+
+    def fifo(name: str, count: int, depth: int) -> str:
+        made = f"s_product_{product.number}_{name}"
+        fifos.append(Fifo(made, product.dtype, Box((0,), (product.tiles * count,)), depth))
+        return made
+
+    count = product.elements
+    a = [fifo(f"a{p}", product.terms * (count - p), 1) for p in range(count)]
+    b = [fifo(f"b{p}", per_tile, 2 if p else 1) for p in range(count)]
+    c = [fifo(f"c{p}", (p + 1) * product.columns, 1) for p in range(count)]
+    name = f"product_{product.number}"
+    feeds = [Feed(f"{name}_a", product, 0, first, a[0]), Feed(f"{name}_b", product, 1, second, b[0])]
+    elements = [
+        Element(
+            f"{name}_element_{p}",
+            product,
+            p,
+            (a[p], b[p]),
+            c[p - 1] if p else None,
+            (a[p + 1], b[p + 1]) if p + 1 < count else (),
+            c[p],
+        )
+        for p in range(count)
+    ]
+    return (*feeds, *elements, Collect(f"{name}_c", product, to, c[-1], base)), tuple(fifos)
