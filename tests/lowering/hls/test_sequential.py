@@ -69,7 +69,7 @@ def _random(seeds):
     return found
 
 
-CASES = _random(range(26))
+CASES = _random(range(48))
 
 
 @pytest.mark.parametrize("language", [VITIS, INTEL], ids=["vitis", "intel"])
