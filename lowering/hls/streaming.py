@@ -33,6 +33,7 @@ from .network import Box, Buffer, Network, Sequential, verify
 from .products import Product, can_be_systolic
 from .sequential import computes, needs_scratch
 from .systolic_array import systolic_array
+from .time_steps import steps
 
 
 def can_synthesise(region: Region) -> str | None:
@@ -166,7 +167,7 @@ class _Composer:
         self.versions = dict.fromkeys(self.arrays, 0)
 
     def network(self) -> Network:
-        for why, several in groupby(flatten(self.region.body), streams):
+        for why, several in groupby(steps(self.region.body, self.is_stream), streams):
             body = tuple(several)
             if why is not None:
                 self.sequential(body, why)
@@ -290,6 +291,10 @@ class _Composer:
         """A buffer for a new version of an array."""
         self.versions[name] += 1
         return Buffer(name, self.versions[name])
+
+    def is_stream(self, window: Window) -> bool:
+        """Whether elements come in the order of a stream; those of an array without axes are registers."""
+        return not self.arrays[window.array].shape or isinstance(self.box(window), Box)
 
     def box(self, window: Window) -> Box | str:
         return stream_box(window, self.arrays[window.array])
