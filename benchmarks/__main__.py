@@ -4,7 +4,8 @@
 PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
 against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels on
 several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
-programs`` short programs of ordinary code, and ``python -m benchmarks gpu`` arrays on a device.
+programs`` short programs of ordinary code, ``python -m benchmarks gpu`` arrays on a device, and ``python -m
+benchmarks libraries`` libraries that are compiled ahead of time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from . import (
     ceiling,
     document,
     gpu,
+    libraries,
     memory,
     mixed,
     npbench,
@@ -94,6 +96,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "calls": sweep.main,
     "programs": ordinary.main,
     "gpu": gpu.main,
+    "libraries": libraries.main,
 }
 
 if __name__ == "__main__":
