@@ -4,7 +4,8 @@
 PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
 against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels on
 several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
-programs`` short programs of ordinary code, ``python -m benchmarks gpu`` arrays on a device, and ``python -m
+programs`` short programs of ordinary code, ``python -m benchmarks polybench`` its kernels of linear
+algebra as statements and as loops, ``python -m benchmarks gpu`` arrays on a device, and ``python -m
 benchmarks libraries`` libraries that are compiled ahead of time.
 """
 
@@ -27,6 +28,7 @@ from . import (
     npbench,
     ordinary,
     overhead,
+    polybench,
     processes,
     roofline,
     scaling,
@@ -97,6 +99,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "programs": ordinary.main,
     "gpu": gpu.main,
     "libraries": libraries.main,
+    "polybench": polybench.main,
 }
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from .fuse import FUSE
 from .index_set_splitting import INDEX_SET_SPLITTING
 from .locals import LOCALS
 from .loop_distribution import LOOP_DISTRIBUTION
+from .loop_products import LOOP_PRODUCTS
 from .partial_dead_stores import PARTIAL_DEAD_STORES
 from .reshapes import RESHAPES
 from .row_fusion import ROW_FUSION
@@ -24,7 +25,7 @@ from .simplify import SIMPLIFY
 #: contractions, and spares those that it meets.  Siblings come late, since a nest is not taken apart again;
 #: copies in and partial dead stores last, when what can be fused is.
 PORTABLE = Pipeline(
-    early=(SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, NESTED, LOOP_DISTRIBUTION),
+    early=(LOOP_PRODUCTS, SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, NESTED, LOOP_DISTRIBUTION),
     passes=(
         SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, FUSE, CONTRACT, INDEX_SET_SPLITTING, SIBLINGS, LOCALS,
         COPY_IN, PARTIAL_DEAD_STORES, NESTED, LOOP_DISTRIBUTION,
