@@ -323,7 +323,7 @@ def correlation_loops(data: Rows, corr: Rows) -> None:
     corr[len(corr) - 1][len(corr) - 1] = 1.0
 
 
-# ---- the table ----------------------------------------------------------------------------------------------
+# ---- the table -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Kernel:
     """A kernel in its styles, with the shapes of its arrays, whose letters are sizes, and its numbers.
@@ -375,5 +375,5 @@ KERNELS = (
     Kernel("syrk", syrk, syrk_loops, "nn nm", dict(n=300, m=250), _FACTORS, least=8.7),
     Kernel("trmm", trmm, trmm_loops, "mn mm", dict(m=250, n=300), (1.5,), least=8.7),
 )
-"""The kernels, at about the size LARGE of PolyBench where NumPy takes less than a second, with the figures of the
-paper."""
+"""The kernels, at about the size LARGE of PolyBench where NumPy takes less than a second, with the figures
+of the paper."""
