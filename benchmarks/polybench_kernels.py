@@ -286,9 +286,10 @@ def covariance_loops(data: Rows, cov: Rows) -> None:
             cov[j][i] = cov[i][j]
 
 
-def correlation(data: Rows, corr: Rows) -> None:
-    data -= data.mean(axis=0)
-    deviation = np.sqrt((data * data).mean(axis=0))
+def correlation(data: Rows, corr: Rows, mean: Rows, deviation: Rows) -> None:
+    mean[:] = data.mean(axis=0)
+    data -= mean
+    deviation[:] = np.sqrt((data * data).mean(axis=0))
     deviation[deviation <= 0.1] = 1.0
     data /= np.sqrt(float(len(data))) * deviation
     for i in range(len(corr) - 1):
@@ -298,21 +299,22 @@ def correlation(data: Rows, corr: Rows) -> None:
     corr[-1, -1] = 1.0
 
 
-def correlation_loops(data: Rows, corr: Rows) -> None:
+def correlation_loops(data: Rows, corr: Rows, mean: Rows, deviation: Rows) -> None:
     rows = len(data)
     for j in range(len(corr)):
-        total = 0.0
+        mean[j] = 0.0
         for i in range(rows):
-            total += data[i][j]
-        total /= rows
-        square = 0.0
+            mean[j] += data[i][j]
+        mean[j] /= rows
+        deviation[j] = 0.0
         for i in range(rows):
-            square += (data[i][j] - total) * (data[i][j] - total)
-        deviation = (square / rows) ** 0.5
-        if deviation <= 0.1:
-            deviation = 1.0
-        for i in range(rows):
-            data[i][j] = (data[i][j] - total) / (rows**0.5 * deviation)
+            deviation[j] += (data[i][j] - mean[j]) * (data[i][j] - mean[j])
+        deviation[j] = (deviation[j] / rows) ** 0.5
+        if deviation[j] <= 0.1:
+            deviation[j] = 1.0
+    for i in range(rows):
+        for j in range(len(corr)):
+            data[i][j] = (data[i][j] - mean[j]) / (rows**0.5 * deviation[j])
     for i in range(len(corr) - 1):
         corr[i][i] = 1.0
         for j in range(i + 1, len(corr)):
@@ -363,7 +365,7 @@ KERNELS = (
     Kernel("3mm", three_mm, three_mm_loops, "il ij jk kn nl ik kl", dict(i=400, j=440, k=480, l=500, n=520)),
     Kernel("atax", atax, atax_loops, "n mn n", dict(m=1800, n=2200)),
     Kernel("bicg", bicg, bicg_loops, "n m mn n m", dict(m=2200, n=1800)),
-    Kernel("correlation", correlation, correlation_loops, "nm mm", dict(n=700, m=600), least=31),
+    Kernel("correlation", correlation, correlation_loops, "nm mm m m", dict(n=700, m=600), least=31),
     Kernel("covariance", covariance, covariance_loops, "nm mm", dict(n=700, m=600), least=31),
     Kernel("doitgen", doitgen, doitgen_loops, "rqp pp p", dict(r=60, q=60, p=128), least=8.7),
     Kernel("gemm", gemm, gemm_loops, "ij ik kj", dict(i=500, j=550, k=600), _FACTORS),

@@ -12,8 +12,9 @@ In ::
 
 the sums over ``k`` are elements of the product of two matrices that no iteration writes.  It is computed
 before the loops, where it becomes a library call (`contract`), and the innermost loop becomes ``c[i,j] =
-add(c[i,j], product[i,j])``.  The product has all elements along the axes of the operands; loops that need a
-small part of them stay.
+add(c[i,j], product[i,j])``.  So are rows of a product that are folds, ``c[i,i+1:] = a[:,i] @ b[:,i+1:]`` in
+NumPy: loops over elements and over rows have one plan.  The product has all elements along the axes of the
+operands; loops that need a small part of them stay.
 
 Terms are then added up in the order of the library, and factors that all terms have in common are multiplied
 once: the results are those of `numpy.matmul`, not those of the loop to the last bit.
@@ -35,6 +36,7 @@ from dcarray.ir.nodes import (
     Expr,
     Gather,
     Index,
+    Iota,
     Load,
     Loop,
     Region,
@@ -44,6 +46,7 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log, Pass
+from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import numbered
 
@@ -58,24 +61,37 @@ _DTYPES = "fdFD"
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A factor of the terms: an array, and its indices that move with the terms, and with the results."""
+    """A factor of the terms.
+
+    Attributes
+    ----------
+    load : Load
+    summed : int
+        Its index that moves with the terms, which is ``first + pace * term``.
+    first, pace : Dim
+    moving : int or None
+        Its index that moves with the results.
+    """
 
     load: Load
     summed: int
+    first: Dim
+    pace: Dim
     moving: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class LoopProduct:
-    """What a loop over terms adds to elements of an array.
+    """What a loop over terms, or a fold in a loop, adds to elements of an array.
 
     Attributes
     ----------
-    loop : Loop
-        Over the terms; its body is one statement, in loops of its own perhaps.
-    inner : tuple of Loop
-        These.
     stmt : Compute
+        The fold, or the statement that a loop over the terms runs.
+    inner : tuple of Loop
+        The loops in that loop around the statement.
+    axis : int or None
+        The axis of the fold's domain that is added up.
     op : str
         "add" or "subtract".
     operands : tuple of Operand
@@ -86,11 +102,11 @@ class LoopProduct:
         The number of terms.
     """
 
-    loop: Loop
-    inner: tuple[Loop, ...]
     stmt: Compute
+    inner: tuple[Loop, ...]
+    axis: int | None
     op: str
-    operands: tuple[Operand, Operand]
+    operands: tuple[Operand, ...]
     rest: tuple[Expr, ...]
     count: Dim
 
@@ -134,13 +150,49 @@ def product_of(loop: Loop, outer: frozenset[str]) -> LoopProduct | Reason:
         if not _moves(factor, loop.var):
             rest.append(factor)
             continue
-        operand = _operand(factor, loop.var, variables)
+        operand = _loop_operand(factor, loop, variables)
         if operand is None:
             return Reason("a factor is no element of a row or column", (stmt.target,))
         operands.append(operand)
-    if len(operands) != 2 or all(one.moving is None for one in operands):
-        return Reason("its terms are no products of two arrays' elements", (stmt.target,))
-    return LoopProduct(loop, tuple(inner), stmt, op, (operands[0], operands[1]), tuple(rest), count)
+    return _made(LoopProduct(stmt, tuple(inner), None, op, tuple(operands), tuple(rest), count))
+
+
+def fold_product(stmt: Compute, outer: frozenset[str]) -> LoopProduct | Reason:
+    """Return the product a row or column of which is a fold in loops over the variables ``outer``, or why
+    there is none."""
+    if stmt.combine != "add" or stmt.scan is not None or dtype_of(stmt.body).char not in _DTYPES:
+        return Reason("it is no sum", (stmt.target,))
+    kept = {ix.axis for ix in stmt.target.index}
+    axes = [axis for axis in range(len(stmt.target.shape)) if axis not in kept]
+    if len(axes) != 1:
+        return Reason("it sums along several axes", (stmt.target,))
+    count = stmt.target.shape[axes[0]]
+    if dims.free_symbols(count) & outer or dims.prove_le(1, count) is not True:
+        return Reason("results have different numbers of terms, or none", (stmt.target,))
+    operands, rest = [], []
+    for factor in _factors(stmt.body):
+        loads = windows.loads(factor)
+        if not any(isinstance(n, Iota) for n in windows.walk(factor)) and all(
+            isinstance(node, Load) and axes[0] not in windows.moving_axes(node.window) for node in loads
+        ):
+            rest.append(factor)
+            continue
+        operand = _fold_operand(factor, axes[0], outer)
+        if operand is None:
+            return Reason("a factor is no element of a row or column", (stmt.target,))
+        operands.append(operand)
+    found = LoopProduct(stmt, (), axes[0], "add", tuple(operands), tuple(rest), count)
+    if not any(dims.free_symbols(part) & outer for one in operands for part in _parts(one.load.window)):
+        return Reason("it is the same in all iterations", (stmt.target,))
+    return _made(found)
+
+
+def _made(found: LoopProduct) -> LoopProduct | Reason:
+    if len(found.operands) != 2 or all(one.moving is None for one in found.operands):
+        return Reason("its terms are no products of two arrays' elements", (found.stmt.target,))
+    if found.axis is not None and any(one.moving is None for one in found.operands):
+        return Reason("it is a product with a vector", (found.stmt.target,))
+    return found
 
 
 def _parts(window: Window) -> Iterator[Dim]:
@@ -184,23 +236,43 @@ def _moves(expr: Expr, var: str) -> bool:
     return False
 
 
-def _operand(factor: Expr, var: str, variables: frozenset[str]) -> Operand | None:
+def _loop_operand(factor: Expr, loop: Loop, variables: frozenset[str]) -> Operand | None:
     """A factor as an operand: one index goes with the terms, one at most with the results."""
     if not isinstance(factor, Load):
         return None
+    start, _, step = loop.bounds
     summed, moving = [], []
     for place, ix in enumerate(factor.window.index):
         symbols = dims.free_symbols(ix.offset)
-        if var in symbols:
-            pace = dims.slope(ix.offset, var)
+        if loop.var in symbols:
+            pace = dims.slope(ix.offset, loop.var)
             if ix.axis is not None or symbols & variables or type(pace) is not int:
                 return None
-            summed.append(place)
+            first = dims.substitute(ix.offset, {loop.var: start})
+            summed.append((place, first, dims.simplify(pace * step)))
         elif ix.axis is not None or symbols & variables:
             moving.append(place)
     if len(summed) != 1 or len(moving) > 1:
         return None
-    return Operand(factor, summed[0], moving[0] if moving else None)
+    return Operand(factor, *summed[0], moving[0] if moving else None)
+
+
+def _fold_operand(factor: Expr, axis: int, outer: frozenset[str]) -> Operand | None:
+    """As `_loop_operand`, of a fold along an axis."""
+    if not isinstance(factor, Load):
+        return None
+    summed, moving = [], []
+    for place, ix in enumerate(factor.window.index):
+        varies = bool((dims.free_symbols(ix.offset) | dims.free_symbols(ix.stride)) & outer)
+        if ix.axis == axis:
+            if varies:
+                return None
+            summed.append((place, ix.offset, ix.stride))
+        elif ix.axis is not None or varies:
+            moving.append(place)
+    if len(summed) != 1 or len(moving) > 1:
+        return None
+    return Operand(factor, *summed[0], moving[0] if moving else None)
 
 
 # ---- legality and profit ---------------------------------------------------------------------------------
@@ -237,16 +309,13 @@ def product_before(found: LoopProduct, array: Array) -> Compute:
     """Return the statement that computes the product."""
     dtype, rank = array.dtype, len(array.shape)
     shape = (*array.shape, found.count)
-    start, _, step = found.loop.bounds
     operands: list[Expr] = []
     axis = 0
     for one in found.operands:
         index = []
         for place, ix in enumerate(one.load.window.index):
             if place == one.summed:
-                pace = dims.slope(ix.offset, found.loop.var)
-                first = dims.substitute(ix.offset, {found.loop.var: start})
-                index.append(Index(first, dims.simplify(pace * step), rank))
+                index.append(Index(one.first, one.pace, rank))
             elif place == one.moving:
                 index.append(Index(0, 1, axis))
                 axis += 1
@@ -259,16 +328,27 @@ def product_before(found: LoopProduct, array: Array) -> Compute:
 
 
 def without_terms(found: LoopProduct, array: Array) -> Stmt:
-    """Return what is left of a loop over terms: an element of the product is added."""
+    """Return what is left: an element of the product is added."""
     stmt, dtype = found.stmt, array.dtype
+    amap, shape = _without_axis(stmt.target.shape, found.axis)
     index = tuple(one.load.window.index[one.moving] for one in found.operands if one.moving is not None)
     value: Expr = Load(Window(array.name, stmt.target.shape, index), dtype)
     for factor in reversed(found.rest):
         value = Apply("multiply", (factor, value), dtype)
-    made: Stmt = replace(stmt, body=Apply(found.op, (Load(stmt.target, dtype), value), dtype))
+    start = Load(stmt.target, dtype) if stmt.init is None else stmt.init
+    value = windows.remap(Apply(found.op, (start, value), dtype), amap, shape)
+    target = windows.compose(stmt.target, amap, shape)
+    made: Stmt = replace(stmt, target=target, body=value, combine=None, init=None)
     for one in reversed(found.inner):
         made = replace(one, body=(made,))
     return made
+
+
+def _without_axis(shape: tuple[Dim, ...], axis: int | None) -> tuple[tuple[Index, ...], tuple[Dim, ...]]:
+    """The map from a domain without an axis, and its shape."""
+    kept = [k for k in range(len(shape)) if k != axis]
+    amap = tuple(Index(0) if k == axis else Index(0, 1, kept.index(k)) for k in range(len(shape)))
+    return amap, tuple(shape[k] for k in kept)
 
 
 class _Hoisting:
@@ -291,18 +371,23 @@ class _Hoisting:
             if made is not None:
                 return made
         inside, count = hints.within(loop.var, loop.bounds)
-        body = tuple(
-            self.visit(stmt, outer | {loop.var}, inside, points * count) if isinstance(stmt, Loop) else stmt
-            for stmt in loop.body
-        )
+        body = tuple(self.statement(stmt, outer | {loop.var}, inside, points * count) for stmt in loop.body)
         same = all(a is b for a, b in zip(body, loop.body, strict=True))
         return loop if same else replace(loop, body=body)
+
+    def statement(self, stmt: Stmt, outer: frozenset[str], hints: SizeHints, points: int) -> Stmt:
+        """A statement of a loop without terms in it."""
+        if isinstance(stmt, Loop):
+            return self.visit(stmt, outer, hints, points)
+        found = fold_product(stmt, outer) if isinstance(stmt, Compute) and stmt.combine else None
+        made = self.hoisted(found, hints, points) if isinstance(found, LoopProduct) else None
+        return stmt if made is None else made
 
     def hoisted(self, found: LoopProduct, hints: SizeHints, points: int) -> Stmt | None:
         for one in found.inner:
             hints, count = hints.within(one.var, one.bounds)
             points *= count
-        points *= hints.product(found.stmt.target.shape)
+        points *= hints.product(_without_axis(found.stmt.target.shape, found.axis)[1])
         shape = _shape(found, self.arrays)
         reason = can_hoist(found, self.written, self.region) or pays(found, points, shape, hints)
         if reason is not None:

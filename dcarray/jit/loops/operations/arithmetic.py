@@ -162,12 +162,16 @@ class Arithmetic(Numbers):
         return self.ufunc(name, (a, b))
 
     def _same_for_both(self, op: str, a: Value, b: Value) -> Value:
-        """Return an operation whose result is the same for Python's scalar and for NumPy's."""
+        """Return an operation on a scalar that is Python's or NumPy's: the same result for both, or again a
+        scalar of the one type or the other."""
         first, second = (
             self.binary(op, *[getattr(x, side) if isinstance(x, PythonOrNumpy) else x for x in (a, b)])
             for side in ("python", "numpy")
         )
-        if kind_of(first) != kind_of(second) or isinstance(kind_of(second), type):
+        kinds = kind_of(first), kind_of(second)
+        if kinds == (float, "d") and isinstance(first, Data) and isinstance(second, Data):
+            return PythonOrNumpy(first, second)
+        if kinds[0] != kinds[1] or isinstance(kinds[1], type):
             raise self.scope.fail(f"{op} of a scalar whose type depends on whether a loop has run")
         return second
 

@@ -1,0 +1,147 @@
+"""Products of matrices out of loops: what is found, what is refused, and that results stay."""
+
+import random
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from benchmarks.polybench import agree
+from benchmarks.polybench_kernels import KERNELS
+from dcarray.ir import interp
+from dcarray.ir.nodes import Call
+from dcarray.ir.parse import parse
+from dcarray.ir.passes.base import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.ir.passes.portable.loop_products import LOOP_PRODUCTS, LoopProduct, product_of
+from dcarray.ir.statements import bodies
+from dcarray.jit.program.static_region import static_region
+
+TRIANGLE = """region() {{
+  in a: f64[{m}, {n}];  in b: f64[{m}, {n}];  inout c: f64[{n}, {n}];  in s: f64[]
+  for i in range(0, {n}, 1) {{
+    for j in range({first}, {n}, 1) {{
+      c[i,j] = {start}
+      for k in range({low}, {m}, {step}) {{
+        c[i,j] = {op}(c[i,j], multiply(multiply(s[], a[k,i]), b[k,j]))
+      }}
+      c[j,i] = c[i,j]
+    }}
+  }}
+}}"""
+
+
+def calls(statements):
+    for stmt in statements:
+        if isinstance(stmt, Call):
+            yield stmt.op
+        else:
+            for body in bodies(stmt):
+                yield from calls(body)
+
+
+def memory_of(region):
+    rng = np.random.default_rng(0)
+    return {a.name: rng.random(a.shape).astype(a.dtype) for a in region.arrays if a.role in ("in", "inout")}
+
+
+def compare(region, after):
+    memory = memory_of(region)
+    want = interp.run(region, {name: array.copy() for name, array in memory.items()})
+    got = interp.run(after, {name: array.copy() for name, array in memory.items()})
+    for name, array in want.items():
+        np.testing.assert_allclose(got[name], array, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_triangles_of_random_products(seed):
+    rng = random.Random(seed)
+    rows, low, step = rng.randint(8, 20), rng.randint(0, 2), rng.choice([1, 1, 2])
+    text = TRIANGLE.format(
+        m=rows, n=rng.randint(8, 14), first=rng.choice(["i", "i+1", "0"]), low=low, step=step,
+        start=rng.choice(["0.0", "1.5", "c[i,j]"]), op=rng.choice(["add", "subtract"]),
+    )  # fmt: skip
+    region = parse(text)
+    log = Log()
+    after = LOOP_PRODUCTS.fn(region, log)
+    assert [note.kind for note in log.notes] == ["done" if len(range(low, rows, step)) >= 8 else "refused"]
+    compare(region, after)
+    compare(region, CPU.run(region))
+
+
+LOOPS = """region() {{
+  {arrays}
+  for i in range(0, 12, 1) {{
+    for k in range({bounds}) {{
+      for j in range(0, 12, 1) {{
+        {stmt}
+      }}
+    }}
+  }}
+}}"""
+A, B, C = "in a: f64[12, 12];", "in b: f64[12, 12];", "inout c: f64[12, 12];"
+
+
+PRODUCT = "c[i,j] = add(c[i,j], multiply(a[i,k], b[k,j]))"
+INTEGERS = "in a: i64[12, 12]; in b: i64[12, 12]; inout c: i64[12, 12];"
+LONG = "in a: f64[200, 12]; in b: f64[12, 200]; inout c: f64[12, 12];"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "bounds", "stmt", "why"),
+    [
+        (A + B + C, "0, 12, 1", PRODUCT, None),
+        (A + B + C, "0, 12, 1", "c[i,j] = add(multiply(a[i,k], b[k,j]), c[i,j])", None),
+        (A + B + C, "0, 12, 1", "c[i,j] = subtract(multiply(a[i,k], b[k,j]), c[i,j])", "adds nothing"),
+        (A + C, "0, 12, 1", PRODUCT.replace("b", "c"), "c is written in the loops"),
+        (A + B + C, "i, 12, 1", PRODUCT, "different numbers of terms"),
+        (A + B + C, "0, 12, 1", "c[k,j] = add(c[k,j], multiply(a[i,k], b[k,j]))", "written term by term"),
+        (A + B + C, "0, 12, 1", "c[i,j] = add(c[i,j], add(a[i,k], b[k,j]))", "no element of a row"),
+        (A + C, "0, 12, 1", "c[i,j] = add(c[i,j], a[i,k])", "no products of two arrays"),
+        (A + B + C, "0, 4, 1", PRODUCT, "the product is small"),
+        (LONG, "0, 12, 1", PRODUCT, "most of the product would not be used"),
+        (INTEGERS, "0, 12, 1", PRODUCT, "adds nothing"),
+    ],
+)
+def test_what_is_a_product(arrays, bounds, stmt, why):
+    region = parse(LOOPS.format(arrays=arrays, bounds=bounds, stmt=stmt))
+    log = Log()
+    after = LOOP_PRODUCTS.fn(region, log)
+    if why is None:
+        assert after is not region and [note.kind for note in log.notes] == ["done"]
+        assert list(calls(CPU.run(region).body)) == ["blas.matmul"]
+    else:
+        assert after is region
+        found = product_of(region.body[0].body[0], frozenset({"i"}))
+        if isinstance(found, LoopProduct):
+            assert any(why in note.text for note in log.notes), log
+        else:
+            assert why in found.text
+    compare(region, after)
+
+
+@pytest.mark.parametrize("name", ["correlation", "covariance"])
+def test_loops_and_statements_have_one_plan(name):
+    """One product and a triangle, whoever wrote it how."""
+    kernel = next(one for one in KERNELS if one.name == name)
+    for style in (kernel.statements, kernel.loops):
+        region = static_region(style, tuple(kernel.arguments(0.3))).region
+        assert list(calls(CPU.run(region).body)) == ["blas.matmul"], style
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_polybench(kernel):
+    """Statements and loops, accelerated, give what NumPy gives; so do the loops on lists."""
+
+    def ran(function, lists=False):
+        given = [
+            a.tolist() if lists and isinstance(a, np.ndarray) else a for a in kernel.arguments(0.03, seed=1)
+        ]
+        function(*given)
+        return given
+
+    want = ran(kernel.statements)
+    assert agree(ran(kernel.loops, lists=True), want)
+    with dc.options(jit="eager", eager_below=0):
+        for function in (kernel.statements, kernel.loops):
+            assert agree(ran(dc.accelerate(function)), want)
