@@ -93,7 +93,15 @@ def test_the_table_has_a_line_for_each_benchmark():
         npbench.Row("b", "S", "", 5, 1, 1234, {"vitis": "right", "intel": "right"}),
         npbench.Row("c", "S", "", 5, 1, 9, {"vitis": "right", "intel": "output 0 differs"}),
     ]
-    lines = npbench.table(rows).splitlines()
-    assert all(line.count("|") - line.count("\\|") == 9 for line in lines) and len(lines) == 5
+    whole = npbench.table(rows)
+    lines = whole.splitlines()
+    assert all(text.count("|") - text.count("\\|") == 9 for text in lines) and len(lines) == 5
     assert "no circuit: 'x\\|y' is a Loop" in lines[2] and "1,234 | right | right | not installed" in lines[3]
-    assert npbench.summary(rows).startswith("2 of 3 are circuits; 1 are right in C simulation")
+    assert npbench.summary(whole).startswith(
+        "2 of 3 are circuits; 1 are right in C simulation for both vendors, 1 of them at size S"
+    )
+    again = npbench.table(
+        [npbench.Row("c", "S, N=2", "", 5, 1, 9, dict.fromkeys(npbench.STEPS, "right"))], whole
+    )
+    assert again.splitlines()[:4] == lines[:4] and "2 are right" in npbench.summary(again)
+    assert "1 of them at size S, and 1 on the emulator" in npbench.summary(again)
