@@ -7,7 +7,6 @@ several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``
 programs`` short programs of ordinary code, ``python -m benchmarks polybench`` its kernels of linear
 algebra as statements and as loops, ``python -m benchmarks gpu`` arrays on a device, and ``python -m
 benchmarks libraries`` libraries that are compiled ahead of time.
-algebra as statements and as loops, and ``python -m benchmarks gpu`` arrays on a device.
 """
 
 from __future__ import annotations
