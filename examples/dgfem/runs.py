@@ -1,0 +1,110 @@
+"""Errors, rates and speed of the three equations, with NumPy or with dcarray on one of its devices."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+import dcarray as dc
+
+from . import gas, wave
+from .mesh import Mesh, box, error
+from .operators import geometry_of
+from .stepping import A, B, steps
+
+EQUATIONS = ("wave", "euler", "navier-stokes")
+FINEST = 2.2  # the speed of the fastest wave in the flows, at most
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An equation on a mesh, from a known solution on.
+
+    `extra` are the arguments of ``advance`` beyond those that all equations have; `dt` is the longest step
+    that is stable; `exact` gives the fields at a time.
+    """
+
+    mesh: Mesh
+    start: np.ndarray
+    dt: float
+    extra: tuple
+    exact: object
+    advance: object
+
+
+def problem(equation, order, cells, bend=0.0):
+    """Make the problem whose error is known: a plane wave, a vortex, a manufactured flow.
+
+    Raises
+    ------
+    ValueError
+        For an equation or an order that there is not, or a mesh of nothing.
+    """
+    if equation not in EQUATIONS:
+        raise ValueError(f"equation {equation!r}: must be one of {', '.join(EQUATIONS)}")
+    if equation == "euler":
+        # The vortex is the same all along z: two cells do.
+        mesh = box(order, (cells, cells, 2), (10.0, 10.0, 20.0 / max(cells, 1)), bend)
+    else:
+        mesh = box(order, cells, bend=bend)
+    h = mesh.size / (order * order + 1)
+    if equation == "wave":
+        return Problem(
+            mesh, wave.plane_wave(mesh, 0.0), 0.6 * h, (), lambda t: wave.plane_wave(mesh, t), wave.advance
+        )
+    if equation == "euler":
+        dt = 0.6 * h / FINEST
+        return Problem(mesh, gas.vortex(mesh, 0.0), dt, (), lambda t: gas.vortex(mesh, t), gas.advance)
+    exact, source = gas.manufactured(mesh)
+    dt = 1 / (FINEST / (0.6 * h) + 2 * gas.VISCOSITY / (0.15 * h * h))
+    extra = source, gas.penalty_of(order)
+    return Problem(mesh, exact, dt, extra, lambda t: exact, gas.advance_viscous)
+
+
+def stepper(one, device=None):
+    """A function of fields, a number of steps and their length: NumPy's, or dcarray's on a device."""
+    geometry = geometry_of(one.mesh)
+    if device is None:
+        return lambda q, count, dt: one.advance(q, count, dt, geometry, A, B, *one.extra)
+    fast = dc.accelerate(one.advance)
+
+    def on(x):
+        return dc.asarray(x, device=device) if isinstance(x, np.ndarray) else x
+
+    geometry, a, b = tuple(map(on, geometry)), on(A), on(B)
+    extra = tuple(map(on, one.extra))
+    return lambda q, count, dt: np.asarray(dc.evaluate(fast(on(q), count, dt, geometry, a, b, *extra)))
+
+
+def solve(one, until, device=None):
+    """The fields at a time, and their error in the L2 norm."""
+    count, dt = steps(until, one.dt)
+    q = stepper(one, device)(one.start, count, dt)
+    return q, error(one.mesh, q, one.exact(until))
+
+
+def convergence(equation, order, cells, until, device=None, bend=0.0):
+    """Lines of cells, tetrahedra, error, rate to the line before (None in the first)."""
+    lines = []
+    for n in cells:
+        one = problem(equation, order, n, bend)
+        found = solve(one, until, device)[1]
+        rate = np.log(lines[-1][2] / found) / np.log(n / lines[-1][0]) if lines else None
+        lines.append((n, one.mesh.jacobian.size, found, rate))
+    return lines
+
+
+def speed(equation, order, cells, device, rounds=5, count=2):
+    """Millions of unknowns updated a second, in a stage: NumPy and dcarray in turns, the best of each."""
+    one = problem(equation, order, cells)
+    ways = [stepper(one), stepper(one, device)]
+    for _ in range(3):
+        ways[1](one.start, count, one.dt)
+        dc.wait()
+    least = [np.inf, np.inf]
+    for _ in range(rounds):
+        for k, way in enumerate(ways):
+            begin = time.perf_counter()
+            way(one.start, count, one.dt)
+            least[k] = min(least[k], time.perf_counter() - begin)
+    return [5e-6 * count * one.start.size / seconds for seconds in least]
