@@ -34,7 +34,12 @@ LIMIT = 300  # for the others
 STEPS = ("vitis", "intel", "emulator")
 
 #: Smaller sizes than S: what S asks of a circuit or of its simulation is too much.
-SIZES: dict[str, dict[str, int]] = {}
+SIZES: dict[str, dict[str, int]] = {
+    "gemm": {"NI": 100, "NJ": 110, "NK": 120},
+    "k2mm": {"NI": 80, "NJ": 90, "NK": 100, "NL": 110},
+    "k3mm": {"NI": 80, "NJ": 90, "NK": 100, "NL": 110, "NM": 120},
+    "mlp": {"S0": 300, "S1": 100, "S2": 100},
+}
 #: The same on the emulator, which takes some hundred times as long as C simulation.
 EMULATOR_SIZES: dict[str, dict[str, int]] = {
     "atax": {"M": 200, "N": 250},
