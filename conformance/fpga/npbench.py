@@ -119,7 +119,8 @@ def measure(bench: Benchmark, step: str) -> dict[str, Any]:
     except (circuits.Refused, dc.ProgramError) as refused:
         return {"reason": " ".join(str(refused).split())}
     except projects.SimulationError as wrong:
-        return {"wrong": " ".join(str(wrong).split())[-200:]}
+        told = [text for text in str(wrong).splitlines() if "largest difference" in text]
+        return {"wrong": " ".join((told[0] if told else str(wrong)[-200:]).split())}
     names = list(inputs)
     parameters = list(circuit.names)
     written = [parameters[names.index(name)] for name in bench.info["output_args"]]
@@ -203,6 +204,7 @@ def table(rows: Sequence[Row], before: str = "") -> str:
 
 
 def _shown(text: str) -> str:
+    text = re.sub(r"\S*/(\w+\.py:\d+)", r"\1", text)  # files without their folders
     text = text.replace("|", "\\|").replace("<", "&lt;")
     # a statement may be a whole loop, and why it is refused stands behind it
     return text if len(text) <= 170 else f"{text[:100]} ... {text[-65:]}"
