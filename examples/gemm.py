@@ -1,7 +1,7 @@
 """A general matrix product, compiled ahead of time for C programs::
 
     python -m dcarray compile examples/gemm.py:gemm -o out --stem gemm
-    cc examples/call_gemm.c -Iout -Lout -lgemm -Wl,-rpath,$PWD/out -o out/call_gemm
+    cc examples/call_gemm.c -Iout -Lout -lgemm -lm -Wl,-rpath,$PWD/out -o out/call_gemm
     out/call_gemm
 
 As a script it compares the loader in Python with NumPy::

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import FrameType
@@ -64,6 +64,8 @@ def explain(
         If ``what`` is neither an array nor a function.
     ValueError
         If there is no such target.
+    ProgramError
+        If a circuit is asked for of a function that records nothing, and it does not compile.
 
     Notes
     -----
@@ -95,6 +97,8 @@ def explain(
         flush_all()  # else dead statements would begin the next recording
     else:
         raise TypeError(f"explain() takes a dcarray.ndarray or a function, not {type(what).__name__}")
+    if target is not None and not views and not isinstance(what, Handle):
+        views = [_static_view(what, args, kwargs)]  # nothing was recorded: the arguments are plain arrays
     if target is not None:
         views = [
             one if one.program is not None else replace(one, circuit=_circuit(one, target)) for one in views
@@ -105,6 +109,14 @@ def explain(
 
 def _circuit(view: RegionView, target: str) -> CircuitView:
     return view_circuit(view.region, target, view.names)
+
+
+def _static_view(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> RegionView:
+    """Return the view of a function as `dcarray.export` takes it: of its source, for these arguments."""
+    from dcarray.jit.program.static_region import static_region
+
+    region = static_region(function, args, kwargs).region
+    return RegionView(region, region, (), (), (), {}, {})
 
 
 def _view(rec: Recording, result: Any = None) -> list[RegionView]:

@@ -217,5 +217,16 @@ def test_errors_of_the_command(arguments, text, tmp_path, capsys, monkeypatch):
     assert text in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
+def test_the_circuit_of_a_function_of_plain_arrays_is_explained():
+    shown = str(dc.explain(smooth, *example(), target="intel"))
+    assert "circuit for intel: " in shown and "fifo s_read_x_0" in shown and "__kernel void" in shown
+    with pytest.raises(dc.ProgramError, match="svd is not understood"):
+        dc.explain(factors, np.ones((3, 3)), target="vitis")
+
+
+def factors(x):
+    return np.linalg.svd(x)
+
+
 def test_boards():
     assert board_of("vitis", None).name == "u250" and board_of("intel", "a10").native_accumulation
