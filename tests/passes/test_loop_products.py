@@ -94,6 +94,18 @@ LONG = "in a: f64[200, 12]; in b: f64[12, 200]; inout c: f64[12, 12];"
         (A + B + C, "0, 12, 1", "c[i,j] = add(multiply(a[i,k], b[k,j]), c[i,j])", None),
         (A + B + C, "0, 12, 1", "c[i,j] = subtract(multiply(a[i,k], b[k,j]), c[i,j])", "adds nothing"),
         (A + C, "0, 12, 1", PRODUCT.replace("b", "c"), "c is written in the loops"),
+        (
+            A + B + C,
+            "0, 12, 1",
+            PRODUCT.replace("multiply(a", "multiply(c[0,0], multiply(a") + ")",
+            "c changes",
+        ),
+        (
+            A + B + C,
+            "0, 12, 1",
+            PRODUCT.replace("multiply(a", "multiply(c[i,0], multiply(a") + ")",
+            "c changes",
+        ),
         (A + B + C, "i, 12, 1", PRODUCT, "different numbers of terms"),
         (A + B + C, "0, 12, 1", "c[k,j] = add(c[k,j], multiply(a[i,k], b[k,j]))", "written term by term"),
         (A + B + C, "0, 12, 1", "c[i,j] = add(c[i,j], add(a[i,k], b[k,j]))", "no element of a row"),
@@ -118,6 +130,25 @@ def test_what_is_a_product(arrays, bounds, stmt, why):
         else:
             assert why in found.text
     compare(region, after)
+
+
+def test_loops_that_may_not_run_say_nothing_of_indices():
+    """With n = 0 there is no row n - 1, and none is read."""
+    text = """region(n: int>=0) {
+      in a: f64[n, 12];  in b: f64[12, 12];  inout c: f64[n, 12]
+      for i in range(0, n, 1) {
+        for j in range(0, 12, 1) {
+          for k in range(0, 12, 1) {
+            c[i,j] = add(c[i,j], multiply(a[ROW,k], b[k,j]))
+          }
+        }
+      }
+    }"""
+    for row, there in (("i", True), ("n-1", False)):
+        region = parse(text.replace("ROW", row))
+        log = Log()
+        assert (LOOP_PRODUCTS.fn(region, log) is not region) == there, log
+    assert "a may not have all that the product needs" in str(log)
 
 
 @pytest.mark.parametrize("name", ["correlation", "covariance"])

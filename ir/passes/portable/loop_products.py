@@ -40,15 +40,17 @@ from dcarray.ir.nodes import (
     Load,
     Loop,
     Region,
-    Size,
     Stmt,
     Window,
 )
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.passes.match import unused_axes
 from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import numbered
+
+from .loop_distribution import over_iterations
 
 #: A product with a shorter axis is not worth it.
 MIN_EXTENT = 8
@@ -61,22 +63,11 @@ _DTYPES = "fdFD"
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A factor of the terms.
-
-    Attributes
-    ----------
-    load : Load
-    summed : int
-        Its index that moves with the terms, which is ``first + pace * term``.
-    first, pace : Dim
-    moving : int or None
-        Its index that moves with the results.
-    """
+    """A factor of the terms: an array, its index that moves with the terms, and the one that moves with the
+    results, if one does."""
 
     load: Load
     summed: int
-    first: Dim
-    pace: Dim
     moving: int | None
 
 
@@ -86,29 +77,39 @@ class LoopProduct:
 
     Attributes
     ----------
-    stmt : Compute
-        The fold, or the statement that a loop over the terms runs.
+    fold : Compute
+        The sum of the terms, over a domain that has an axis for them.
+    axis : int
+        That axis.
     inner : tuple of Loop
-        The loops in that loop around the statement.
-    axis : int or None
-        The axis of the fold's domain that is added up.
+        The loops inside of a loop over terms, around its statement.
     op : str
         "add" or "subtract".
     operands : tuple of Operand
         Two.
     rest : tuple of Expr
         The factors that all terms have in common.
-    count : Dim
-        The number of terms.
     """
 
-    stmt: Compute
+    fold: Compute
+    axis: int
     inner: tuple[Loop, ...]
-    axis: int | None
     op: str
     operands: tuple[Operand, ...]
     rest: tuple[Expr, ...]
-    count: Dim
+
+    @property
+    def count(self) -> Dim:
+        """The number of terms."""
+        return self.fold.target.shape[self.axis]
+
+    @property
+    def results(self) -> tuple[tuple[Index, ...], tuple[Dim, ...]]:
+        """The map from the fold's domain to the one without the axis of the terms, and its shape."""
+        shape = self.fold.target.shape
+        kept = [k for k in range(len(shape)) if k != self.axis]
+        amap = tuple(Index(0) if k == self.axis else Index(0, 1, kept.index(k)) for k in range(len(shape)))
+        return amap, tuple(shape[k] for k in kept)
 
 
 # ---- what a loop is --------------------------------------------------------------------------------------
@@ -131,30 +132,20 @@ def product_of(loop: Loop, outer: frozenset[str]) -> LoopProduct | Reason:
     stmt = body[0]
     if stmt.combine is not None or stmt.scan is not None:
         return Reason(f"{stmt.target.array} is a fold", (stmt.target,))
-    variables = outer | {one.var for one in inner}
     if any(loop.var in dims.free_symbols(bound) for one in inner for bound in one.bounds):
         return Reason("the extents of its statement differ from term to term")
     if any(dims.free_symbols(bound) & outer for bound in loop.bounds):
         return Reason("results have different numbers of terms")
-    count = dims.count(loop.bounds)
-    if count is None or dims.prove_le(1, count) is not True:
-        return Reason("there may be no terms")
     if any(loop.var in dims.free_symbols(part) for part in _parts(stmt.target)):
         return Reason(f"{stmt.target.array} is written term by term", (stmt.target,))
     found = _term(stmt)
     if found is None:
         return Reason(f"it adds nothing to {stmt.target.array}", (stmt.target,))
     op, term = found
-    operands, rest = [], []
-    for factor in _factors(term):
-        if not _moves(factor, loop.var):
-            rest.append(factor)
-            continue
-        operand = _loop_operand(factor, loop, variables)
-        if operand is None:
-            return Reason("a factor is no element of a row or column", (stmt.target,))
-        operands.append(operand)
-    return _made(LoopProduct(stmt, tuple(inner), None, op, tuple(operands), tuple(rest), count))
+    fold = over_iterations(replace(stmt, body=term, combine="add"), loop)
+    if isinstance(fold, Reason):
+        return fold
+    return _product(fold, tuple(inner), op, outer | {one.var for one in inner})
 
 
 def fold_product(stmt: Compute, outer: frozenset[str]) -> LoopProduct | Reason:
@@ -162,37 +153,41 @@ def fold_product(stmt: Compute, outer: frozenset[str]) -> LoopProduct | Reason:
     there is none."""
     if stmt.combine != "add" or stmt.scan is not None or dtype_of(stmt.body).char not in _DTYPES:
         return Reason("it is no sum", (stmt.target,))
-    kept = {ix.axis for ix in stmt.target.index}
-    axes = [axis for axis in range(len(stmt.target.shape)) if axis not in kept]
+    found = _product(stmt, (), "add", outer)
+    if isinstance(found, Reason):
+        return found
+    if any(one.moving is None for one in found.operands):
+        return Reason("it is a product with a vector", (stmt.target,))
+    if not any(dims.free_symbols(part) & outer for one in found.operands for part in _parts(one.load.window)):
+        return Reason("it is the same in all iterations", (stmt.target,))
+    return found
+
+
+def _product(
+    fold: Compute, inner: tuple[Loop, ...], op: str, variables: frozenset[str]
+) -> LoopProduct | Reason:
+    """The product of a fold that runs once for all values of variables."""
+    axes = unused_axes(fold.target)
     if len(axes) != 1:
-        return Reason("it sums along several axes", (stmt.target,))
-    count = stmt.target.shape[axes[0]]
-    if dims.free_symbols(count) & outer or dims.prove_le(1, count) is not True:
-        return Reason("results have different numbers of terms, or none", (stmt.target,))
+        return Reason("it sums along several axes", (fold.target,))
+    (axis,) = axes
+    count = fold.target.shape[axis]
+    if dims.free_symbols(count) & variables:
+        return Reason("results have different numbers of terms", (fold.target,))
+    if dims.prove_le(1, count) is not True:
+        return Reason("there may be no terms")
     operands, rest = [], []
-    for factor in _factors(stmt.body):
-        loads = windows.loads(factor)
-        if not any(isinstance(n, Iota) for n in windows.walk(factor)) and all(
-            isinstance(node, Load) and axes[0] not in windows.moving_axes(node.window) for node in loads
-        ):
+    for factor in _factors(fold.body):
+        if not _moves(factor, axis):
             rest.append(factor)
             continue
-        operand = _fold_operand(factor, axes[0], outer)
+        operand = _operand(factor, axis, variables)
         if operand is None:
-            return Reason("a factor is no element of a row or column", (stmt.target,))
+            return Reason("a factor is no element of a row or column", (fold.target,))
         operands.append(operand)
-    found = LoopProduct(stmt, (), axes[0], "add", tuple(operands), tuple(rest), count)
-    if not any(dims.free_symbols(part) & outer for one in operands for part in _parts(one.load.window)):
-        return Reason("it is the same in all iterations", (stmt.target,))
-    return _made(found)
-
-
-def _made(found: LoopProduct) -> LoopProduct | Reason:
-    if len(found.operands) != 2 or all(one.moving is None for one in found.operands):
-        return Reason("its terms are no products of two arrays' elements", (found.stmt.target,))
-    if found.axis is not None and any(one.moving is None for one in found.operands):
-        return Reason("it is a product with a vector", (found.stmt.target,))
-    return found
+    if len(operands) != 2 or all(one.moving is None for one in operands):
+        return Reason("its terms are no products of two arrays' elements", (fold.target,))
+    return LoopProduct(fold, axis, inner, op, tuple(operands), tuple(rest))
 
 
 def _parts(window: Window) -> Iterator[Dim]:
@@ -224,65 +219,56 @@ def _factors(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
-def _moves(expr: Expr, var: str) -> bool:
-    """Whether the value of an expression may depend on a variable."""
-    for node in windows.walk(expr):
-        if isinstance(node, Load | Gather) and any(
-            var in dims.free_symbols(part) for part in _parts(node.window)
-        ):
-            return True
-        if isinstance(node, Size) and var in dims.free_symbols(node.dim):
-            return True
-    return False
+def _moves(expr: Expr, axis: int) -> bool:
+    """Whether the value of an expression may depend on an axis."""
+    return any(
+        (isinstance(node, Iota) and node.axis == axis)
+        or (isinstance(node, Load) and axis in windows.moving_axes(node.window))
+        for node in windows.walk(expr)
+    )
 
 
-def _loop_operand(factor: Expr, loop: Loop, variables: frozenset[str]) -> Operand | None:
+def _operand(factor: Expr, axis: int, variables: frozenset[str]) -> Operand | None:
     """A factor as an operand: one index goes with the terms, one at most with the results."""
     if not isinstance(factor, Load):
         return None
-    start, _, step = loop.bounds
     summed, moving = [], []
     for place, ix in enumerate(factor.window.index):
-        symbols = dims.free_symbols(ix.offset)
-        if loop.var in symbols:
-            pace = dims.slope(ix.offset, loop.var)
-            if ix.axis is not None or symbols & variables or type(pace) is not int:
-                return None
-            first = dims.substitute(ix.offset, {loop.var: start})
-            summed.append((place, first, dims.simplify(pace * step)))
-        elif ix.axis is not None or symbols & variables:
-            moving.append(place)
-    if len(summed) != 1 or len(moving) > 1:
-        return None
-    return Operand(factor, *summed[0], moving[0] if moving else None)
-
-
-def _fold_operand(factor: Expr, axis: int, outer: frozenset[str]) -> Operand | None:
-    """As `_loop_operand`, of a fold along an axis."""
-    if not isinstance(factor, Load):
-        return None
-    summed, moving = [], []
-    for place, ix in enumerate(factor.window.index):
-        varies = bool((dims.free_symbols(ix.offset) | dims.free_symbols(ix.stride)) & outer)
+        varies = (dims.free_symbols(ix.offset) | dims.free_symbols(ix.stride)) & variables
         if ix.axis == axis:
             if varies:
                 return None
-            summed.append((place, ix.offset, ix.stride))
+            summed.append(place)
         elif ix.axis is not None or varies:
             moving.append(place)
     if len(summed) != 1 or len(moving) > 1:
         return None
-    return Operand(factor, *summed[0], moving[0] if moving else None)
+    return Operand(factor, summed[0], moving[0] if moving else None)
 
 
 # ---- legality and profit ---------------------------------------------------------------------------------
 def can_hoist(found: LoopProduct, written: frozenset[str], region: Region) -> Reason | None:
     """Return why a product cannot be computed before the loops that write these families of arrays."""
     family = families(region)
+
+    def of(window: Window) -> str:
+        return family.get(window.array, window.array)
+
     for operand in found.operands:
-        name = operand.load.window.array
-        if family.get(name, name) in written:
-            return Reason(f"{name} is written in the loops", (operand.load.window,))
+        if of(operand.load.window) in written:
+            return Reason(f"{operand.load.window.array} is written in the loops", (operand.load.window,))
+    target = found.fold.target
+    for node in windows.walk(*found.rest):
+        if isinstance(node, Load | Gather) and of(node.window) == of(target):
+            return Reason(f"{node.window.array} changes from term to term", (node.window, target))
+    return None
+
+
+def _reads_inside(before: Compute, arrays: dict[str, Array]) -> Reason | None:
+    """Return why a product might read outside of its operands: loops that never run may say any index."""
+    for node in windows.loads(before.body):
+        if windows.covers(windows.identity(arrays[node.window.array]), node.window) is not True:
+            return Reason(f"{node.window.array} may not have all that the product needs", (node.window,))
     return None
 
 
@@ -312,43 +298,32 @@ def product_before(found: LoopProduct, array: Array) -> Compute:
     operands: list[Expr] = []
     axis = 0
     for one in found.operands:
-        index = []
-        for place, ix in enumerate(one.load.window.index):
-            if place == one.summed:
-                index.append(Index(one.first, one.pace, rank))
-            elif place == one.moving:
-                index.append(Index(0, 1, axis))
-                axis += 1
-            else:
-                index.append(ix)
+        index = list(one.load.window.index)
+        index[one.summed] = replace(index[one.summed], axis=rank)
+        if one.moving is not None:
+            index[one.moving] = Index(0, 1, axis)
+            axis += 1
         operands.append(Load(Window(one.load.window.array, shape, tuple(index)), dtype))
     target = Window(array.name, shape, tuple(Index(0, 1, k) for k in range(rank)))
     body = Apply("multiply", tuple(operands), dtype)
-    return Compute(target, body, "add", const(0, dtype), found.stmt.loc)
+    return Compute(target, body, "add", const(0, dtype), found.fold.loc)
 
 
 def without_terms(found: LoopProduct, array: Array) -> Stmt:
     """Return what is left: an element of the product is added."""
-    stmt, dtype = found.stmt, array.dtype
-    amap, shape = _without_axis(stmt.target.shape, found.axis)
+    fold, dtype = found.fold, array.dtype
+    amap, shape = found.results
     index = tuple(one.load.window.index[one.moving] for one in found.operands if one.moving is not None)
-    value: Expr = Load(Window(array.name, stmt.target.shape, index), dtype)
+    value: Expr = Load(Window(array.name, fold.target.shape, index), dtype)
     for factor in reversed(found.rest):
         value = Apply("multiply", (factor, value), dtype)
-    start = Load(stmt.target, dtype) if stmt.init is None else stmt.init
+    start = Load(fold.target, dtype) if fold.init is None else fold.init
     value = windows.remap(Apply(found.op, (start, value), dtype), amap, shape)
-    target = windows.compose(stmt.target, amap, shape)
-    made: Stmt = replace(stmt, target=target, body=value, combine=None, init=None)
+    target = windows.compose(fold.target, amap, shape)
+    made: Stmt = replace(fold, target=target, body=value, combine=None, init=None)
     for one in reversed(found.inner):
         made = replace(one, body=(made,))
     return made
-
-
-def _without_axis(shape: tuple[Dim, ...], axis: int | None) -> tuple[tuple[Index, ...], tuple[Dim, ...]]:
-    """The map from a domain without an axis, and its shape."""
-    kept = [k for k in range(len(shape)) if k != axis]
-    amap = tuple(Index(0) if k == axis else Index(0, 1, kept.index(k)) for k in range(len(shape)))
-    return amap, tuple(shape[k] for k in kept)
 
 
 class _Hoisting:
@@ -387,21 +362,26 @@ class _Hoisting:
         for one in found.inner:
             hints, count = hints.within(one.var, one.bounds)
             points *= count
-        points *= hints.product(_without_axis(found.stmt.target.shape, found.axis)[1])
+        points *= hints.product(found.results[1])
         shape = _shape(found, self.arrays)
-        reason = can_hoist(found, self.written, self.region) or pays(found, points, shape, hints)
-        if reason is not None:
-            text = f"{found.stmt.target.array} stays a loop: {reason.text}"
-            self.log.refused("loop_products", text, found.stmt.loc)
-            return None
-        dtype = self.arrays[found.stmt.target.array].dtype
+        dtype = self.arrays[found.fold.target.array].dtype
         taken = {*self.arrays, *(array.name for array in self.made)}
         array = Array(numbered("product", taken), dtype, shape)
+        before = product_before(found, array)
+        reason = (
+            can_hoist(found, self.written, self.region)
+            or _reads_inside(before, self.arrays)
+            or pays(found, points, shape, hints)
+        )
+        if reason is not None:
+            text = f"{found.fold.target.array} stays a loop: {reason.text}"
+            self.log.refused("loop_products", text, found.fold.loc)
+            return None
         self.made.append(array)
-        self.before.append(product_before(found, array))
+        self.before.append(before)
         self.log.done(
-            "loop_products", f"what is added to {found.stmt.target.array} is a product before loops",
-            found.stmt.loc,
+            "loop_products", f"what is added to {found.fold.target.array} is a product before loops",
+            found.fold.loc,
         )  # fmt: skip
         return without_terms(found, array)
 
