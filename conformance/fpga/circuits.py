@@ -7,28 +7,31 @@ dcarray's public face.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from conformance.fpga import emulator, verilog
 from dcarray.core.errors import ProgramError
-from dcarray.ir.nodes import Array
 from dcarray.jit.program.region import TracedProgram
 from dcarray.jit.program.static_region import static_region
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls import intel
 from dcarray.lowering.hls import verilog as circuits_in_verilog
+from dcarray.lowering.hls.buffers import from_bytes, initial, results, written
 from dcarray.lowering.hls.model import NetworkModel, model
-from dcarray.lowering.hls.network import Buffer, Network
-from dcarray.lowering.hls.processes import arguments, pointer
+from dcarray.lowering.hls.network import Network
+from dcarray.lowering.hls.processes import pointer
 from dcarray.lowering.hls.streaming import compose
 from dcarray.lowering.hls.verilog_bench import bench
 
-__all__ = ["Circuit", "Refused", "circuit_of", "emulate", "simulate_cycles", "synthesise"]
+__all__ = [
+    "Circuit", "Refused", "circuit_of", "emulate", "emulate_network", "simulate_cycles", "simulate_network",
+    "synthesise",
+]  # fmt: skip
 
 _Array = np.ndarray[Any, Any]
 
@@ -60,12 +63,12 @@ class Circuit:
         """The names of the function's parameters, in order."""
         return tuple(self._given)
 
-    def outputs(self, results: Mapping[str, _Array], written: Sequence[str]) -> list[Any]:
+    def outputs(self, after_run: Mapping[str, _Array], changed: Sequence[str]) -> list[Any]:
         """Return what the function returns, and then the arguments of some names, which it changes."""
         after = dict(self._given)
         for parameter in self._traced.parameters:
-            if parameter.symbol in results:
-                after[parameter.name] = results[parameter.symbol]
+            if parameter.symbol in after_run:
+                after[parameter.name] = after_run[parameter.symbol]
         found: list[Any] = []
         for one in self._traced.results:
             match one.kind:
@@ -74,8 +77,8 @@ class Circuit:
                 case "value":
                     found.append(one.value)
                 case _:
-                    found.append(results[one.name])
-        return [*found, *(after[name] for name in written)]
+                    found.append(after_run[one.name])
+        return [*found, *(after[name] for name in changed)]
 
 
 def circuit_of(function: Callable[..., Any], given: Sequence[Any]) -> Circuit:
@@ -95,25 +98,44 @@ def circuit_of(function: Callable[..., Any], given: Sequence[Any]) -> Circuit:
     return Circuit(network, model(network), static.memory, static.traced, names.arguments)
 
 
-def _buffers(circuit: Circuit) -> tuple[dict[str, _Array], dict[Buffer, Array]]:
-    """The values of all buffers in the beginning, and those that are written."""
-    arrays = {array.name: array for array in circuit.network.region.arrays}
-    values, written = {}, {}
-    for buffer, is_written in arguments(circuit.network):
-        array = arrays[buffer.array]
-        known = not is_written and buffer.array in circuit.memory
-        empty = np.zeros(array.shape, array.dtype)
-        values[pointer(buffer)] = circuit.memory[buffer.array] if known else empty
-        if is_written:
-            written[buffer] = array
-    return values, written
+def emulate_network(
+    network: Network,
+    memory: Mapping[str, _Array],
+    *,
+    strict: bool = False,
+    times: int = 1,
+    timeout: float = 60,
+) -> dict[str, _Array]:
+    """Run a network on Intel's FPGA emulator, so often, each time from the same arrays.
+
+    Raises
+    ------
+    Unsupported, conformance.fpga.emulator.EmulatorError
+    """
+    empty = written(network)
+    values = {pointer(buffer): array for buffer, array in {**initial(network, memory), **empty}.items()}
+    stages = [
+        [(kernel.name, [pointer(buffer) for buffer in kernel.arguments]) for kernel in stage]
+        for stage in intel.kernels(network, "k")
+    ]
+    job = emulator.Job(intel.emit(network, "k"), stages, values, [pointer(b) for b in empty], times)
+    found = emulator.run(job, strict=strict, timeout=timeout)
+    return results(network, {buffer: found[pointer(buffer)] for buffer in empty}, memory)
 
 
-def _results(circuit: Circuit, found: Mapping[str, _Array]) -> dict[str, _Array]:
-    return {
-        name: found[pointer(buffer)] if pointer(buffer) in found else circuit.memory[name]
-        for name, buffer in circuit.network.results.items()
-    }
+def simulate_network(
+    network: Network, memory: Mapping[str, _Array]
+) -> tuple[dict[str, _Array], tuple[int, ...]]:
+    """Run a network of integers in Verilator; return the results, and the cycles of each stage.
+
+    Raises
+    ------
+    Unsupported, conformance.fpga.verilog.VerilogError
+    """
+    design = circuits_in_verilog.emit(network, "circuit")
+    given = b"".join(array.tobytes() for array in initial(network, memory).values())
+    made, cycles = verilog.simulate(design.text, bench(network, design, "circuit"), "circuit", given)
+    return results(network, from_bytes(network, made), memory), cycles
 
 
 def emulate(circuit: Circuit, timeout: float = 60) -> dict[str, _Array]:
@@ -123,24 +145,8 @@ def emulate(circuit: Circuit, timeout: float = 60) -> dict[str, _Array]:
     ------
     Refused, conformance.fpga.emulator.EmulatorError
     """
-    values, written = _buffers(circuit)
-    try:
-        text = intel.emit(circuit.network, "k")
-    except Unsupported as refused:
-        raise Refused(str(refused)) from None
-    stages = [
-        [(kernel.name, [pointer(buffer) for buffer in kernel.arguments]) for kernel in stage]
-        for stage in intel.kernels(circuit.network, "k")
-    ]
-    job = emulator.Job(text, stages, values, [pointer(buffer) for buffer in written])
-    return _results(circuit, emulator.run(job, timeout=timeout))
-
-
-def _design(circuit: Circuit) -> circuits_in_verilog.Design:
-    try:
-        return circuits_in_verilog.emit(circuit.network, "circuit")
-    except Unsupported as refused:
-        raise Refused(str(refused)) from None
+    with _refusing():
+        return emulate_network(circuit.network, circuit.memory, timeout=timeout)
 
 
 def simulate_cycles(circuit: Circuit) -> tuple[dict[str, _Array], tuple[int, ...]]:
@@ -150,18 +156,16 @@ def simulate_cycles(circuit: Circuit) -> tuple[dict[str, _Array], tuple[int, ...
     ------
     Refused, conformance.fpga.verilog.VerilogError
     """
-    values, written = _buffers(circuit)
-    design = _design(circuit)
-    taken = {pointer(buffer) for buffer in written}
-    given = b"".join(array.tobytes() for name, array in values.items() if name not in taken)
-    text = bench(circuit.network, design, "circuit")
-    made, cycles = verilog.simulate(design.text, text, "circuit", given)
-    at, found = 0, {}
-    for buffer, array in written.items():
-        flat = np.frombuffer(made, array.dtype, prod(array.shape), at)
-        found[pointer(buffer)] = flat.reshape(array.shape)
-        at += flat.nbytes
-    return _results(circuit, found), cycles
+    with _refusing():
+        return simulate_network(circuit.network, circuit.memory)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except Unsupported as refused:
+        raise Refused(str(refused)) from None
 
 
 def synthesise(circuit: Circuit) -> verilog.Cells:
@@ -171,4 +175,6 @@ def synthesise(circuit: Circuit) -> verilog.Cells:
     ------
     Refused, conformance.fpga.verilog.VerilogError
     """
-    return verilog.synthesise(_design(circuit).text, "circuit")
+    with _refusing():
+        design = circuits_in_verilog.emit(circuit.network, "circuit")
+    return verilog.synthesise(design.text, "circuit")

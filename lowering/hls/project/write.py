@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +63,7 @@ class Project:
                 file.write_text(content)
             else:
                 file.write_bytes(content)
-        return Project(self.name, self.target, self.network, self.files, folder)
+        return replace(self, path=folder)
 
     def __repr__(self) -> str:
         where = "not written" if self.path is None else str(self.path)

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from conformance.fpga.circuits import simulate_network as verilate
 from conformance.fpga.verilog import VerilogError, installed, synthesise
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
@@ -14,7 +15,6 @@ from dcarray.lowering.hls.streaming import compose
 from dcarray.lowering.hls.verilog import emit
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of, stencil_chain, with_one_fifo_too_small
-from tests.support.verilated import verilate
 
 tools = pytest.mark.skipif(not installed(), reason="Verilator and Yosys are not installed")
 

@@ -1,0 +1,69 @@
+"""What the buffers of a network hold: before it runs, and in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from dcarray.ir.numpy_views import NDArray
+
+from .network import Buffer, Network
+from .processes import arguments
+
+__all__ = ["from_bytes", "initial", "results", "written"]
+
+
+def initial(network: Network, memory: Mapping[str, NDArray]) -> dict[Buffer, NDArray]:
+    """Return the values of the buffers that processes read and none writes, in the order of `arguments`.
+
+    Parameters
+    ----------
+    network : Network
+    memory : mapping of str to array
+        Values of the arrays that the region is given.
+    """
+    arrays = {array.name: array for array in network.region.arrays}
+    found: dict[Buffer, NDArray] = {}
+    for buffer, is_written in arguments(network):
+        array = arrays[buffer.array]
+        if not is_written:
+            known = array.role in ("in", "inout")
+            found[buffer] = memory[buffer.array] if known else np.zeros(array.shape, array.dtype)
+    return found
+
+
+def written(network: Network) -> dict[Buffer, NDArray]:
+    """Return the buffers that processes write, with zeros of their shapes, in the order of `arguments`."""
+    arrays = {array.name: array for array in network.region.arrays}
+    return {
+        buffer: np.zeros(arrays[buffer.array].shape, arrays[buffer.array].dtype)
+        for buffer, is_written in arguments(network)
+        if is_written
+    }
+
+
+def from_bytes(network: Network, data: bytes) -> dict[Buffer, NDArray]:
+    """Return what is in the buffers that processes write, which lie in ``data`` one behind the other."""
+    at, found = 0, {}
+    for buffer, empty in written(network).items():
+        flat = np.frombuffer(data, empty.dtype, prod(empty.shape), at)
+        found[buffer] = flat.reshape(empty.shape).copy()
+        at += flat.nbytes
+    return found
+
+
+def results(
+    network: Network, found: Mapping[Buffer, NDArray], memory: Mapping[str, NDArray]
+) -> dict[str, NDArray]:
+    """Return the arrays that the region gives back; those that no process writes are as they were given, or
+    zeros."""
+    arrays = {array.name: array for array in network.region.arrays}
+
+    def before(name: str) -> NDArray:
+        return memory[name].copy() if name in memory else np.zeros(arrays[name].shape, arrays[name].dtype)
+
+    return {
+        name: found[buffer] if buffer in found else before(name) for name, buffer in network.results.items()
+    }
