@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from dcarray.core.device_names import resolve
+
+_MODULES = {
+    "compile": "jit.program.compile_command",
+    "export": "jit.program.export_command",
+    "run": "inspect.runner",
+}
+"""Subcommands with a parser of their own: the module whose ``main`` each is."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -23,18 +31,10 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
     commands.add_parser("compile", add_help=False, help="functions of a file as a shared library for C")
     argv = sys.argv[1:] if argv is None else argv
-    if argv[:1] == ["run"]:  # all further arguments are the program's
-        from dcarray.inspect.runner import main as run_program
-
-        return run_program(argv[1:])
-    if argv[:1] == ["export"]:
-        from dcarray.jit.program.export_command import main as export_function
-
-        return export_function(argv[1:])
-    if argv[:1] == ["compile"]:
-        from dcarray.jit.program.compile_command import main as compile_functions
-
-        return compile_functions(argv[1:])
+    if argv and argv[0] in _MODULES:  # all further arguments are theirs
+        module = import_module(f"dcarray.{_MODULES[argv[0]]}")
+        status: int = module.main(argv[1:])
+        return status
     args = parser.parse_args(argv)
     if args.command == "info":
         from dcarray.inspect.about import info

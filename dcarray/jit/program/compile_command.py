@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from inspect import unwrap
 from pathlib import Path
 from types import FunctionType
 
 from dcarray.core.errors import ProgramError
 
-from .description import ProgramLike
+from .description import python_function
 from .function_files import UsageError, function_at
 
 __all__ = ["compile_library", "main"]
@@ -52,30 +51,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _found(place: str) -> FunctionType:
     """The function at a place."""
-    file = place.rpartition(":")[0]
     try:
-        found = function_at(place)
-    except UsageError:
-        raise
-    except Exception as error:
-        line = _line(error, file)
-        raise ProgramError(f"the file fails: {type(error).__name__}: {error}", file, line) from error
-    found = found.written if isinstance(found, ProgramLike) else unwrap(found)
-    if type(found) is not FunctionType:
-        raise UsageError(f"{place} is no function of Python")
-    return found
-
-
-def _line(error: BaseException, path: str) -> int:
-    """The line of a file in which an error was raised."""
-    if isinstance(error, SyntaxError) and error.lineno:
-        return error.lineno
-    trace, line = error.__traceback__, 1
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename).resolve() == Path(path).resolve():
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+        return python_function(function_at(place))
+    except TypeError:
+        raise UsageError(f"{place} is no function of Python") from None
 
 
 def compile_library(

@@ -10,6 +10,7 @@ import builtins
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from inspect import unwrap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..loops.syntax.source import source_of
 from ..loops.syntax.syntax_facts import loads
 from .annotations import Annotation, ArrayAnnotation, annotation_of, argument_names, evaluated
 
-__all__ = ["Description", "ProgramLike", "describe", "source_tree"]
+__all__ = ["Description", "ProgramLike", "describe", "python_function", "source_tree"]
 
 _MISSING = object()
 _NUMBERS = (int, float, complex, bool, str, type(None))
@@ -119,6 +120,23 @@ def describe(
     called, watched, fixed = tuple(found.called.items()), tuple(found.watched), tuple(found.fixed.items())
     sizes = tuple([(name, n) for name, n in (constants or {}).items() if name not in found.fixed])
     return Description(made, parameters, called, watched, fixed, sizes)
+
+
+def python_function(function: Any) -> FunctionType:
+    """Return the Python function behind a program or an accelerated function.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    if isinstance(function, ProgramLike):
+        function = function.written
+    if callable(function):
+        function = unwrap(function)
+    if type(function) is not FunctionType:
+        raise TypeError(f"a Python function is expected, not {type(function).__name__}")
+    return function
 
 
 def source_tree(function: FunctionType) -> tuple[ast.FunctionDef, Mapping[str, Any]]:

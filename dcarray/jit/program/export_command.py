@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from dcarray.core.errors import ProgramError
 
+from .description import python_function
 from .export import export
 from .function_files import UsageError, function_at
 
@@ -55,9 +57,7 @@ def main(argv: list[str]) -> int:
 
 def _values(function: Any, texts: list[str]) -> tuple[dict[str, int], dict[str, Any]]:
     """The values of symbols, and those of arguments."""
-    from inspect import signature, unwrap
-
-    arguments = signature(unwrap(getattr(function, "written", function))).parameters
+    arguments = signature(python_function(function)).parameters
     sizes, given = {}, {}
     for text in texts:
         name, _, value = text.partition("=")

@@ -7,6 +7,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from dcarray.core.errors import ProgramError
+
 __all__ = ["UsageError", "function_at"]
 
 
@@ -26,6 +28,8 @@ def function_at(place: str) -> Any:
     ------
     UsageError
         If there is no such file or function.
+    ProgramError
+        If the file raises an error, with its line there.
     """
     file, _, name = place.rpartition(":")
     if not file or not name.isidentifier():
@@ -39,10 +43,26 @@ def function_at(place: str) -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     module = module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        reason = f"the file fails: {type(error).__name__}: {error}"
+        raise ProgramError(reason, file, _line(error, path)) from error
     found = getattr(module, name, None)
     if not callable(found):
         own = [n for n, value in vars(module).items() if getattr(value, "__module__", None) == path.stem]
         known = ", ".join(sorted(own))
         raise UsageError(f"{file} has no function {name}" + (f"; it has {known}" if known else ""))
     return found
+
+
+def _line(error: BaseException, path: Path) -> int:
+    """The line of a file in which an error was raised."""
+    if isinstance(error, SyntaxError) and error.lineno:
+        return error.lineno
+    trace, line = error.__traceback__, 1
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

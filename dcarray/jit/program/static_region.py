@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature, unwrap
+from inspect import signature
 from types import FunctionType
 from typing import Any
 
@@ -19,7 +19,7 @@ from dcarray.ir.numpy_views import NDArray
 from ..loops.entry.globals import original
 from ..loops.entry.sizes import SymbolicSize
 from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation, evaluated, sizes_of
-from .description import ProgramLike, source_tree
+from .description import python_function, source_tree
 from .region import TracedProgram, region_of
 
 __all__ = ["StaticRegion", "located", "static_region"]
@@ -77,7 +77,7 @@ def static_region(
     ProgramError
         If the function does not compile, with file and line.
     """
-    written = _written(function)
+    written = python_function(function)
     file, line = written.__code__.co_filename, written.__code__.co_firstlineno
     values = _arguments(written, args, kwargs or {})
     types = _types(written, any(value is _MISSING for value in values.values()))
@@ -113,19 +113,8 @@ def static_region(
 
 def located(function: Any) -> tuple[str, int]:
     """Return the file and line of a function, also of what was made of one."""
-    code = original(_written(function))
+    code = original(python_function(function))
     return code.co_filename, code.co_firstlineno
-
-
-def _written(function: Any) -> FunctionType:
-    """The Python function behind a program or an accelerated function."""
-    if isinstance(function, ProgramLike):
-        function = function.written
-    if callable(function):
-        function = unwrap(function)
-    if type(function) is not FunctionType:
-        raise TypeError(f"a Python function is expected, not {type(function).__name__}")
-    return function
 
 
 def _types(function: FunctionType, needed: bool) -> dict[str, Annotation]:
