@@ -25,12 +25,16 @@ def run(folder: Path, job: dict[str, Any], context: Any) -> None:
     kernels = {kernel.function_name: kernel for kernel in program.all_kernels()}
     with np.load(folder / "given.npz") as arrays:
         given = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    # single elements that no kernel writes are arguments themselves
+    values = {name for name, array in given.items() if not array.shape and name not in job["written"]}
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     nothing = np.zeros(1, np.uint8)  # a buffer of no bytes is refused
     buffers = {
         name: cl.Buffer(context, flags, hostbuf=array.reshape(-1) if array.size else nothing)
         for name, array in given.items()
+        if name not in values
     }
+    buffers |= {name: given[name][()] for name in values}
     for _ in range(job["times"]):
         for stage in job["stages"]:
             queues = []

@@ -23,7 +23,7 @@ from dcarray.lowering.errors import Unsupported
 from . import intel, vitis
 from .buffers import from_bytes, initial, results
 from .network import Network
-from .processes import arguments, indented, pointer, process_arguments
+from .processes import arguments, indented, is_value, pointer, process_arguments
 
 _FOLDER = Path(__file__).parent
 
@@ -151,6 +151,10 @@ def _runner(network: Network, begin: list[str], stages: list[str]) -> list[str]:
     for buffer, written in arguments(network):
         array, name = arrays[buffer.array], pointer(buffer)
         kind, size = vitis.HLS.type(array.dtype), prod(array.shape)
+        if is_value(array, written):
+            lines.append(f"  {kind} {name};")
+            lines.append(f"  if (fread(&{name}, sizeof({kind}), 1, file) != 1) return 2;")
+            continue
         lines.append(f"  {kind} *{name} = ({kind} *)calloc({max(size, 1)}, sizeof({kind}));")
         if not written:
             lines.append(f"  if (fread({name}, sizeof({kind}), {size}, file) != {size}) return 2;")

@@ -142,6 +142,8 @@ class _Emitter(ProcessPrinter):
 
     def declared(self, buffer: Buffer, constant: str) -> str:
         kind = self.type(self.arrays[buffer.array].dtype)
+        if pointer(buffer) in self.values:
+            return f"const {kind} {pointer(buffer)}"
         return f"__global {constant}{kind} *restrict {pointer(buffer)}"
 
     # ---- how things are written -----------------------------------------------------------------------

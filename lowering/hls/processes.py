@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply, Const, Expr, Gather, Iota, Load, Size, Stmt, Window
+from dcarray.ir.nodes import Apply, Array, Const, Expr, Gather, Iota, Load, Size, Stmt, Window
 from dcarray.ir.ops import C_LIBRARY, const_value
 from dcarray.ir.text import show_stmt
 from dcarray.ir.windows import walk
@@ -73,8 +73,14 @@ def process_arguments(process: Process) -> tuple[tuple[str, ...], tuple[Buffer, 
 
 
 def pointer(buffer: Buffer) -> str:
-    """The name of a buffer's pointer."""
+    """The name of a buffer's pointer, or of its value."""
     return buffer.pointer
+
+
+def is_value(array: Array, written: bool) -> bool:
+    """Whether kernels are given the value of a buffer, in a register, and no pointer: it is one element, and
+    none writes it."""
+    return not written and array.shape == ()
 
 
 class ProcessPrinter(ABC):
@@ -84,6 +90,11 @@ class ProcessPrinter(ABC):
         self.network = network
         self.arrays = {array.name: array for array in network.region.arrays}
         self.printer = Printer(k.Kernel((), (), ()), {}, dialect)
+        self.values = {
+            pointer(buffer)
+            for buffer, written in arguments(network)
+            if is_value(self.arrays[buffer.array], written)
+        }
 
     # ---- what vendors write each in their own way -----------------------------------------------------
     @abstractmethod
@@ -146,7 +157,7 @@ class ProcessPrinter(ABC):
         """The statements of the function of a process."""
         match process:
             case Read(name, buffer, out):
-                lines = [self.send(out, f"{pointer(buffer)}[i]")]
+                lines = [self.send(out, self.element(pointer(buffer), "i"))]
                 yield from self.pipelined(name, _count(prod(self.arrays[buffer.array].shape)), lines)
             case Duplicate(name, source, several):
                 fifo = fifos[source]
@@ -165,7 +176,9 @@ class ProcessPrinter(ABC):
                 target = pointer(buffer)
                 if base is not None:
                     count = _count(prod(self.arrays[buffer.array].shape))
-                    yield from self.pipelined(f"{name}_copy", count, [f"{target}[i] = {pointer(base)}[i];"])
+                    yield from self.pipelined(
+                        f"{name}_copy", count, [f"{target}[i] = {self.element(pointer(base), 'i')};"]
+                    )
                 zeros = (0,) * len(window.shape)
                 yield from counters("x", zeros)
                 lines = [f"{target}[{self.place(window)}] = {self.receive(source)};"]
@@ -262,7 +275,7 @@ class ProcessPrinter(ABC):
     def initial(self, work: Work) -> tuple[str, list[str]]:
         """What the result at the point ``x0``, ``x1``, ... starts from, and the lines that compute it."""
         if work.start is not None:
-            return f"{pointer(work.start)}[{self.place(work.stmt.target)}]", []
+            return self.element(pointer(work.start), self.place(work.stmt.target)), []
         assert work.stmt.init is not None
         return self.value(work.stmt.init, work)
 
@@ -311,6 +324,10 @@ class ProcessPrinter(ABC):
         yield from self.plain(f"{work.name}_send", _count(self.results(work)), lines)
 
     # ---- expressions ------------------------------------------------------------------------------------
+    def element(self, name: str, place: str) -> str:
+        """The element at a place of a buffer that the function is given."""
+        return name if name in self.values else f"{name}[{place}]"
+
     def place(self, window: Window, index: Sequence[str] | None = None) -> str:
         """The position of an element in its buffer, at the point ``x0``, ``x1``, ..."""
         text = "0"
@@ -344,10 +361,10 @@ class ProcessPrinter(ABC):
             one: Any = node
             match node:
                 case Load(window, _):
-                    text = taps.get(node) or f"{memory[window.array]}[{self.place(window)}]"
+                    text = taps.get(node) or self.element(memory[window.array], self.place(window))
                 case Gather(window, index, _):
                     at = [made[part].name for part in index]
-                    text = f"{memory[window.array]}[{self.place(window, at)}]"
+                    text = self.element(memory[window.array], self.place(window, at))
                 case Const():
                     value = const_value(node)
                     text = self.printer.expr(k.Lit(value.tobytes(), node.dtype))

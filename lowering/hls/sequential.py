@@ -126,7 +126,9 @@ class _Writer:
     def process(self) -> Iterator[str]:
         for name, base in self.bases:
             head = f"int64_t i = 0; i < {prod(self.arrays[name].shape)}; i++"
-            yield from self.printer.pipelined("", head, [f"{self.memory[name]}[i] = {base}[i];"])
+            yield from self.printer.pipelined(
+                "", head, [f"{self.memory[name]}[i] = {self.printer.element(base, 'i')};"]
+            )
         yield from self.block(self.done.body)
 
     # ---- control ----------------------------------------------------------------------------------------

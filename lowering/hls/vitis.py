@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dcarray.ir.nodes import Array
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
 from .network import Buffer, Network, Stage, Work
@@ -45,6 +46,12 @@ def emit(network: Network, top: str) -> str:
     return _Emitter(network, top).text()
 
 
+def declared(array: Array, buffer: Buffer, written: bool, is_value: bool) -> str:
+    """A buffer as a parameter of a function."""
+    constant, star = "" if written else "const ", "" if is_value else "*"
+    return f"{constant}{HLS.type(array.dtype)} {star}{pointer(buffer)}"
+
+
 class _Emitter(ProcessPrinter):
     def __init__(self, network: Network, top: str) -> None:
         super().__init__(network, HLS)
@@ -58,7 +65,8 @@ class _Emitter(ProcessPrinter):
         lines.append(f'extern "C" void {self.top}({names}) {{')
         for buffer, _ in given:
             name = pointer(buffer)
-            lines.append(f"#pragma HLS INTERFACE m_axi port={name} offset=slave bundle=gmem_{name}")
+            if name not in self.values:
+                lines.append(f"#pragma HLS INTERFACE m_axi port={name} offset=slave bundle=gmem_{name}")
             lines.append(f"#pragma HLS INTERFACE s_axilite port={name}")
         lines.append("#pragma HLS INTERFACE s_axilite port=return")
         for number, stage in enumerate(self.network.stages):
@@ -67,8 +75,7 @@ class _Emitter(ProcessPrinter):
         return "\n".join([HLS.head, *self.printer.helpers, "", *lines, "}", ""])
 
     def declared(self, buffer: Buffer, written: bool) -> str:
-        kind = self.type(self.arrays[buffer.array].dtype)
-        return f"{'' if written else 'const '}{kind} *{pointer(buffer)}"
+        return declared(self.arrays[buffer.array], buffer, written, pointer(buffer) in self.values)
 
     def used(self, stage: Stage) -> list[tuple[Buffer, bool]]:
         found: dict[Buffer, bool] = {}

@@ -12,8 +12,8 @@ from dcarray.ir.nodes import Array
 from dcarray.ir.numpy_views import NDArray
 
 from ..network import Buffer, Network
-from ..processes import arguments, pointer
-from ..vitis import HLS
+from ..processes import arguments, is_value, pointer
+from ..vitis import HLS, declared
 from .boards import Board
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -61,7 +61,12 @@ class Argument:
     @property
     def declared(self) -> str:
         """Its declaration as a parameter."""
-        return f"{'' if self.written else 'const '}{self.type} *{self.name}"
+        return declared(self.array, self.buffer, self.written, self.is_value)
+
+    @property
+    def is_value(self) -> bool:
+        """Whether kernels are given its value and no pointer."""
+        return is_value(self.array, self.written)
 
     @property
     def tolerance(self) -> str:

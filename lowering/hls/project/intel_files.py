@@ -24,16 +24,18 @@ def files(design: Design) -> dict[str, str]:
 
 def _host(design: Design) -> str:
     lines = list(prepared(design))
-    for a in design.arguments:
+    values = {a.buffer for a in design.arguments if a.is_value}
+    for a in (one for one in design.arguments if not one.is_value):
         size = f"{a.name}.size() * sizeof({a.type})"
         lines.append(f"cl_mem {a.name}_mem = buffer(context, {size}, {a.bank});")
-    for a in design.given:
+    for a in (one for one in design.given if not one.is_value):
         lines.append(_copied("Write", a.name, a.type))
     lines.append("auto start = std::chrono::steady_clock::now();")
     for stage in intel.kernels(design.network, design.name):
         started = []
         for kernel in stage:
-            given = ", ".join(f"{pointer(buffer)}_mem" for buffer in kernel.arguments)
+            names = ((pointer(b), "[0]" if b in values else "_mem") for b in kernel.arguments)
+            given = ", ".join(f"argument({name}{what})" for name, what in names)
             started.append(f'  {{"{kernel.name}", {{{given}}}}},')
         lines += ["run(context, device, program, {", *started, "});"]
     lines += [

@@ -35,7 +35,7 @@ def test_bench(design: Design) -> str:
         "int main(int count, char **given) {",
         '  const std::string folder = count > 1 ? given[1] : ".";',
         *indented(prepared(design)),
-        f"  RUN({', '.join(f'{a.name}.data()' for a in design.arguments)});",
+        f"  RUN({', '.join(a.name + ('[0]' if a.is_value else '.data()') for a in design.arguments)});",
         *indented(compared(design)),
         "}",
         "",

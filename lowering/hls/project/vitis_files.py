@@ -32,7 +32,7 @@ def _connectivity(design: Design) -> str:
     lines = [f"# one compute unit; banks of the {design.board.title}", "[connectivity]"]
     lines.append(f"nk={design.name}:1:{design.name}_1")
     memory = design.board.memory
-    lines += [f"sp={design.name}_1.{a.name}:{memory}[{a.bank}]" for a in design.arguments]
+    lines += [f"sp={design.name}_1.{a.name}:{memory}[{a.bank}]" for a in design.arguments if not a.is_value]
     return "\n".join([*lines, ""])
 
 
@@ -42,14 +42,17 @@ def _host(design: Design) -> str:
         "auto device = xrt::device(0);",
         'auto kernel = xrt::kernel(device, device.load_xclbin(given[1]), "@name@");',
     ]
+    given = ", ".join(a.name + ("[0]" if a.is_value else "_bo") for a in design.arguments)
     for number, a in enumerate(design.arguments):
+        if a.is_value:
+            continue
         size = f"{a.name}.size() * sizeof({a.type})"
         lines.append(f"auto {a.name}_bo = xrt::bo(device, {size}, kernel.group_id({number}));")
-    for a in design.given:
+    for a in (one for one in design.given if not one.is_value):
         lines += [f"{a.name}_bo.write({a.name}.data());", f"{a.name}_bo.sync(XCL_BO_SYNC_BO_TO_DEVICE);"]
     lines += [
         "auto start = std::chrono::steady_clock::now();",
-        f"auto run = kernel({', '.join(f'{a.name}_bo' for a in design.arguments)});",
+        f"auto run = kernel({given});",
         "run.wait();",
         "std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;",
         'printf("the kernel took %.3f ms\\n", taken.count());',

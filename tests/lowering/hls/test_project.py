@@ -134,6 +134,18 @@ def test_ports_and_banks():
     assert "xilinx_u280" in made.files["Makefile"]
 
 
+def test_numbers_are_in_registers():
+    """What is one element, and only read, is passed by value: by s_axilite, or as an argument of a kernel."""
+    made = dc.export(smooth, *example(), target="vitis")
+    kernel, host = made.files["kernel/smooth.cpp"], made.files["host/host.cpp"]
+    assert "const double weight_0," in kernel and "s_axilite port=weight_0" in kernel
+    assert "m_axi port=weight_0" not in kernel and "weight_0" not in made.files["connectivity.cfg"]
+    assert "weight_0[0]," in host and "weight_0_bo" not in host
+    made = dc.export(smooth, *example(), target="intel")
+    assert "const double weight_0" in made.files["kernel/smooth.cl"]
+    assert "argument(weight_0[0])" in made.files["host/host.cpp"]
+
+
 def test_more_memory_than_the_board_has():
     region = parse(
         "region() { in A: f64[60000, 60000];  out B: f64[60000, 60000]\n"

@@ -72,9 +72,19 @@ static cl_mem buffer(cl_context context, size_t size, int bank) {
   return found;
 }
 
+struct Argument {
+  const void *value;
+  size_t size;
+};
+
+template <typename T>
+Argument argument(const T &value) {
+  return {&value, sizeof value};
+}
+
 struct Started {
   const char *name;
-  std::vector<cl_mem> arguments;
+  std::vector<Argument> arguments;
 };
 
 // Kernels at the same time, each in a queue of its own: they wait for each other.
@@ -85,7 +95,7 @@ static void run(cl_context context, cl_device_id device, cl_program program, con
     cl_kernel kernel = clCreateKernel(program, one.name, &status);
     check(status, one.name);
     for (cl_uint k = 0; k < one.arguments.size(); k++)
-      check(clSetKernelArg(kernel, k, sizeof(cl_mem), &one.arguments[k]), one.name);
+      check(clSetKernelArg(kernel, k, one.arguments[k].size, one.arguments[k].value), one.name);
     queues.push_back(clCreateCommandQueue(context, device, 0, &status));
     check(status, "queue");
     size_t single = 1;

@@ -34,18 +34,31 @@ struct run {
 struct kernel {
   kernel(const device &, const uuid &, const std::string &) {}
   int group_id(int argument) { return argument; }
-  template <typename... B>
-  run operator()(B &...buffers) {
+  template <typename... A>
+  run operator()(A &&...arguments) {
     int argument = 0;
-    if (!((buffers.group == argument++) && ...)) throw "a buffer is in the group of another argument";
-    start(PROCESSES, buffers...);
+    if (!(in_group(arguments, argument++) && ...)) throw "a buffer is in the group of another argument";
+    start(PROCESSES, arguments...);
     return {};
   }
 
  private:
-  template <typename... P, typename... B>
-  void start(void (*processes)(P...), B &...buffers) {
-    processes(reinterpret_cast<P>(buffers.memory.data())...);
+  static bool in_group(const bo &buffer, int argument) { return buffer.group == argument; }
+  template <typename T>
+  static bool in_group(const T &, int) {
+    return true;
+  }
+  template <typename P>
+  static P taken(bo &buffer) {
+    return reinterpret_cast<P>(buffer.memory.data());
+  }
+  template <typename P, typename T>
+  static P taken(const T &value) {
+    return value;
+  }
+  template <typename... P, typename... A>
+  void start(void (*processes)(P...), A &...arguments) {
+    processes(taken<P>(arguments)...);
   }
 };
 
