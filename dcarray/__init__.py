@@ -30,6 +30,8 @@ def __getattr__(name: str) -> Any:
         from dcarray.inspect.about import info as value
     elif name == "accelerate":
         from dcarray.jit.decorator import accelerate as value
+    elif name == "map":
+        from dcarray.jit.parallel_map import map as value
     elif name == "program":
         from dcarray.jit.program.decorator import program as value
     elif name == "symbol":
@@ -53,7 +55,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from dcarray.api.functions.namespace import names
 
-    return sorted({*names(), *__all__, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*names(), "map", *__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 __all__ = [

@@ -7,6 +7,7 @@ import sys
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from dcarray.jit import parallel_map
 from dcarray.jit.numpy_proxy import counterpart
 
 from ..syntax.source import source_of
@@ -91,6 +92,8 @@ def public_description(value: Any) -> PublicObject | None:
 
 def _public_object(value: Any) -> PublicObject | None:
     """Return the description of an object with a public name; None if it has none."""
+    if value is parallel_map.map:
+        return PublicObject("dcarray.map")
     name = getattr(value, "__name__", None)
     if not isinstance(name, str) or not (callable(value) or isinstance(value, ModuleType)):
         return None

@@ -48,6 +48,9 @@ class Calls(Joining):
             return Method(owner.__name__, name)
         full = f"{thing.name}.{name}"
         found = public_object(full)
+        if found is None and thing.name == "numpy":  # which is dcarray in accelerated functions
+            full = f"dcarray.{name}"
+            found = public_object(full)
         if isinstance(found, float):  # numpy.pi
             return found
         if found is None and name != "newaxis":

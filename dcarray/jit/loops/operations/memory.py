@@ -111,7 +111,8 @@ class Memory:
     def variable(self, wanted: str) -> Iterator[str]:
         """The name of a loop variable while the loop is traced; without underscores, which passes use in the
         names of the loops that they make."""
-        name, taken = wanted.replace("_", "") or "k", {*self.arrays, *_TAKEN, *self._moving}
+        wanted = wanted.replace("_", "")
+        name, taken = wanted if wanted.isidentifier() else "k", {*self.arrays, *_TAKEN, *self._moving}
         name = numbered(name, taken) if name in taken else name
         self._variables.add(name)
         self._moving.add(name)

@@ -16,7 +16,18 @@ from ..entry.entry_values import DType
 from .arithmetic import Operations
 from .iterables import Iterables
 from .reductions import Reductions
-from .values import PYTHON, Data, ItemRange, Masked, RuntimeRange, Value, is_array, is_int, kind_of
+from .values import (
+    PYTHON,
+    Data,
+    ItemRange,
+    Masked,
+    RangeProduct,
+    RuntimeRange,
+    Value,
+    is_array,
+    is_int,
+    kind_of,
+)  # fmt: skip
 
 _BOOL = np.dtype(np.bool_)
 Args = tuple[Value, ...]
@@ -56,7 +67,7 @@ class PythonCalls(Operations):
         return None if value is None else self.arrays.dtype(value)
 
     # ---- built-ins ----------------------------------------------------------------------------------
-    def _py_range(self, *args: Value) -> Value:
+    def _py_range(self, *args: Value) -> ItemRange | RuntimeRange:
         if not 1 <= len(args) <= 3:
             raise self.scope.fail("a range that is not known")
         ends = [self._whole(x) for x in args]
@@ -66,6 +77,25 @@ class PythonCalls(Operations):
             raise self.scope.fail("the step of a range is not known")
         known = is_int(start) and is_int(stop)
         return ItemRange(start, stop, step) if known else RuntimeRange(start, stop, step)
+
+    def range_product(self, key: Value) -> RangeProduct:
+        """Trace ``dc.map[key]``."""
+        axes = key if type(key) is tuple else (key,)
+        ranges = []
+        for axis in axes:
+            if not isinstance(axis, slice) or axis.stop is None:
+                raise self.scope.fail("dc.map takes start:stop for each axis")
+            bounds = (
+                0 if axis.start is None else axis.start,
+                axis.stop,
+                1 if axis.step is None else axis.step,
+            )
+            if any(isinstance(bound, float | complex) for bound in bounds):
+                raise self.scope.fail("dc.map takes integers as bounds")
+            ranges.append(self._py_range(*bounds))
+        if not ranges:
+            raise self.scope.fail("dc.map takes start:stop for each axis, and there is none")
+        return RangeProduct(tuple(ranges))
 
     def _whole(self, x: Value) -> Value:
         """Return an integer as a Python int, stored if it is a run-time value."""

@@ -11,6 +11,7 @@ import builtins
 import math
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dcarray.ir.analysis.independence import window_at
 from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
 from dcarray.ir.ops import const
 from dcarray.ir.renaming import expression_at
+from dcarray.jit import parallel_map
 
 from ..entry.entry_values import DType
 
@@ -167,6 +169,13 @@ class RuntimeRange:
     item: Callable[[Value], Value] = _itself
 
 
+@dataclass(frozen=True, eq=False)
+class RangeProduct:
+    """The tuples of the integers of several ranges, the last of which moves fastest; of one, its integers."""
+
+    ranges: tuple[ItemRange | RuntimeRange, ...]
+
+
 class Unbound:
     """The value of a name that may be unbound, or has no value that can be traced."""
 
@@ -238,10 +247,15 @@ def cast(expr: Expr, dtype: DType) -> Expr:
     return expr if expr.dtype == dtype else Apply("cast", (expr,), dtype)
 
 
+_NAMESPACES: dict[str, Any] = {
+    "numpy": np, "builtins": builtins, "math": math, "dcarray": SimpleNamespace(map=parallel_map.map)
+}  # fmt: skip
+
+
 def public_object(name: str) -> Any:
     """Return the object with a public name; None if there is none."""
     module, _, rest = name.partition(".")
-    found: Any = {"numpy": np, "builtins": builtins, "math": math}.get(module)
+    found: Any = _NAMESPACES.get(module)
     for part in rest.split(".") if rest else ():
         found = getattr(found, part, None)
     return found

@@ -11,7 +11,7 @@ from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
 from dcarray.ir.nodes import While
 
-from ..entry.entry_values import Function
+from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.values import Data, Unbound, Value
@@ -215,6 +215,8 @@ class Expressions(Operations):
                     return owner[key]
                 except IndexError as error:
                     raise self.scope.fail(str(error)) from error
+        if owner == PublicObject("dcarray.map"):
+            return self.calls.range_product(key)
         raise self.scope.fail("an index of a value that is not understood")
 
     def _call(

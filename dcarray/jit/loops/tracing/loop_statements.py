@@ -11,7 +11,7 @@ from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim, Load, Loop, While
 
-from ..operations.values import Data, ItemRange, RuntimeRange, Unbound, Value
+from ..operations.values import Data, ItemRange, RangeProduct, RuntimeRange, Unbound, Value
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
 from ..syntax.syntax_facts import Names, loads, stores
@@ -37,6 +37,9 @@ class LoopStatements(LoopBodies):
             self._while(stmt, frame, after)
             return
         items = self.evaluate(stmt.iter, frame)
+        if isinstance(items, RangeProduct):
+            self._range_product(stmt, items, frame, after)
+            return
         if isinstance(items, RuntimeRange):
             self._runtime_range(stmt, items, frame, after)
             return
@@ -52,7 +55,7 @@ class LoopStatements(LoopBodies):
             return
         steps = self.calls.iterables.items(items)
         start, stop, step = steps.start, steps.stop, steps.step
-        runs = self.scope.lt(start, stop) if step > 0 else self.scope.lt(stop, start)
+        runs = self._runs(steps)
         if runs is None and self.scope.loops_run:
             runs = True if self.scope.need_nonneg((stop - start if step > 0 else start - stop) - 1) else None
         if runs is False:
@@ -66,6 +69,42 @@ class LoopStatements(LoopBodies):
             self._unrolled(stmt, [start], frame, after, steps.item)
         else:
             self._for(stmt, steps, last, runs, frame, after)
+
+    def _runs(self, steps: ItemRange | RuntimeRange) -> bool | None:
+        """Whether a loop over a range runs at least once."""
+        if isinstance(steps, RuntimeRange):
+            return None
+        first, last = (steps.start, steps.stop) if steps.step > 0 else (steps.stop, steps.start)
+        return self.scope.lt(first, last)
+
+    def _range_product(self, stmt: ast.For, product: RangeProduct, frame: Frame, after: Names) -> None:
+        """Trace ``for i, j in dc.map[0:M, 0:N]`` as a nest of loops."""
+        if has_break(stmt):
+            raise self.scope.fail("a break out of dc.map, whose iterations have no order")
+        if any(self._runs(steps) is False for steps in product.ranges):
+            return
+        # The names of ranges and counters are no names of the program; a body may change its own names.
+        ranges = [f"{stmt.lineno}:{stmt.col_offset} range {k}" for k in range(len(product.ranges))]
+        targets = _names_of_axes(stmt, len(ranges))
+        counters = targets or [f"{stmt.lineno}:{stmt.col_offset} index {k}" for k in range(len(ranges))]
+        body = stmt.body
+        if not targets:
+            items: list[ast.expr] = [ast.Name(name, ast.Load()) for name in counters]
+            item = items[0] if len(items) == 1 else ast.Tuple(items, ast.Load())
+            body = [ast.Assign([stmt.target], item), *body]
+        for counter, name in reversed([*zip(counters, ranges, strict=True)]):
+            loop = ast.For(ast.Name(counter, ast.Store()), ast.Name(name, ast.Load()), body, [])
+            body = [loop]
+        for node in ast.walk(loop):
+            if isinstance(node, ast.stmt | ast.expr) and not hasattr(node, "lineno"):
+                ast.copy_location(node, stmt)
+        frame.names.update(zip(ranges, product.ranges, strict=True))
+        self.loop(loop, frame, after)
+        for name in (*ranges, *(() if targets else counters)):
+            frame.names.pop(name, None)
+        if not all(self._runs(steps) for steps in product.ranges):  # an outer loop may run, and the inner not
+            for name in stores(stmt.target) & after:
+                frame.names[name] = Unbound(f"{name} may not be bound")
 
     def _unrolled(
         self, stmt: ast.For, items: list[Value], frame: Frame, after: Names,
@@ -232,3 +271,12 @@ class LoopStatements(LoopBodies):
             raise found.reason from None
         self.memory.emit(While(Load(going, _BOOL), tuple(iteration.block), loc=loc))
         self.leave(iteration, loop, bound, after, {})
+
+
+def _names_of_axes(stmt: ast.For, count: int) -> list[str]:
+    """Return the names that a loop gives to the indices of its axes; none if they may change in its body, or
+    the target is another."""
+    parts = stmt.target.elts if isinstance(stmt.target, ast.Tuple | ast.List) and count > 1 else [stmt.target]
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    whole = len(parts) == len(names) == len(set(names)) == count
+    return names if whole and stores(*stmt.body).isdisjoint(names) else []
