@@ -30,8 +30,8 @@ from dcarray.execution.executor import EXECUTOR
 from dcarray.tiering import eager_period
 from dcarray.tiering.blas_sharing import WIDE
 
-from .numpy_proxy import counterpart
-from .patching import GENERATORS, module_names, wrap_generator
+from .extension_modules import is_extension
+from .patching import GENERATORS, module_names, substitute_for, wrap_generator
 from .variants import Variants, work
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -78,11 +78,17 @@ def _module(target: ModuleType | str) -> ModuleType:
         raise ValueError(f"module {target!r} is not imported")
     if not isinstance(found, ModuleType):
         raise TypeError(f"accelerate() takes a function, or modules or their names, not {target!r}")
+    if is_extension(found.__name__):
+        raise ValueError(
+            f"module {found.__name__!r} is compiled code, which keeps NumPy: accelerate what calls it"
+        )
     held = module_names(vars(found)).users or any(
-        counterpart(value) is not value for value in vars(found).values()
+        substitute_for(name, value) is not value for name, value in vars(found).items()
     )
     if not held:
-        raise ValueError(f"module {found.__name__!r} holds no NumPy among its global names")
+        raise ValueError(
+            f"module {found.__name__!r} holds no NumPy and no compiled code among its global names"
+        )
     return found
 
 
@@ -300,7 +306,8 @@ def accelerate(*targets: Any) -> Any:
     Raises
     ------
     ValueError
-        If a module is not imported or has no NumPy among its global names.
+        If a module is not imported, is compiled code, or has neither NumPy nor functions of compiled modules
+        among its global names.
     TypeError
         If a target is neither a function nor a module, or is a generator or coroutine function.
 

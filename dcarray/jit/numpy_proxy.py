@@ -30,6 +30,14 @@ from .ctypes_compat import ndpointer
 _REPLACED = ("char", "emath", "fft", "linalg", "random", "strings")
 # NumPy's modules that stay NumPy's: about other things than arrays, or about subclasses of ndarray.
 _UNCHANGED = ("dtypes", "exceptions", "f2py", "ma", "matlib", "polynomial", "typing", "version")
+# Functions of numpy.testing that call a function with their other arguments, or do not look at any.
+_CALLING = (
+    "assert_raises",
+    "assert_raises_regex",
+    "assert_warns",
+    "assert_no_warnings",
+    "assert_no_gc_cycles",
+)
 _DISPATCHER = type(np.sum)
 
 
@@ -203,7 +211,7 @@ def _member(module: ModuleType, name: str) -> Any:
     if module.__name__ == "numpy.ctypeslib":
         return ndpointer if name == "ndpointer" else value
     if module.__name__ == "numpy.testing":
-        return _converting(value) if name.startswith("assert_") and callable(value) else value
+        return _converting(value) if name.startswith("assert_") and name not in _CALLING else value
     if type(value) is _DISPATCHER and value in DISPATCH.table:
         return _dispatched(value)
     plain = isinstance(value, (FunctionType, BuiltinFunctionType, _DISPATCHER))
@@ -238,7 +246,10 @@ def patch_array_method(kind: Any) -> Any:
 
 # ---- objects that code has imported already ----------------------------------------------------------
 _known: dict[int, tuple[ModuleType, str]] = {}  # by the identity of NumPy's object: its module and name
-_HOLDERS = [*(f"numpy.{name}" for name in _REPLACED if name != "emath"), "numpy.lib.scimath", "numpy"]
+_HOLDERS = [
+    "numpy.testing", "numpy.ctypeslib", "numpy.lib.array_utils", "numpy.lib.stride_tricks",
+    *(f"numpy.{name}" for name in _REPLACED if name != "emath"), "numpy.lib.scimath", "numpy",
+]  # fmt: skip
 _unread_modules = set(_HOLDERS)
 
 

@@ -1,4 +1,7 @@
-"""Global names of a module that mean dcarray instead of NumPy while some of its code is accelerated."""
+"""Global names of a module that mean dcarray instead of NumPy while some of its code is accelerated.
+
+Names of compiled functions mean stand-ins that give them plain arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from dcarray.core import config
 from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites.rewrite import ModuleRewrites
 
+from .extension_modules import extension_stand_in
 from .numpy_proxy import counterpart, members_known, patch_array_method
 
 
@@ -73,7 +77,7 @@ class ModuleNames:
         known = self.identities if fresh else {}
         for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
             self.identities[name] = id(value)
-            substitute = value if name.startswith("__") else wrap_generator(counterpart(value))
+            substitute = substitute_for(name, value)
             self.substitutes.pop(name, None)
             if substitute is not value:
                 self.substitutes[name] = value, substitute
@@ -99,6 +103,14 @@ class ModuleNames:
             if self.users == 0:
                 self.rewrites.restore()
                 swap_names(self.names, self.swaps, True)
+
+
+def substitute_for(name: str, value: Any) -> Any:
+    """Return what a global name means in accelerated code, given what it means otherwise."""
+    if name.startswith("__"):
+        return value
+    found = counterpart(value)
+    return extension_stand_in(wrap_generator(value)) if found is value else found
 
 
 _lock = threading.RLock()
