@@ -25,8 +25,8 @@ from dcarray.core.native import BUILT
 
 __all__ = ["ExtensionFunction", "extension_stand_in", "is_extension"]
 
-# Names of types: functions of Cython, f2py (which do not say where they are from) and nanobind.  All others are
-# of `BuiltinFunctionType`.
+# Names of types: functions of Cython, f2py (which do not say where they are from) and nanobind.  All others
+# are of `BuiltinFunctionType`.
 _FUNCTION_TYPES = frozenset(("cython_function_or_method", "fused_cython_function", "fortran", "nb_func"))
 # Packages of which nothing is replaced here: NumPy's names have other stand-ins, ours take wrapped arrays.
 _EXCLUDED = sys.stdlib_module_names | {"numpy", "dcarray"}
