@@ -318,6 +318,7 @@ replace_method(PyMethodDef *definition, PyObject **old)
 #include "creation.h"
 #include "native_routes.h"
 #include "boundary.h"
+#include "number_lists.h"
 #include "variants.h"
 #include "triangles.h"
 #include "guard_checks.h"
@@ -451,6 +452,8 @@ static PyMethodDef methods[] = {
     METHOD("wrap_arguments", wrap_arguments, METH_FASTCALL)
     METHOD("checks_hold", checks_hold, METH_FASTCALL)
     METHOD("holds_no_wrapped", holds_no_wrapped, METH_O)
+    METHOD("read_numbers", read_numbers, METH_VARARGS)
+    METHOD("write_numbers", write_numbers, METH_VARARGS)
     METHOD("route_instances", route_instances, METH_VARARGS)
     METHOD("promote", promote_site, METH_VARARGS)
     METHOD("demote", demote_site, METH_VARARGS)
@@ -485,7 +488,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 42) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 43) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

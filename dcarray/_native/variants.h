@@ -158,6 +158,14 @@ has_no_wrapped(PyObject *x, int deep)
                 return 0;
         return 1;
     }
+    if (kind == &PyList_Type && deep < DEEP) {
+        for (Py_ssize_t k = 0; k < PyList_GET_SIZE(x); k++) {
+            PyObject *item = PyList_GET_ITEM(x, k);
+            if (Py_TYPE(item) != &PyFloat_Type && Py_TYPE(item) != &PyLong_Type && !has_no_wrapped(item, deep + 1))
+                return 0;
+        }
+        return 1;
+    }
     if (x == Py_None || kind == &PyUnicode_Type)
         return 1;
     return is_numpy_scalar(x);

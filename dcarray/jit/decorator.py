@@ -267,7 +267,7 @@ def _function(function: Any) -> Any:
             return box[0]
         if conversion is not None:
             for value in (*args, *kwargs.values()):
-                if type(value) is list or type(value) is dict:
+                if (type(value) is list or type(value) is dict) and not holds_no_wrapped(value):
                     conversion.to_plain(value)
         _evaluate(box[0])
         value = unwrap_result(box)

@@ -114,7 +114,6 @@ for b in data:
     "body, reason",
     [
         ("n = n << k", "large"),
-        ("n = n * n", "large"),
         ("n = 7 // (k - 2)", "bounds"),
         ("n = 1 >> (k - 2)", "bounds"),
     ],
@@ -127,6 +126,21 @@ def test_unbounded_integers(body: str, reason: str) -> None:
 def test_an_integer_that_is_large_from_the_start() -> None:
     with pytest.raises(Untraceable, match="large"):
         trace(request("for k in range(40):\n    n = n * 1000 % 77", dict(n=1 << 60)))
+
+
+def test_integers_that_may_be_large() -> None:
+    """The run sees where one has more than 64 bits."""
+    check("for k in range(5):\n    n = n * n", dict(n=3), live={"n"})
+    traced = trace(request("for k in range(m):\n    n = n * n", dict(n=3, m=np.int64(5)), {"n"}))
+    for rounds in (2, 4, 5, 6):
+        memory = {"n": np.array(3), "m": np.array(rounds)}
+        with np.errstate(invalid="raise"):
+            if rounds < 6:
+                made = interp.run(traced.region, memory)
+                assert 3 ** (2**rounds) in [int(x) for x in made.values()]
+            else:
+                with pytest.raises(FloatingPointError):
+                    interp.run(traced.region, memory)
 
 
 def test_integers_that_grow() -> None:

@@ -31,6 +31,15 @@ class ArrayType:
 
 
 @dataclass(frozen=True, slots=True)
+class ListType:
+    """A list of Python's floats (float64) or ints (int64), or of lists of these, of one length on each level.
+    No list in it is another's."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarType:
     """A scalar that is an argument of the compiled loop.  ``weak``: a Python float or complex, which takes
     the dtype of the other operand; otherwise a NumPy scalar."""
@@ -75,7 +84,7 @@ class Function:
     defaults: tuple[tuple[str, EntryValue], ...] = ()
 
 
-EntryValue = ArrayType | ScalarType | Constant | PublicObject | Function | SymbolicSize
+EntryValue = ArrayType | ListType | ScalarType | Constant | PublicObject | Function | SymbolicSize
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from dcarray.core.handle import Handle
 from dcarray.core.store import compilable, compiles, writeable
 from dcarray.core.strides import c_strides, strides_of
 
-from .entry_values import ArrayType, Constant, EntryValue, ScalarType
+from .entry_values import ArrayType, Constant, EntryValue, ListType, ScalarType
 from .globals import ObjectGuard, object_guard
+from .lists import ListElements
 
 NDArray = np.ndarray[Any, Any]
 ARRAYS = (ndarray, np.ndarray)
@@ -102,6 +103,7 @@ _GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     tuple: _tuple,
     np.ndarray: _plain,
     ndarray: _wrapped,
+    ListElements: lambda v: ("list", v.array.dtype, v.array.shape),
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }
 
@@ -116,6 +118,8 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
     if type(value) in ARRAYS:
         dtype, shape, strides, may_write, _ = guard
         return ArrayType(dtype, shape, tuple([s // dtype.itemsize for s in strides]), may_write, same)
+    if type(value) is ListElements:
+        return ListType(value.array.dtype, value.array.shape)
     if type(value) is tuple:
         return Constant(tuple([entry_value(v, m) for v, m in zip(value, guard[1], strict=True)]))
     if type(value) in (float, complex):

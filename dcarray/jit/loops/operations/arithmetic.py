@@ -285,11 +285,21 @@ class Arithmetic(Numbers):
         if found is None:
             raise self.scope.fail(f"an integer has no known bounds: {op}")
         if max(map(abs, found)) > 1 << 62:
-            raise self.scope.fail("an integer may be too large")
+            return self._checked_integer(op, a, b)
         smallest = min(self.limits(x)[0] for x in (a, b))
         dtype = _U8 if smallest >= 0 and op in _UNSIGNED else _I8
         made = Apply(BINARY[op][0], (self.expr(_plain(a), dtype), self.expr(_plain(b), dtype)), dtype)
         return self.memory.value(cast(made, _I8), scalar=True, weak=int, limits=found)
+
+    def _checked_integer(self, op: str, a: Value, b: Value) -> Data:
+        """Arithmetic of run-time Python ints, with a check that the result has no more than 64 bits."""
+        name = BINARY[op][0]
+        if name not in ("add", "subtract", "multiply"):
+            raise self.scope.fail("an integer may be too large")
+        args = (self.expr(_plain(a), _I8), self.expr(_plain(b), _I8))
+        made = overflow.with_overflow_check(name, Apply(name, args, _I8), args, _I8)
+        limits = int(np.iinfo(_I8).min), int(np.iinfo(_I8).max)
+        return self.memory.value(made, scalar=True, weak=int, limits=limits)
 
     def unary(self, op: str, a: Value) -> Value:
         """Trace ``op a``."""

@@ -7,7 +7,8 @@ from dcarray.ir.nodes import Dim
 from .arithmetic import Operations
 from .arrays import Arrays
 from .indexing import run_length
-from .values import Data, ItemRange, Value, is_array, is_int
+from .lists import Lists
+from .values import Data, ItemRange, NumberList, Value, is_array, is_int
 
 
 class Iterables(Operations):
@@ -15,12 +16,14 @@ class Iterables(Operations):
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__(arrays.math)
-        self.arrays = arrays
+        self.arrays, self.lists = arrays, Lists(arrays)
 
     def items(self, value: Value) -> ItemRange:
         """Return the items of a range or an array, each read in its iteration."""
         if isinstance(value, ItemRange):
             return value
+        if isinstance(value, NumberList):
+            return ItemRange(0, value.array.shape[0], 1, lambda k: self.lists.getitem(value, k))
         if not is_array(value) or not value.shape:
             raise self.scope.fail("a loop over what is no range and no array")
         stored = self.memory.array(value)

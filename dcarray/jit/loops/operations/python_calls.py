@@ -21,6 +21,7 @@ from .values import (
     Data,
     ItemRange,
     Masked,
+    NumberList,
     RangeProduct,
     RuntimeRange,
     Value,
@@ -114,6 +115,8 @@ class PythonCalls(Operations):
     def _py_len(self, x: Value, /) -> Value:
         if isinstance(x, tuple | list | str):
             return len(x)
+        if isinstance(x, NumberList):
+            return x.array.shape[0]
         if is_array(x) and x.shape:
             return x.shape[0]
         if isinstance(x, Masked) and x.along == len(x.full.shape):

@@ -170,6 +170,18 @@ class RuntimeRange:
 
 
 @dataclass(frozen=True, eq=False)
+class NumberList:
+    """A Python list of numbers, or of such lists, whose elements are an array's."""
+
+    array: Data
+
+    @property
+    def kind(self) -> type:
+        """The type of its numbers: float or int."""
+        return float if self.array.dtype.kind == "f" else int
+
+
+@dataclass(frozen=True, eq=False)
 class RangeProduct:
     """The tuples of the integers of several ranges, the last of which moves fastest; of one, its integers."""
 
@@ -223,6 +235,8 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
     """Whether a value, or an item of it, is one of these arrays or a view of one."""
     if isinstance(value, tuple | list):
         return any(is_view_of_any(part, arrays) for part in value)
+    if isinstance(value, NumberList):
+        value = value.array
     return isinstance(value, Data) and value.window is not None and value.window.array in arrays
 
 
@@ -233,6 +247,8 @@ def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
         return dims.substitute(value, last)
     if isinstance(value, tuple | list):
         return type(value)(with_last_values(v, last) for v in value)
+    if isinstance(value, NumberList):
+        return NumberList(with_last_values(value.array, last))
     if isinstance(value, Masked):
         return Masked(with_last_values(value.full, last), with_last_values(value.mask, last), value.along)
     if isinstance(value, Data):

@@ -11,7 +11,7 @@ import time
 from _thread import start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import get_ident
 from types import SimpleNamespace
@@ -35,7 +35,10 @@ from dcarray.tiering.state import Tier, TierState
 
 from ..entry.entry_values import LoopDescription
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
+from ..entry.lists import ListElements
 from . import backoff
+from .list_conversion import ListConversion
+from .loop_source import LoopSource
 from .processor_values import ProcessorValues
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
@@ -46,30 +49,9 @@ LONG = 20e-3  # and that are worth one after a single run
 INNER_DELAY = 0.3  # seconds after which the sites inside of a loop that still runs are enabled
 MAX_KEYS = 8  # of a site
 _MISSING = object()
+_ON_HOST = (*ARRAYS, ListElements)
 watchers: list[Callable[[LoopRequest], None]] = []
 """Callbacks that get the request of each compiled loop, then planned eagerly, for `dcarray.explain`."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoopSource:
-    """A loop's source and names.
-
-    Attributes
-    ----------
-    source, file, line
-        As in `LoopDescription`.
-    needed, others : tuple of str
-        The local names that it reads before it binds them, and the global names that it reads.
-    live : tuple of str
-        The names that it binds and that may be read afterwards.
-    """
-
-    source: str
-    file: str
-    line: int
-    needed: tuple[str, ...]
-    others: tuple[str, ...]
-    live: tuple[str, ...]
 
 
 class _Entry(PlanSlot[Any]):
@@ -113,6 +95,7 @@ class LoopSite:
         self._running: dict[int, tuple[float, float, _Entry | None, bool]] = {}
         self._runs, self._spent = TierState(state.LOOP_SITE), 0.0
         self._values = TierState(state.LOOP_SITE)
+        self._lists = ListConversion()
         self._last: _Entry | None = None  # the key whose plan ran last
         if outer is not None:
             outer._inner.append(self)
@@ -146,6 +129,12 @@ class LoopSite:
             served = self._try_last(self._last, values, options)
             if served is not None:
                 return served
+        if list in map(type, values):
+            values = self._lists.elements(values)
+            observed = runs.observations
+            if options.jit != "eager" and observed and self._lists.lasts_longer(self._spent / observed):
+                self._disable("to convert its lists takes longer than to run it")
+                return ()
         processors = ProcessorValues.of(values)
         if processors is not None:
             values = processors.ordinary
@@ -155,9 +144,7 @@ class LoopSite:
         except Exception as error:
             if options.debug:
                 raise
-            self.enabled = False
-            self._note(f"{type(error).__name__}: {error}", self.loop.line)
-            self._enable_inner()
+            self._disable(f"{type(error).__name__}: {error}")
             return ()
         if plan is None:
             if entry is None or options.jit != "background":
@@ -205,7 +192,10 @@ class LoopSite:
         except MemoryError:  # a later run may have more memory
             return ()
         if found is not None:
-            if addresses is None and len(entry.key) == 2 + len(values):  # else names share an array
+            lists = ListElements in map(type, values)  # of which there are no checks
+            if (
+                addresses is None and len(entry.key) == 2 + len(values) and not lists
+            ):  # else names share an array
                 plan.remember(values, entry.key[2:])
                 self._last = entry
             if self._values.strikes:
@@ -314,7 +304,7 @@ class LoopSite:
                 return None
             plain = any(type(v) is np.ndarray for v in values)
             there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
-            if there and (len(there) > 1 or any(type(v) in ARRAYS for v in values)):
+            if there and (len(there) > 1 or any(type(v) in _ON_HOST for v in values)):
                 self._note("some of its arrays are on another device", self.loop.line)
                 self._count_unplannable()
                 return None
@@ -348,6 +338,8 @@ class LoopSite:
         if not self._values.strikes:
             device = getattr(value, "_device", None)
             known = "nothing that compiled code knows" if device is None else f"an array on {device.name}"
+            if type(value) is list:
+                known = "no list of equally long lists of floats, or of ints, or has one of them twice"
             self._note(f"{name} is {known}: {type(value).__name__}", self.loop.line)
         self._enable_inner()
         self._count_unplannable()
@@ -414,6 +406,12 @@ class LoopSite:
         """Enable the sites inside the loop, which is not compiled as a whole."""
         while self._inner:
             self._inner.pop().enabled = True
+
+    def _disable(self, reason: str) -> None:
+        """Leave the loop to Python from now on."""
+        self.enabled = False
+        self._note(reason, self.loop.line)
+        self._enable_inner()
 
     def _note(self, reason: str, line: int) -> None:
         note(reason, kind="loop", where=(self.loop.file, line))

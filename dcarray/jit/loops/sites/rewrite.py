@@ -34,7 +34,8 @@ from ..syntax.eligibility import is_eligible
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.source import Source, source_of
 from ..syntax.syntax_facts import loads, stores
-from .loop_sites import LoopSite, LoopSource
+from .loop_sites import LoopSite
+from .loop_source import LoopSource
 
 MAX_FUNCTIONS = 1024  # cached for one module
 # Functions that read the local names of other frames, also names that are dead.

@@ -21,6 +21,7 @@ from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
+from ..entry.lists import ListElements
 from .requests import LoopInterface
 from .undo_copies import UndoCopy
 
@@ -122,6 +123,9 @@ class LoopPlan:
                 addresses = self._arguments_at(values, made, places)
             if addresses is None or not self._execute(made, addresses, options):
                 return None
+        for role, fetch, *_ in self._parameters:
+            if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
+                values[fetch].write_back()
         counters.loops += 1
         counters.kernels += self._loaded.kernels
         counters.interpreted += self._loaded.interpreted
@@ -173,6 +177,8 @@ class LoopPlan:
                 elif type(value) is np.ndarray:
                     a = value
                     _evaluate_plain(a, role == "inout")
+                elif type(value) is ListElements:
+                    a = value.array
                 else:
                     found = number(value, dtype)
                     if found is None:
@@ -337,7 +343,7 @@ def _binding(
         return lambda values, made, addresses, below: value
     if result.kind == "alias":
         k = place[result.name]
-        return lambda values, made, addresses, below: values[k]
+        return lambda values, made, addresses, below: _given(values[k])
     k = at_of[result.name]
     if result.kind == "scalar":
         if result.weak:
@@ -346,6 +352,10 @@ def _binding(
     if plain:
         raise PlanMismatch("among its arrays are plain ones, so the result might be plain")
     return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)
+
+
+def _given(value: Any) -> Any:
+    return value.given if type(value) is ListElements else value
 
 
 def _wrapped(a: NDArray, address: int, below: int) -> Any:

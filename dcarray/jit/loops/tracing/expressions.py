@@ -14,7 +14,7 @@ from dcarray.ir.nodes import While
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
-from ..operations.values import Data, Unbound, Value
+from ..operations.values import Data, NumberList, Unbound, Value
 
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -51,6 +51,7 @@ class Expressions(Operations):
     def __init__(self, calls: Calls) -> None:
         super().__init__(calls.math)
         self.calls, self.reductions, self.arrays = calls, calls.reductions, calls.arrays
+        self.lists = calls.iterables.lists
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """Return the value of an expression."""
@@ -215,6 +216,8 @@ class Expressions(Operations):
                     return owner[key]
                 except IndexError as error:
                     raise self.scope.fail(str(error)) from error
+        if isinstance(owner, NumberList):
+            return self.lists.getitem(owner, key)
         if owner == PublicObject("dcarray.map"):
             return self.calls.range_product(key)
         raise self.scope.fail("an index of a value that is not understood")

@@ -21,6 +21,7 @@ from ..operations.values import (
     Data,
     ItemRange,
     Masked,
+    NumberList,
     Unbound,
     Value,
     is_array,
@@ -165,6 +166,9 @@ class Statements(Expressions):
 
     def setitem(self, array: Value, key: Value, value: Value, spent: bool) -> None:
         """Trace ``array[key] = value``."""
+        if isinstance(array, NumberList):
+            self.lists.check_assigned(array, key, value)
+            array = array.array
         if not is_array(array):
             raise self.scope.fail("an assignment to elements of what is no array")
         if self.arrays.masks.is_mask(array, key):
@@ -360,6 +364,8 @@ def identical(a: Value, b: Value) -> bool:
             return a.entry_name == b.entry_name and a.dtype == b.dtype and same(a.window, b.window)
         same_kind = a.window is b.window and a.scalar == b.scalar and a.weak == b.weak
         return same_kind and a.expr is b.expr and a.shape == b.shape
+    if isinstance(a, NumberList) and isinstance(b, NumberList):
+        return identical(a.array, b.array)
     if isinstance(a, tuple | list):
         return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
     if is_int(a) and is_int(b):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.core.store import COMPILED
-from dcarray.core.strides import contiguous
+from dcarray.core.strides import c_strides, contiguous
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Compute, Region, Symbol
 from dcarray.ir.ops import const
@@ -20,6 +20,7 @@ from ..entry.entry_values import (
     Constant,
     EntryValue,
     Function,
+    ListType,
     LoopDescription,
     PublicObject,
     Result,
@@ -33,7 +34,16 @@ from ..operations.calls import Calls
 from ..operations.memory import Memory
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
-from ..operations.values import Data, Unbound, is_array, is_int, is_number, public_object, whole_window
+from ..operations.values import (
+    Data,
+    NumberList,
+    Unbound,
+    is_array,
+    is_int,
+    is_number,
+    public_object,
+    whole_window,
+)
 from ..syntax.syntax_facts import stores
 from .dead_values import dead_targets
 from .expressions import Frame
@@ -104,6 +114,9 @@ class Tracer(LoopStatements):
                     self._values[name] = self._entry(value.same)
                 else:
                     self._values[name] = self._array(name, value)
+            elif isinstance(value, ListType):
+                array = ArrayType(value.dtype, value.shape, c_strides(value.shape))
+                self._values[name] = NumberList(self._array(name, array))
             else:
                 self._values[name] = self._known_value(value, name)
         return self._values[name]
@@ -156,6 +169,8 @@ class Tracer(LoopStatements):
             if value.entry_name:
                 return Result("alias", value.entry_name)
             return Result("array", self._result_array(name, value))
+        if isinstance(value, NumberList) and value.array.entry_name:
+            return Result("alias", value.array.entry_name)
         if isinstance(value, Data):
             array = self.memory.new((), value.dtype, name, "out")
             self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))

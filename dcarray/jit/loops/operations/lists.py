@@ -1,0 +1,38 @@
+"""Lists of numbers, and lists of these, on traced values: arrays of which programs get Python's numbers."""
+
+from __future__ import annotations
+
+from .arithmetic import Operations
+from .arrays import Arrays
+from .values import Data, NumberList, Value, is_int, kind_of
+
+
+class Lists(Operations):
+    """Elements of lists.  All else of a list, as slices, `+` or `append`, makes another list of it, and stays
+    Python's."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays.math)
+        self.arrays = arrays
+
+    def getitem(self, x: NumberList, key: Value) -> Value:
+        """Trace ``x[key]``."""
+        self._check_key(key)
+        if len(x.array.shape) > 1:
+            if not is_int(key):
+                raise self.scope.fail("a list among lists is chosen by data")
+            row = self.arrays.getitem(x.array, key)
+            assert isinstance(row, Data)
+            return NumberList(row)
+        return self.arrays.python(x.kind, self.arrays.getitem(x.array, key))
+
+    def check_assigned(self, x: NumberList, key: Value, value: Value) -> None:
+        """Raise `Untraceable` unless ``x[key] = value`` leaves a list of numbers of one type."""
+        self._check_key(key)
+        if len(x.array.shape) > 1 or kind_of(value) is not x.kind:
+            raise self.scope.fail(f"a list of {x.kind.__name__} gets another element")
+
+    def _check_key(self, key: Value) -> None:
+        run_time = isinstance(key, Data) and key.scalar and key.dtype.kind in "iu"
+        if not (is_int(key) or run_time):
+            raise self.scope.fail("a list is indexed by what is no integer")

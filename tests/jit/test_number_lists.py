@@ -1,0 +1,328 @@
+"""Lists of numbers, and lists of these, in loops of accelerated functions: what Python gives, to the type."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import random
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.core import native
+from dcarray.jit.loops.entry import lists
+from dcarray.jit.loops.sites.list_conversion import ListConversion
+
+
+def outcome(f: Any, *args: Any) -> tuple[Any, str]:
+    """What a call gives, or the error that it raises."""
+    try:
+        return f(*args), ""
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
+
+
+def alike(a: Any, b: Any, exact: bool) -> None:
+    assert type(a) is type(b), (a, b)
+    if isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            alike(x, y, exact)
+    elif isinstance(a, float) and not exact:
+        assert a == pytest.approx(b, rel=1e-9, abs=1e-9) or a != a
+    else:
+        assert a == b or (a != a and b != b), (a, b)
+
+
+def places(lists: Any, seen: dict[int, int]) -> Any:
+    """Which list is where: a number for each, in order of appearance."""
+    return [seen.setdefault(id(x), len(seen)) for x in lists if type(x) is list], [
+        places(x, seen) for x in lists if isinstance(x, list | tuple)
+    ]
+
+
+def both(text: str, *args: Any, exact: bool = True) -> int:
+    """Compare a function with Python's, also in its arguments; returns how many loops were compiled."""
+    theirs, mine = copy.deepcopy(args), copy.deepcopy(args)
+    alive = [list(x) for x in (*theirs, *mine) if type(x) is list]  # no other list gets their identity
+    known: tuple[dict[int, int], dict[int, int]] = {}, {}
+    places(theirs, known[0])
+    places(mine, known[1])
+    want = outcome(written(text), *theirs)
+    before = dc.report().loops
+    with dc.options(jit="eager", cache_dir=None):
+        got = outcome(dc.accelerate(written(text)), *mine)
+    alike((got, mine), (want, theirs), exact)
+    assert places((got, mine), known[1]) == places((want, theirs), known[0])
+    del alive
+    return dc.report().loops - before
+
+
+def rows(r: random.Random, n: int, m: int) -> list[list[float]]:
+    return [[r.uniform(-2, 2) for _ in range(m)] for _ in range(n)]
+
+
+# ---- random programs ----------------------------------------------------------------------------------
+N, M = 6, 5
+FLOATS = """
+A[i][j] = B[i][j] * 0.5 + x[j]
+A[i][j] += B[i][j] - A[i][j] * x[j]
+x[j] += A[i][j]
+s += A[i][j] * x[j]
+A[i][j] = B[i][j - 1] + i
+B[i][j] = A[i - 1][j] if A[i][j] > 0.0 else -A[i][j]
+s -= x[-1]
+x[j] = s
+row = A[i]; row[j] = row[j] * 2.0 + B[i][j]
+A[i][j] /= B[i][j] + 4.0
+A[i][j] = x[k[j]]
+A[i][j], x[j] = x[j], A[i][j]
+x[k[i] % 5] = A[i][j]
+B[i][j] = max(A[i][j], x[j])
+A[i][j] = 1.0
+A[i][j] = B[i][j] / x[j]
+A[i][j] = math.sqrt(abs(x[j]))
+A[i][j] = float(K[i][j])
+A[i][j] **= 2
+A[i][j] = x[j] - K[i][j]
+if B[i][j] < x[j]: A[i][j] = 0.0
+for t in range(j): A[i][j] += B[i][t] * x[t]
+for b in B[i]: A[i][j] -= b
+""".strip().splitlines()
+INTS = """
+K[i][j] = i * 3 - j
+K[i][j] += k[j] * K[i][j - 1]
+k[j] = K[i][j] // 3
+K[i][j] = k[j] % 4
+n += K[i][j]
+K[i][j] = -k[j]
+k[j] = min(i, j)
+n = k[j] - n
+K[i][j] = K[i][j] * K[i][j]
+K[i][j] = k[i % 5] ^ k[j]
+K[i][j] = len(k) - len(K[i])
+K[i][j] = K[i][k[j]] + 1
+if K[i][j] > k[j]: K[i][j] -= 1
+""".strip().splitlines()
+HEADS = [
+    "for i in range(1, len(A)):\n    for j in range(len(A[0])):",
+    "for i in range(len(A)):\n    for j in range(i - 1):",
+    "for i, row in enumerate(A):\n    for j in range(len(row)):",
+    "for j in range(len(x)):\n    for i in range(1, 5):",
+    "for i, j in dc.map[0:5, 1:4]:\n    if True:",
+]
+
+
+def program(seed: int) -> str:
+    r = random.Random(seed)
+    lines = ["import math", "import dcarray as dc", "def f(A, B, x, K, k, s, n):"]
+    for _ in range(r.randint(1, 2)):
+        lines += ["    " + line for line in r.choice(HEADS).splitlines()]
+        for _ in range(r.randint(1, 3)):
+            lines += [
+                "    " + line for line in ("        " + r.choice(r.choice([FLOATS, INTS]))).splitlines()
+            ]
+    return "\n".join([*lines, "    return s, n"])
+
+
+def test_random_programs() -> None:
+    loops = 0
+    for seed in range(50):
+        r = random.Random(1000 + seed)
+        whole = [[r.randint(-9, 9) for _ in range(M)] for _ in range(N)]
+        arguments = rows(r, N, M), rows(r, N, M), rows(r, 1, M)[0], whole, [r.randint(0, 4) for _ in range(M)]
+        loops += both(program(seed), *arguments, 0.5, 3, exact=False)
+    assert loops >= 30
+
+
+# ---- what is taken, and what is not -------------------------------------------------------------------
+DOUBLED = """
+def f(A):
+    for i in range(len(A)):
+        for j in range(len(A[i])):
+            A[i][j] = A[i][j] * 2
+"""
+ROW = [1.5, 2.5]
+DEEP = [[[0.5, 1.0], [1.5, 2.0], [2.5, -0.0]], [[3.0, 4.0], [5.0, float("inf")], [6.0, 7.0]]]
+
+
+def test_what_is_taken() -> None:
+    assert both(DOUBLED, [[1.0, 2.0, -0.0], [0.5, 1e300, 3.0]]) == 1
+    assert both(DOUBLED, [[1, 2, 3], [-4, 5, 2**50]]) == 1
+    text = "def f(A):\n    for i in range(2):\n        for j in range(3):\n            for k in range(2):\n"
+    assert both(text + "                A[i][j][k] *= 0.5", DEEP) == 1
+    assert both("def f(x):\n    for a in range(len(x)):\n        x[a] += 1.0", [1.0, 2.0, 3.0]) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [[1.0, 2.0], [3.0]],  # ragged
+        [[1.0, 2], [3.0, 4.0]], [[1, 2], [3, True]],  # of several types
+        [[np.float64(1.0), 2.0], [3.0, 4.0]], [[True, False], [True, True]], [[1j, 2.0], [0.0, 1.0]],
+        [[], []], [[1.0], []],
+        [ROW, ROW], [ROW, [0.0, 1.0], ROW],  # one row twice
+        [[1, 2**70], [3, 4]], [[2**62, 2**53], [1, 1]],  # large
+        [ROW, (3.0, 4.0)], [[1.0, 2.0], "ab"], [[[1.0], [2.0]], [3.0, 4.0]],
+    ],
+)  # fmt: skip
+def test_what_is_pythons(value: Any) -> None:
+    assert both(DOUBLED, value) == 0
+
+
+def test_lists_that_are_one_are_pythons() -> None:
+    text = "def f(A, B):\n    for i in range(2):\n        for j in range(2):\n            A[i][j] = B[j][i]"
+    A = [[1.0, 2.0], [3.0, 4.0]]
+    assert both(text, A, A) == 0 == both(text, A, [A[0], [5.0, 6.0]])  # deepcopy keeps what is one
+    assert both(text, A, copy.deepcopy(A)) == 1
+
+
+STATEMENTS = """
+A.append([1.0])
+A[0] = [0.0, i]
+A[i] = A[0]
+s = A[i][:1] + A[0]
+A[0][0] = 1
+A[0][0] = np.float64(2)
+A[1] += [2.0]
+s = A[0] * 2
+s = sum(A[i])
+s = A == []
+s = 1.5 in A[i]
+A[0, 0] = 1.0
+s = A[i][2 * i]
+s = np.sum(A)
+A[i][0] = 'a'
+s = A[1.0]
+del A[0]
+s = A[i][0] if A else 0
+s = A[i], i
+s = [A[0], i]
+s = A[i] is A[0]
+s = A[i] < A[0]
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_what_makes_or_needs_a_list_is_pythons(statement: str) -> None:
+    text = f"""
+import numpy as np
+def f(A):
+    s = None
+    for i in range(2):
+        {statement}
+    return s
+"""
+    assert both(text, [[1.0, 2.0], [3.0, 4.0]]) == 0
+
+
+def test_errors_are_pythons() -> None:
+    divided = (
+        "def f(A):\n    for i in range(3):\n        for j in range(2):\n            A[i][j] = 1.0 / A[i][j]"
+    )
+    assert both(divided, [[1.0, 2.0], [3.0, 0.0], [1.0, 2.0]]) == 0
+    both(divided, [[1.0, 2.0], [3.0, 4.0]])
+    found = "def f(A, k):\n    for i in range(2):\n        A[k[i]][0] = 2.0"
+    for k in ([0, 1], [1, -1], [0, 2], [-3, 0]):
+        both(found, [[1.0], [2.0]], k)
+    whole = "def f(k):\n    for i in range(2):\n        k[i] = k[i] // k[1]"
+    both(whole, [4, 0])
+    both(whole, [-7, 2])
+    large = "def f(k):\n    for i in range(3):\n        k[i] = k[i] * k[i]"
+    assert both(large, [10**9, 2, 3]) == 1 and both(large, [10**10, 2, 3]) == 0
+
+
+def test_names_after_a_loop() -> None:
+    text = """
+def f(A, x):
+    for i in range(3):
+        row = A[i]
+        last = row[0]
+        x[i] = last
+    row[0] = 9.0
+    B = A
+    return row, last, B, i
+"""
+    A = [[1.0], [2.0], [3.0]]
+    both(text, A, [0.0, 0.0, 0.0])
+    text = "def f(A):\n    for i in range(3):\n        A[i][0] = 1.0\n        B = A\n    return B is A"
+    assert both(text, A) == 1
+
+
+def test_globals_and_called_functions() -> None:
+    text = """
+T = [[0.5, 1.0], [2.0, 4.0]]
+def scaled(row, by):
+    for j in range(len(row)):
+        row[j] *= by
+    return row[0]
+def f(A):
+    total = 0.0
+    for i in range(len(A)):
+        total += scaled(A[i], T[i][1])
+    return total, T
+"""
+    assert both(text, [[1.0, 2.0], [3.0, 4.0]]) == 1
+
+
+def test_lists_made_in_the_function() -> None:
+    text = """
+def f(n):
+    A = [[1.0] * n for _ in range(n)]
+    B = [[0.0] * n] * n
+    for i in range(n):
+        for j in range(n):
+            A[i][j] += i * j
+    for i in range(n):
+        for j in range(n):
+            B[i][j] += i * j
+    return A, B
+"""
+    assert both(text, 4) == 1  # the rows of B are one
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_both_ways_to_convert(built: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if built and not native.BUILT:
+        pytest.skip("the C module is not built")
+    monkeypatch.setattr(native, "BUILT", built)
+    spec = importlib.util.spec_from_file_location("another_copy", lists.__file__)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (found,) = module.list_elements(([[1, 2], [3, -4]],))
+    assert found.array.dtype == np.int64 and found.array.tolist() == found.given == [[1, 2], [3, -4]]
+    found.array[...] *= 3
+    row = found.given[1]
+    found.write_back()
+    assert found.given == [[3, 6], [9, -12]] and found.given[1] is row and type(row[0]) is int
+    (vector,) = module.list_elements(([0.5, -0.0],))
+    vector.array[0] = np.nan
+    vector.write_back()
+    assert str(vector.given) == "[nan, -0.0]"
+    for refused in ([1, 2.0], [1.0, True], [2**63], [[1.0], [1.0, 2.0]], [], [[]], [None]):
+        assert module.list_elements((refused,)) == (refused,)
+
+
+def test_conversions_that_last_longer_than_loops() -> None:
+    found = ListConversion()
+    big = ([[0.5] * 1000 for _ in range(1000)],)
+    for _ in range(40):
+        found.elements(big)
+    assert found.lasts_longer(1e-6) and not found.lasts_longer(10.0)
+
+
+def test_in_the_background() -> None:
+    f = dc.accelerate(written(DOUBLED.replace("* 2", "* 0.5 + 0.5")))
+    A = [[float(i + j) for j in range(400)] for i in range(600)]
+    want, before = copy.deepcopy(A), dc.report().loops
+    end = time.monotonic() + 20.0
+    while dc.report().loops == before and time.monotonic() < end:
+        f(A)
+        want = [[x * 0.5 + 0.5 for x in row] for row in want]
+        assert want == A
+    assert dc.report().loops > before
