@@ -55,6 +55,35 @@ def test_nested(call: Callable[[Any, Any, Any], Any], n: int, below: int) -> Non
 _BRACKETS = _CALLS[10:]
 
 
+class _Items:
+    """A sequence of a program's own."""
+
+    def __init__(self, *items: Any) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, k: int) -> Any:
+        return self.items[k]
+
+    def __iter__(self) -> Any:
+        return iter(self.items)
+
+
+@pytest.mark.parametrize("n", [3, 20_000])
+def test_sequences_of_other_classes(n: int) -> None:
+    x, y = np.linspace(0, 2, n), np.linspace(2, 0, n)
+    wrapped = _Items(dc.asarray(x) * 2, dc.asarray(y))
+    for namespace in (np, dc):
+        for name in ("concatenate", "stack", "vstack"):
+            found = getattr(namespace, name)(wrapped)
+            assert type(found) is dc.ndarray
+            _same(found, getattr(np, name)(_Items(x * 2, y)))
+        _same(namespace.concatenate(_Items(_Items(x), wrapped)[1]), np.concatenate([x * 2, y]))
+    assert type(np.concatenate(_Items(x, y))) is np.ndarray
+
+
 def _same(found: Any, wanted: Any) -> None:
     if isinstance(wanted, (tuple, list)):
         assert len(found) == len(wanted)

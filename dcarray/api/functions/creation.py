@@ -296,11 +296,11 @@ def asarray(
     >>> np.shares_memory(np.asarray(x), a)
     True
     """
-    return _wrapped(a, dtype, order, copy)
+    return _wrapped(np.asarray, a, dtype, order, copy)
 
 
-def _wrapped(a: Any, dtype: Any, order: Any, copy: Any) -> Any:
-    """As `asarray`, on the CPU."""
+def _wrapped(function: Any, a: Any, dtype: Any, order: Any, copy: Any) -> Any:
+    """As `asarray`, on the CPU; ``function`` of NumPy's converts what is no array."""
     if order in (None, "K"):
         if type(a) is np.ndarray and dtype is None and copy is None:
             return wrap(a)
@@ -308,7 +308,7 @@ def _wrapped(a: Any, dtype: Any, order: Any, copy: Any) -> Any:
             return a
         if type(a) is ndarray and copy is not False and a._small is None and a._store.char:
             return a.astype(a.dtype if dtype is None else dtype, copy=True)
-    return _converted(np.asarray, a, dtype=dtype, order=order, copy=copy)
+    return _converted(function, a, dtype=dtype, order=order, copy=copy)
 
 
 @_converts
@@ -318,7 +318,7 @@ def asanyarray(
     """Convert as `asarray`, but return a subclass of NumPy's array as it is."""
     if isinstance(a, np.ndarray) and type(a) is not np.ndarray:
         return np.asanyarray(a, dtype, order, copy=copy)
-    return _wrapped(a, dtype, order, copy)
+    return _wrapped(np.asanyarray, a, dtype, order, copy)
 
 
 @_converts
@@ -330,7 +330,7 @@ def array(
     if order in (None, "K") and not more and type(object) is ndarray:
         if ndmin > object.ndim:
             object = object[(None,) * (ndmin - object.ndim)]
-        return _wrapped(object, dtype, None, copy)
+        return _wrapped(np.asarray, object, dtype, None, copy)
     return _converted(np.array, object, dtype=dtype, copy=copy, order=order, subok=subok, ndmin=ndmin, **more)
 
 

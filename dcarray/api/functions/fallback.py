@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import UserList, deque
 from collections.abc import Callable, Collection, Iterable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class _Conversion:
             return kind(inner) if any(a is not b for a, b in zip(inner, value, strict=True)) else value
         if kind is dict:
             return {k: self.to_plain(v) for k, v in value.items()}
-        if isinstance(value, SEQUENCES):
+        if _is_sequence(value):
             known = tuple(value) if isinstance(value, tuple) else list(value)
             found = self.to_plain(known)
             return value if found is known else found
@@ -107,17 +108,43 @@ class _Conversion:
 
 _new = object.__new__
 _array = np.ndarray
-SEQUENCES = (list, tuple, deque, UserList)  # NumPy converts these; others it dispatches to us again
+SEQUENCES = (list, tuple, deque, UserList)
 # Types of values that are no arrays, hold none, and share no memory with one.
 _LEAVES = frozenset(
     {bool, int, float, complex, str, bytes, type, type(None), type(...), type(np._NoValue)}
     | {kind for kind in np.sctypeDict.values() if kind not in (np.object_, np.void)}
     | {kind for kind in vars(np.dtypes).values() if isinstance(kind, type)}
 )
+# Sequences of numbers, or of other things than arrays.
+_NO_SEQUENCES = (dict, str, bytes, bytearray, range, memoryview)
 _LONGEST = 60.0  # seconds
 _SMALL = 1 << 14  # elements; larger results may have to be large
 NOT_SMALL: Any = object()
 _leaves = _LEAVES.issuperset
+
+
+def _is_sequence(value: Any) -> bool:
+    """Whether NumPy takes a value for a sequence and looks for arrays in it."""
+    if isinstance(value, SEQUENCES):
+        return True
+    if not _is_iterated(type(value)):
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return True
+    return False
+
+
+@cache
+def _is_iterated(kind: type) -> bool:
+    """Whether objects of a class have items, by number, and do not say what arrays they are."""
+    if issubclass(kind, (_NO_SEQUENCES, np.ndarray, np.generic, ndarray)):
+        return False
+    has = partial(hasattr, kind)
+    return all(map(has, ("__len__", "__getitem__", "__iter__"))) and not any(
+        map(has, ("keys", "__array__", "__array_interface__", "__array_function__", "__array_ufunc__"))
+    )
 
 
 def _hold_no_arrays(values: Collection[Any]) -> bool:
@@ -146,7 +173,7 @@ def _small_arguments(values: Any) -> list[Any] | None:
             value = value._small
             if value is None:
                 return None
-        elif kind not in _LEAVES and isinstance(value, SEQUENCES):
+        elif kind not in _LEAVES and kind is not _array and _is_sequence(value):
             inner = _small_arguments(value)
             if inner is None:
                 return None
