@@ -127,7 +127,8 @@ def _is_sequence(value: Any) -> bool:
     """Whether NumPy takes a value for a sequence and looks for arrays in it."""
     if isinstance(value, SEQUENCES):
         return True
-    if not _is_iterated(type(value)):
+    kind: Any = type(value)
+    if not _is_iterated(kind):
         return False
     try:
         memoryview(value)
