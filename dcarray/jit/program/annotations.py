@@ -37,10 +37,13 @@ class ArrayAnnotation:
     ----------
     dtype : numpy.dtype
     shape : tuple of int or SymbolicSize
+    as_list : bool
+        Whether a call has given a list of its elements, or of such lists.
     """
 
     dtype: DType
     shape: tuple[Size, ...]
+    as_list: bool = False
 
     def __str__(self) -> str:
         return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"

@@ -14,6 +14,7 @@ import numpy as np
 
 from dcarray.api.array import ndarray, wrap
 from dcarray.core import config
+from dcarray.core.errors import ProgramError
 from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.jit.decorator import accelerate
@@ -22,6 +23,7 @@ from dcarray.plans import provider
 from dcarray.recording.session import LOCK
 
 from ..loops.entry.guards import ARRAYS, guard_of
+from ..loops.entry.lists import ListElements, are_distinct, array_of, elements_of, given
 from ..loops.entry.sizes import LARGEST, SymbolicSize
 from ..loops.sites.run_loop import LoopPlan
 from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation, sizes_of
@@ -75,6 +77,8 @@ class _Compiled:
         for (name, annotation), value, guard in zip(self.description.parameters, values, guards, strict=True):
             if guard is None:
                 return False
+            if type(value) is ListElements:
+                continue
             if isinstance(annotation, ArrayAnnotation) and (
                 type(value) not in ARRAYS or (name in self._written and not guard[3])
             ):
@@ -133,7 +137,7 @@ class Program(ProgramLike):
         ProgramError
             If it does not compile, with file and line.
         """
-        self._code(config.current())
+        self._code(config.current(), frozenset())
         return self
 
     def region(self) -> Region:
@@ -163,11 +167,12 @@ class Program(ProgramLike):
         final = get(options.target).pipeline(options.threads).run(region)
         return f"{self._name}, as it is written:\n\n{dump(region)}\nafter the passes:\n\n{dump(final)}"
 
-    def _code(self, options: config.Options) -> _Compiled:
-        key = options.fastmath, options.threads, options.cache_dir, options.target
+    def _code(self, options: config.Options, lists: frozenset[str]) -> _Compiled:
+        """Return what is compiled with these options, where the arguments ``lists`` are lists."""
+        key = options.fastmath, options.threads, options.cache_dir, options.target, lists
         found = self._compiled.get(key)
         if found is None or not found.is_current():
-            description = describe(self.written)
+            description = _with_lists(describe(self.written), lists)
             from .region import trace_program
 
             if not self._compiled:  # an error has the file, and is raised here whoever makes the plan
@@ -209,22 +214,20 @@ class Program(ProgramLike):
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: config.Options) -> Any:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        code = self._code(options)
-        parameters = code.description.parameters
+        parameters = self._parameters()
         values = tuple([_argument(self._name, name, a, bound.arguments[name]) for name, a in parameters])
-        arrays = [
-            (name, annotation, value)
-            for (name, annotation), value in zip(parameters, values, strict=True)
-            if isinstance(annotation, ArrayAnnotation)
-        ]
-        sizes = sizes_of(self._name, arrays)
-        given = dict(zip([name for name, _ in parameters], values, strict=True))
-        known = sizes | {symbol: given[name] for name, symbol in code.interface.integers}
-        symbols = tuple([known[name] for name in code.interface.symbols])
+        named = dict(zip([name for name, _ in parameters], values, strict=True))
+        code = self._code_for(named, options)
+        sizes = sizes_of(
+            self._name, [(k, a, array_of(named[k])) for k, a in parameters if isinstance(a, ArrayAnnotation)]
+        )
+        known = sizes | {symbol: named[name] for name, symbol in code.interface.integers} if code else {}
+        symbols = tuple([known[name] for name in code.interface.symbols]) if code else ()
         usable = options.jit != "off" and communicator() is None and options.device == "cpu"
         guards = tuple([guard_of(value) for value in values])
         if (
-            usable
+            code is not None
+            and usable
             and code.serves(values, guards)
             and all(-LARGEST <= n <= LARGEST for n in symbols)
             and code.holds(*symbols)
@@ -232,11 +235,32 @@ class Program(ProgramLike):
             plan = code.plan(symbols, guards)
             found = plan.run(values, options)
             if found is not None:
-                if not kwargs and len(args) == self._count == len(values):
+                lists = ListElements in map(type, values)  # of which there are no checks
+                if not kwargs and len(args) == self._count == len(values) and not lists:
                     plan.remember(values, guards)
                     self._last = options, code, plan
                 return _returned(found, code.interface.returns, values)
-        return self._as_written(given, sizes)
+        return self._as_written({name: given(value) for name, value in named.items()}, sizes)
+
+    def _parameters(self) -> tuple[tuple[str, Annotation], ...]:
+        """Return the names and types of the arguments."""
+        for code in self._compiled.values():
+            if code.is_current():
+                return code.description.parameters
+        return describe(self.written).parameters
+
+    def _code_for(self, values: dict[str, Any], options: config.Options) -> _Compiled | None:
+        """Return what is compiled for these arguments; None if a list occurs in them twice."""
+        lists = frozenset(name for name, value in values.items() if type(value) is ListElements)
+        if not are_distinct([*values.values()]):
+            return None
+        try:
+            return self._code(options, lists)
+        except ProgramError as error:
+            if not lists:
+                raise
+            which = " and ".join(sorted(lists))
+            raise TypeError(f"{self._name}(): the argument {which} is a list, for which {error}") from error
 
     def _as_written(self, given: dict[str, Any], sizes: dict[str, int]) -> Any:
         """Run the function as it is written, with sizes for its symbols."""
@@ -299,6 +323,15 @@ def program(function: FunctionType) -> Program:
     return Program(function)
 
 
+def _with_lists(description: Description, lists: frozenset[str]) -> Description:
+    """Return a description for calls with lists for some arguments."""
+    parameters = [
+        (name, replace(a, as_list=True) if isinstance(a, ArrayAnnotation) and name in lists else a)
+        for name, a in description.parameters
+    ]
+    return replace(description, parameters=tuple(parameters))
+
+
 # ---- arguments and results ----------------------------------------------------------------------------
 _PYTHON: dict[type, tuple[type, ...]] = {
     bool: (bool, np.bool_), int: (int, np.integer), float: (float, int, np.floating, np.integer),
@@ -313,11 +346,15 @@ def _argument(program: str, name: str, annotation: Annotation, value: Any) -> An
         return TypeError(f"{program}(): the argument {name} is expected to be {annotation}, not {given}")
 
     if isinstance(annotation, ArrayAnnotation):
-        if not isinstance(value, np.ndarray | ndarray):
+        found = elements_of(value) if type(value) is list else value
+        if found is None:
+            raise wrong("a list that is empty, or not of equally long lists of floats, or of ints")
+        array = array_of(found)
+        if not isinstance(array, np.ndarray | ndarray):
             raise wrong(type(value).__name__)
-        if value.dtype != annotation.dtype or len(value.shape) != len(annotation.shape):
-            raise wrong(f"{value.dtype.name} of shape {tuple(value.shape)}")
-        return value
+        if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
+            raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
+        return found
     return _scalar(annotation, value, wrong)
 
 

@@ -21,6 +21,7 @@ from ..loops.operations.scope import Scope
 from ..loops.operations.values import (
     PYTHON,
     Data,
+    NumberList,
     Unbound,
     Value,
     is_array,
@@ -198,7 +199,8 @@ class _ProgramTracer(Tracer):
             array = self.memory.name(name)
             self.memory.declare(Array(array, annotation.dtype, shape, "in"))
             self.memory.inputs[array] = name
-            return self.memory.view(whole_window(array, shape), annotation.dtype, name)
+            view = self.memory.view(whole_window(array, shape), annotation.dtype, name)
+            return NumberList(view) if annotation.as_list else view
         if annotation.kind is int:
             return dims.symbol(self._ints[name], -LARGEST)
         made = self.memory.entry_scalar(name, annotation.dtype, annotation.kind)
@@ -275,6 +277,8 @@ class _ProgramTracer(Tracer):
     def _checked_argument(self, what: str, annotation: Annotation, value: Value) -> Value:
         """Return the value of an argument of a called program, which has the type of the annotation."""
         if isinstance(annotation, ArrayAnnotation):
+            if isinstance(value, NumberList) and value.array.dtype == annotation.dtype:
+                return value
             if not is_array(value) or value.dtype != annotation.dtype:
                 raise self.scope.fail(f"{what} is no array of the type {annotation}")
             return self.memory.array(value)
@@ -297,6 +301,7 @@ class _ProgramTracer(Tracer):
     ) -> None:
         """Bind the sizes of a called program to those of its arguments, which have to agree."""
         arrays = [(name, a) for name, a in parameters if isinstance(a, ArrayAnnotation)]
+        given = {name: v.array if isinstance(v, NumberList) else v for name, v in given.items()}
         for name, annotation in arrays:
             if len(given[name].shape) != len(annotation.shape):
                 raise self.scope.fail(f"{name} of {program} is no array of the type {annotation}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from dcarray.core.native import BUILT
 
-__all__ = ["ListElements", "list_elements"]
+__all__ = ["ListElements", "are_distinct", "array_of", "elements_of", "given", "list_elements"]
 
 _DTYPES = {float: np.dtype(np.float64), int: np.dtype(np.int64)}
 _MAX_DEPTH = 8
@@ -51,14 +51,17 @@ class ListElements:
     given : list
     array : numpy.ndarray
         Of float64 or int64.
+    lists : tuple of int
+        The identities of the list and of those in it.
     """
 
-    __slots__ = ("_kind", "_rows", "array", "given")
+    __slots__ = ("_kind", "_rows", "array", "given", "lists")
 
     def __init__(
-        self, given: list[Any], rows: list[list[Any]], kind: type, array: np.ndarray[Any, Any]
-    ) -> None:
-        self.given, self.array = given, array
+        self, given: list[Any], rows: list[list[Any]], kind: type, array: np.ndarray[Any, Any],
+        lists: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        self.given, self.array, self.lists = given, array, lists
         self._rows, self._kind = rows, kind  # the lists of numbers, in order, and their type
 
     def write_back(self) -> None:
@@ -69,27 +72,23 @@ class ListElements:
 def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
     """Return values with `ListElements` for lists; all lists stay as they are if one cannot be taken, or a
     list occurs twice."""
-    seen: set[int] = set()
     found = []
     for value in values:
-        if type(value) is list:
-            made = _elements(value, seen)
-            if made is None:
-                return tuple(values)
-            found.append(made)
-        else:
-            found.append(value)
-    return tuple(found)
+        made = elements_of(value) if type(value) is list else value
+        if made is None:
+            return tuple(values)
+        found.append(made)
+    return tuple(found) if are_distinct(found) else tuple(values)
 
 
-def _elements(value: list[Any], seen: set[int]) -> ListElements | None:
-    """Return the elements of a list; None if it cannot be taken.  The identities of its lists are added to
-    ``seen``."""
+def elements_of(value: list[Any]) -> ListElements | None:
+    """Return the elements of a list; None if it is empty or ragged, or has other elements than numbers of one
+    type."""
     level, shape = [value], [len(value)]
+    lists: list[int] = []
     for _ in range(_MAX_DEPTH):
-        before = len(seen)
-        seen.update(map(id, level))
-        if len(seen) - before < len(level) or not shape[-1]:
+        lists += map(id, level)
+        if not shape[-1]:
             return None
         if type(level[0][0]) is not list:
             break
@@ -101,4 +100,22 @@ def _elements(value: list[Any], seen: set[int]) -> ListElements | None:
     if kind not in _DTYPES:
         return None
     array = np.empty(shape, _DTYPES[kind])
-    return ListElements(value, level, kind, array) if read_numbers(level, kind, shape[-1], array) else None
+    if not read_numbers(level, kind, shape[-1], array):
+        return None
+    return ListElements(value, level, kind, array, tuple(lists))
+
+
+def are_distinct(values: Sequence[Any]) -> bool:
+    """Whether no list occurs twice in the `ListElements` among values."""
+    lists = [one for value in values if type(value) is ListElements for one in value.lists]
+    return len(set(lists)) == len(lists)
+
+
+def array_of(value: Any) -> Any:
+    """Return the array of `ListElements`, and any other value."""
+    return value.array if type(value) is ListElements else value
+
+
+def given(value: Any) -> Any:
+    """Return the list that `ListElements` are of, and any other value."""
+    return value.given if type(value) is ListElements else value

@@ -21,7 +21,7 @@ from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
-from ..entry.lists import ListElements
+from ..entry.lists import ListElements, given
 from .requests import LoopInterface
 from .undo_copies import UndoCopy
 
@@ -343,7 +343,7 @@ def _binding(
         return lambda values, made, addresses, below: value
     if result.kind == "alias":
         k = place[result.name]
-        return lambda values, made, addresses, below: _given(values[k])
+        return lambda values, made, addresses, below: given(values[k])
     k = at_of[result.name]
     if result.kind == "scalar":
         if result.weak:
@@ -352,10 +352,6 @@ def _binding(
     if plain:
         raise PlanMismatch("among its arrays are plain ones, so the result might be plain")
     return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)
-
-
-def _given(value: Any) -> Any:
-    return value.given if type(value) is ListElements else value
 
 
 def _wrapped(a: NDArray, address: int, below: int) -> Any:
