@@ -24,7 +24,6 @@ from dcarray.lowering.hls import verilog as circuits_in_verilog
 from dcarray.lowering.hls.buffers import from_bytes, initial, results, written
 from dcarray.lowering.hls.model import NetworkModel, model
 from dcarray.lowering.hls.network import Network
-from dcarray.lowering.hls.processes import pointer
 from dcarray.lowering.hls.streaming import compose
 from dcarray.lowering.hls.verilog_bench import bench
 
@@ -113,14 +112,14 @@ def emulate_network(
     Unsupported, conformance.fpga.emulator.EmulatorError
     """
     empty = written(network)
-    values = {pointer(buffer): array for buffer, array in {**initial(network, memory), **empty}.items()}
+    values = {buffer.pointer: array for buffer, array in {**initial(network, memory), **empty}.items()}
     stages = [
-        [(kernel.name, [pointer(buffer) for buffer in kernel.arguments]) for kernel in stage]
+        [(kernel.name, [buffer.pointer for buffer in kernel.arguments]) for kernel in stage]
         for stage in intel.kernels(network, "k")
     ]
-    job = emulator.Job(intel.emit(network, "k"), stages, values, [pointer(b) for b in empty], times)
+    job = emulator.Job(intel.emit(network, "k"), stages, values, [b.pointer for b in empty], times)
     found = emulator.run(job, strict=strict, timeout=timeout)
-    return results(network, {buffer: found[pointer(buffer)] for buffer in empty}, memory)
+    return results(network, {buffer: found[buffer.pointer] for buffer in empty}, memory)
 
 
 def simulate_network(

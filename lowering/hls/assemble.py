@@ -2,73 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .boxes import Box, Point, distance
 from .depths import most_elements, slacks
-from .network import (
-    Box,
-    Buffer,
-    Duplicate,
-    Fifo,
-    LineBuffer,
-    Merge,
-    Point,
-    Process,
-    Read,
-    Stage,
-    Work,
-    Write,
-    distance,
-)
+from .drafts import Draft, Port
+from .network import Duplicate, Fifo, LineBuffer, Merge, Process, Read, Stage, Tap, Work, Write
+from .widths import cannot_be_wide
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from dcarray.ir.nodes import Compute, Load, Window
+    from dcarray.ir.nodes import Load
 
 
-@dataclass(eq=False, slots=True)
-class Port:
-    """The stream that a process sends, for any number of receivers."""
-
-    dtype: np.dtype[Any]
-    box: Box
-    producer: Draft
-
-
-@dataclass(eq=False, slots=True)
-class Draft:
-    """A process in the making.  ``loose``: it receives whenever something comes, and not at a tick of the
-    raster.  ``whole`` are processes that are complete, with FIFOs of their ``own``."""
-
-    kind: str
-    name: str
-    stage: int
-    buffer: Buffer | None = None
-    window: Window | None = None
-    stmt: Compute | None = None
-    number: int = 0
-    box: Box | None = None
-    feeds: list[Port] = field(default_factory=list)
-    taps: list[tuple[Load, Port]] = field(default_factory=list)
-    held: list[tuple[str, Buffer]] = field(default_factory=list)
-    start: Buffer | None = None
-    out: Port | None = None
-    loose: bool = False
-    whole: tuple[Process, ...] = ()
-    own: tuple[Fifo, ...] = ()
-
-    def inputs(self) -> list[Port]:
-        """The streams that it receives, each once."""
-        return list(dict.fromkeys([*self.feeds, *(port for _, port in self.taps)]))
-
-
-def assemble(drafts: list[Draft]) -> tuple[Stage, ...]:
-    """Return the stages of drafts; what nobody receives is left out."""
+def assemble(drafts: list[Draft], width: int) -> tuple[Stage, ...]:
+    """Return the stages of drafts, with streams of at most so many elements at a time; what nobody receives
+    is left out."""
     kept = _used(drafts)
     numbers = sorted({draft.stage for draft in kept})
-    return tuple(_Assembler([draft for draft in kept if draft.stage == n]).stage() for n in numbers)
+    return tuple(_Assembler([draft for draft in kept if draft.stage == n], width).stage() for n in numbers)
 
 
 def _used(drafts: list[Draft]) -> list[Draft]:
@@ -84,12 +35,13 @@ def _used(drafts: list[Draft]) -> list[Draft]:
 class _Assembler:
     """The processes of one stage."""
 
-    def __init__(self, drafts: list[Draft]) -> None:
+    def __init__(self, drafts: list[Draft], width: int) -> None:
         self.drafts = _in_order(drafts)
         self.receivers: dict[int, list[Draft]] = {}
         for draft in self.drafts:
             for port in draft.inputs():
                 self.receivers.setdefault(id(port), []).append(draft)
+        self.widths, self.narrow = self._widths(width)
         self.rasters = self._rasters()
 
     def stage(self) -> Stage:
@@ -136,18 +88,23 @@ class _Assembler:
             (*processes, *complete),
             (
                 *(
-                    Fifo(name, port.dtype, port.box, self._depth(port, slack.get(name)))
+                    Fifo(name, port.dtype, port.box, self._depth(port, slack.get(name)), self._width(port))
                     for name, port in fifos
                 ),
                 *own,
             ),
+            self.narrow,
         )
 
     def _depth(self, port: Port, slack: int | None) -> int:
         """The depth of a FIFO between processes of a slack; None: the receiver takes what comes."""
         if slack is None:
             return 1
-        return most_elements(port.box, self.rasters[id(port.producer)], slack)
+        return most_elements(port.box.vectors(self._width(port)), self.rasters[id(port.producer)], slack)
+
+    def _width(self, port: Port) -> int:
+        """How many elements a stream carries at a time: of a fold, whose results come in the end, one."""
+        return 1 if port.producer.folds else self.widths[id(port.producer)]
 
     def _process(
         self, draft: Draft, lines: list[LineBuffer], out: str, names: dict[tuple[int, int], str]
@@ -162,26 +119,30 @@ class _Assembler:
                 assert draft.buffer is not None and draft.window is not None
                 return Write(draft.name, draft.buffer, lines[0].source, draft.window, draft.start)
         assert draft.stmt is not None and draft.box is not None
-        taps = tuple(
-            (load, names[id(port), id(draft)], self._distance(draft, load)) for load, port in draft.taps
-        )
+        taps = tuple(self._tap(draft, load, names[id(port), id(draft)]) for load, port in draft.taps)
         return Work(
             draft.name, draft.number, draft.stmt, draft.box, self.rasters[id(draft)], tuple(lines), taps,
-            tuple(draft.held), out, draft.start,
+            tuple(draft.held), out, draft.start, self.widths[id(draft)],
         )  # fmt: skip
 
-    def _distance(self, draft: Draft, load: Load) -> int:
+    def _tap(self, draft: Draft, load: Load, source: str) -> Tap:
+        """Where the elements of a load are, seen from those that are computed."""
         assert draft.box is not None
-        vector = tuple(ix.offset - at for ix, at in zip(load.window.index, draft.box.first, strict=True))
-        return distance(vector, self.rasters[id(draft)])
+        # an element of the array, seen from the one that is written; in vectors along the last axis
+        vector = [ix.offset - at for ix, at in zip(load.window.index, draft.box.first, strict=True)]
+        shift = 0
+        if vector:
+            vector[-1], shift = divmod(vector[-1], self.widths[id(draft)])
+        return Tap(load, source, distance(tuple(vector), self.rasters[id(draft)]), shift)
 
     def _reach(self, draft: Draft, port: Port) -> tuple[int, int]:
-        """The least and the greatest distance at which a process needs elements of a stream."""
-        found = [self._distance(draft, load) for load, other in draft.taps if other is port] or [0]
-        return min(found), max(found)
+        """The least and the greatest distance at which a process needs vectors of a stream."""
+        width = self.widths[id(draft)]
+        reach = [self._tap(draft, load, "").reach(width) for load, other in draft.taps if other is port]
+        return min((low for low, _ in reach), default=0), max((high for _, high in reach), default=0)
 
-    def _rasters(self) -> dict[int, Point]:
-        """For each draft the raster of all that it is connected with."""
+    def _groups(self) -> list[list[Draft]]:
+        """The drafts in parts that are connected by streams whose elements come at ticks."""
         group = {id(draft): {id(draft)} for draft in self.drafts}
         for draft in self.drafts:
             for port in draft.inputs():
@@ -190,15 +151,38 @@ class _Assembler:
                 joined = group[id(draft)] | group[id(port.producer)]
                 for one in joined:
                     group[one] = joined
-        boxes: dict[int, list[Box]] = {}
-        for draft in self.drafts:
-            own = [draft.box] if draft.box is not None else []
-            boxes[id(draft)] = own + [port.box for port in draft.inputs()]
-            if draft.out is not None and draft.box is None:
-                boxes[id(draft)].append(draft.out.box)
-        return {
-            one: _hull([box for member in members for box in boxes[member]]) for one, members in group.items()
-        }
+        found = {id(members): members for members in group.values()}
+        return [[draft for draft in self.drafts if id(draft) in members] for members in found.values()]
+
+    def _widths(self, most: int) -> tuple[dict[int, int], tuple[str, ...]]:
+        """For each draft how many elements at a time it works on, and why they are fewer than asked for."""
+        widths: dict[int, int] = {}
+        narrow = []
+        for group in self._groups():
+            at_ticks = any(not (draft.whole or draft.loose) for draft in group)
+            width = most if at_ticks else 1
+            while width > 1 and cannot_be_wide(group, width):
+                width //= 2
+            if at_ticks and width < most:
+                narrow.append(f"{width} at a time: {cannot_be_wide(group, 2 * width)}")
+            widths |= {id(draft): width for draft in group}
+        return widths, tuple(narrow)
+
+    def _rasters(self) -> dict[int, Point]:
+        """For each draft the raster of all that it is connected with, in ticks."""
+        rasters: dict[int, Point] = {}
+        for group in self._groups():
+            width = self.widths[id(group[0])]
+            boxes: list[Box] = []
+            for draft in group:
+                boxes += [port.box for port in draft.inputs()]
+                if draft.box is not None:
+                    boxes.append(draft.box)
+                elif draft.out is not None:
+                    boxes.append(draft.out.box)
+            raster = _hull([box.vectors(width) for box in boxes])
+            rasters |= {id(draft): raster for draft in group}
+        return rasters
 
 
 def _hull(boxes: list[Box]) -> Point:

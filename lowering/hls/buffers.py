@@ -9,8 +9,8 @@ import numpy as np
 
 from dcarray.ir.numpy_views import NDArray
 
+from .arguments import arguments
 from .network import Buffer, Network
-from .processes import arguments
 
 __all__ = ["from_bytes", "initial", "results", "written"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .network import Box, Fifo, Point, Work, distance
+from .boxes import Box, Point, distance
+from .network import Fifo, Work
 
 
 def counters(name: str, start: Point) -> Iterator[str]:
@@ -35,8 +36,8 @@ def is_inside(name: str, box: Box) -> str:
 
 def tick_span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
     """The first tick at which something comes or is computed, and the last."""
-    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
-    spans += [(0, work.box)] if work.box.size else []
+    spans = [(line.lead, fifos[line.source].vectors) for line in work.inputs]
+    spans += [(0, work.vectors)] if work.box.size else []
     if not spans:
         return 0, -1
     first = min(distance(box.first, work.raster) - lead for lead, box in spans)

@@ -21,9 +21,11 @@ from dcarray.lowering.cpu.c.target import compiler
 from dcarray.lowering.errors import Unsupported
 
 from . import intel, vitis
+from .arguments import arguments, is_value, process_arguments
+from .blocks import indented
 from .buffers import from_bytes, initial, results
 from .network import Network
-from .processes import arguments, indented, is_value, pointer, process_arguments
+from .processes import carried_by
 
 _FOLDER = Path(__file__).parent
 
@@ -59,13 +61,13 @@ def _vitis_stages(network: Network, top: str) -> list[str]:
     for stage in network.stages:
         lines.append("  {")
         for fifo in stage.fifos:
-            kind, name = vitis.HLS.type(fifo.dtype), fifo.name
+            kind, name = carried_by(fifo, vitis.HLS), fifo.name
             lines.append(f'    hls::stream<{kind}> {name}("{name}", {fifo.depth});')
         lines += [f"    csim::watch({{{', '.join(f'&{fifo.name}' for fifo in stage.fifos)}}});"]
         lines.append("    csim::run({")
         for process in stage.processes:
             streams, read, written = process_arguments(process)
-            given = ", ".join([*streams, *(pointer(buffer) for buffer in (*read, *written))])
+            given = ", ".join([*streams, *(buffer.pointer for buffer in (*read, *written))])
             lines.append(f'      {{"{process.name}", [&] {{ {top}_{process.name}({given}); }}}},')
         lines += ["    });", "  }"]
     return lines
@@ -102,7 +104,7 @@ def _intel_stages(network: Network, top: str) -> list[str]:
     for started in intel.kernels(network, top):
         lines.append("  csim::run({")
         for kernel in started:
-            given = ", ".join(pointer(buffer) for buffer in kernel.arguments)
+            given = ", ".join(buffer.pointer for buffer in kernel.arguments)
             lines.append(f'    {{"{kernel.name}", [&] {{ {kernel.name}({given}); }}}},')
         lines.append("  });")
     return lines
@@ -149,7 +151,7 @@ def _runner(network: Network, begin: list[str], stages: list[str]) -> list[str]:
     lines = ["static int run(const char *from, const char *to, int times) {"]
     lines.append('  FILE *file = fopen(from, "rb");')
     for buffer, written in arguments(network):
-        array, name = arrays[buffer.array], pointer(buffer)
+        array, name = arrays[buffer.array], buffer.pointer
         kind, size = vitis.HLS.type(array.dtype), prod(array.shape)
         if is_value(array, written):
             lines.append(f"  {kind} {name};")
@@ -164,7 +166,7 @@ def _runner(network: Network, begin: list[str], stages: list[str]) -> list[str]:
         if written:
             array = arrays[buffer.array]
             kind = vitis.HLS.type(array.dtype)
-            lines.append(f"  fwrite({pointer(buffer)}, sizeof({kind}), {prod(array.shape)}, file);")
+            lines.append(f"  fwrite({buffer.pointer}, sizeof({kind}), {prod(array.shape)}, file);")
     return [*lines, "  fclose(file);", "  return 0;", "}"]
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from .network import Box, Point
+from .boxes import Box, Point
 
 #: Producer, consumer and lead.
 Edge = tuple[int, int, int]

@@ -14,8 +14,10 @@ import numpy as np
 
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
+from .arguments import process_arguments
+from .blocks import indented
 from .network import Buffer, Fifo, Network, Process, Work
-from .processes import ProcessPrinter, indented, pointer, process_arguments
+from .processes import ProcessPrinter
 
 _HEAD = """#pragma OPENCL EXTENSION cl_intel_channels : enable
 {fp64}#pragma OPENCL FP_CONTRACT OFF
@@ -120,13 +122,13 @@ class _Emitter(ProcessPrinter):
             lines += [f"// stage {number}", *map(self.channel, stage.fifos), ""]
             for process in stage.processes:
                 lines += [*self.kernel(process, fifos), ""]
-        body = "\n".join([*self.printer.helpers, "", *lines])
+        body = "\n".join([*self.printer.helpers, "", *self.vector_types(), *lines])
         fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if "double" in body else ""
         return OPENCL.head.replace("{fp64}", fp64) + "\n" + body
 
     def channel(self, fifo: Fifo) -> str:
         name = channel(self.top, fifo.name)
-        return f"channel {self.type(fifo.dtype)} {name} __attribute__((depth({fifo.depth})));"
+        return f"channel {self.carried_by(fifo)} {name} __attribute__((depth({fifo.depth})));"
 
     def kernel(self, process: Process, fifos: dict[str, Fifo]) -> Iterator[str]:
         _, read, written = process_arguments(process)
@@ -142,9 +144,9 @@ class _Emitter(ProcessPrinter):
 
     def declared(self, buffer: Buffer, constant: str) -> str:
         kind = self.type(self.arrays[buffer.array].dtype)
-        if pointer(buffer) in self.values:
-            return f"const {kind} {pointer(buffer)}"
-        return f"__global {constant}{kind} *restrict {pointer(buffer)}"
+        if buffer.pointer in self.values:
+            return f"const {kind} {buffer.pointer}"
+        return f"__global {constant}{kind} *restrict {buffer.pointer}"
 
     # ---- how things are written -----------------------------------------------------------------------
     def receive(self, fifo: str) -> str:
@@ -173,12 +175,16 @@ class _Emitter(ProcessPrinter):
         yield "#pragma unroll"
         yield from self.plain("", head, body)
 
-    def registers(self, kind: str, name: str, length: int) -> Iterator[str]:
+    def registers(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
+        kind = self.carried_by(fifo)
         if length == 1:
-            yield f"{kind} {name}[1] = {{0}};"
+            yield f"{kind} {name}[1] = {{{'0' if fifo.width == 1 else '{{0}}'}}};"
             return
         yield f"{kind} {name}[{length}];"
-        yield from self.unrolled(f"int j = 0; j < {length}; j++", [f"{name}[j] = 0;"])
+        cleared = [f"{name}[j] = 0;"]
+        if fifo.width > 1:
+            cleared = [*self.unrolled(f"int k = 0; k < {fifo.width}; k++", [f"{name}[j].v[k] = 0;"])]
+        yield from self.unrolled(f"int j = 0; j < {length}; j++", cleared)
 
     def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
         width = 8 if kind == "double" else 4  # each lane a bank: all are read at once in the end

@@ -20,6 +20,7 @@ from dcarray.ir.nodes import Apply, Array, Const, Expr, Gather, Load
 from dcarray.ir.ops import const_value
 from dcarray.ir.windows import loads, walk
 
+from .boxes import distance
 from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
 from .network import (
     Duplicate,
@@ -32,7 +33,6 @@ from .network import (
     Stage,
     Work,
     Write,
-    distance,
     outs,
     sources,
 )
@@ -153,7 +153,7 @@ def model(network: Network) -> NetworkModel:
 def _stage(stage: Stage, arrays: Mapping[str, Array]) -> StageModel:
     fifos = {fifo.name: fifo for fifo in stage.fifos}
     processes = tuple(_process(process, fifos, arrays) for process in stage.processes)
-    cost = _sum(memory(fifo.depth, _bits(fifo.dtype)) for fifo in stage.fifos)
+    cost = _sum(memory(fifo.depth, fifo.width * _bits(fifo.dtype)) for fifo in stage.fifos)
     bare = _last_cycle(stage, processes, fifos, latencies=False)
     return StageModel(processes, cost, bare, _last_cycle(stage, processes, fifos, latencies=True))
 
@@ -191,7 +191,7 @@ def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) 
     """When a process receives, and when it sends."""
     every = (0, max(one.iterations - 1, 0))
     if isinstance(process, Merge):
-        old, new = fifos[process.old].box, fifos[process.new].box
+        old, new = fifos[process.old].vectors, fifos[process.new].vectors
         inner = [distance(_less(point, old.first), old.shape) for point in (new.first, new.last)]
         return {process.old: every, process.new: (inner[0], inner[1])}, {process.out: every}
     if isinstance(process, Feed | Element | Collect):
@@ -201,19 +201,21 @@ def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) 
     start, ticks = _ticks(process, fifos)
     comes = {}
     for line in process.inputs:
-        box = fifos[line.source].box
+        box = fifos[line.source].vectors
         span = [distance(point, process.raster) - line.lead - start for point in (box.first, box.last)]
         comes[line.source] = (span[0], span[1])
     if process.stmt.combine is not None:
         return comes, {process.out: (ticks, ticks + _results(process) - 1)}
-    inside = [distance(point, process.raster) - start for point in (process.box.first, process.box.last)]
+    inside = [
+        distance(point, process.raster) - start for point in (process.vectors.first, process.vectors.last)
+    ]
     return comes, {process.out: (inside[0], inside[1])}
 
 
 def _ticks(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
     """The first tick at which a statement receives or computes, and how many there are."""
-    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
-    spans += [(0, work.box)] if work.box.size else []
+    spans = [(line.lead, fifos[line.source].vectors) for line in work.inputs]
+    spans += [(0, work.vectors)] if work.box.size else []
     ends = [
         (distance(box.first, work.raster) - lead, distance(box.last, work.raster) - lead)
         for lead, box in spans
@@ -228,23 +230,24 @@ def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, A
         return prod(arrays[name].shape) * arrays[name].dtype.itemsize
 
     match process:
-        case Read(name, buffer, _):
-            count = prod(arrays[buffer.array].shape)
+        case Read(name, buffer, out):
+            count = fifos[out].vectors.size
             latency = MEMORY_LATENCY
             return ProcessModel(name, "read", count, 1, "", latency, 0, size(buffer.array), 0, counter(count))
         case Duplicate(name, source, _):
-            count = fifos[source].box.size
+            count = fifos[source].vectors.size
             return ProcessModel(name, "duplicate", count, 1, "", 0, 0, 0, 0, counter(count))
         case Merge(name, old, new, _):
-            shape = fifos[old].box.shape
-            cost = _sum(map(counter, shape)) + operation("where", (), fifos[new].dtype)
+            shape, width = fifos[old].vectors.shape, fifos[old].width
+            chosen = [operation("where", (), fifos[new].dtype)] * width
+            cost = _sum([*map(counter, shape), *chosen])
             return ProcessModel(name, "merge", prod(shape), 1, "", 0, 0, 0, 0, cost)
-        case Write(name, buffer, _, window, base):
-            count, whole = prod(window.shape), prod(arrays[buffer.array].shape)
+        case Write(name, buffer, source, window, base):
+            count, whole = fifos[source].vectors.size, prod(arrays[buffer.array].shape)
             item = arrays[buffer.array].dtype.itemsize
             copied = whole if base is not None else 0
             return ProcessModel(
-                name, "write", count, 1, "", 1, copied, copied * item, (copied + count) * item,
+                name, "write", count, 1, "", 1, copied, copied * item, (copied + prod(window.shape)) * item,
                 _sum(map(counter, window.shape)),
             )  # fmt: skip
         case Work():
@@ -299,10 +302,11 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
     _, iterations = _ticks(work, fifos)
     latency = _depth(stmt.body)
     prologue, interval, why = 0, 1, ""
-    parts = [_operations(stmt.body), *map(counter, work.raster)]
-    tapped = Counter(source for _, source, _ in work.taps)
+    parts = [*[_operations(stmt.body)] * work.width, *map(counter, work.raster)]
+    tapped = Counter(tap.source for tap in work.taps)
     for line in work.inputs:
-        parts.append(shift_register(line.length, _bits(fifos[line.source].dtype), tapped[line.source]))
+        bits = work.width * _bits(fifos[line.source].dtype)
+        parts.append(shift_register(line.length, bits, tapped[line.source]))
         parts += map(counter, work.raster)
     read = 0
     ports = Counter[str]()
@@ -326,8 +330,9 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
         needed = -(-step.latency // distance_)
         if needed > interval:
             interval, why = needed, f"{stmt.combine} takes {step.latency} cycles"
-        parts += [step, memory(results * lanes, _bits(dtype))]
-        latency += step.latency + (step.latency * lanes if lanes > 1 else 0)
+        parts += [*[step] * work.width, memory(results * lanes, _bits(dtype))]
+        joined = step.latency * (work.width if work.width > 1 else 0)  # those of a vector, before
+        latency += joined + step.latency + (step.latency * lanes if lanes > 1 else 0)
         prologue += results
         if stmt.init is not None:
             parts.append(_operations(stmt.init))
@@ -342,7 +347,7 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
 
 def _in_memory(work: Work, root: Expr) -> Iterable[Load | Gather]:
     """The loads of an expression that are no taps."""
-    taps = {load for load, _, _ in work.taps}
+    taps = {tap.load for tap in work.taps}
     return [load for load in loads(root) if load not in taps]
 
 

@@ -7,67 +7,28 @@ still to read.
 
 A stream carries the elements of a box of an array in row-major order.  Processes of one connected
 network count time in *ticks*, one for each point of a common *raster*, a box that holds all their
-boxes; the *distance* of two points is the difference of their row-major numbers in it.
+boxes; the *distance* of two points is the difference of their row-major numbers in it.  Streams of a *width*
+of several elements carry *vectors*, so many elements along the last axis at a time, and a tick is one of a
+vector: those of its elements that lie outside of the box have no meaning.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 
 import numpy as np
 
 from dcarray.ir.nodes import Compute, Load, Region, Stmt, Window
 from dcarray.ir.text import dtype_name, show_stmt
 
+from .boxes import Box, Point
 from .products import Collect, Element, Feed
-
-Point = tuple[int, ...]
 
 
 class NetworkError(Exception):
     """A network breaks a rule; the text says which."""
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """The points from ``first`` on, ``shape`` of them along each axis."""
-
-    first: Point
-    shape: Point
-
-    @property
-    def size(self) -> int:
-        """The number of points."""
-        return prod(self.shape)
-
-    def points(self) -> Iterator[Point]:
-        """The points in row-major order."""
-        return product(*(range(f, f + n) for f, n in zip(self.first, self.shape, strict=True)))
-
-    def has(self, point: Point) -> bool:
-        """Whether a point lies inside."""
-        return all(f <= x < f + n for x, f, n in zip(point, self.first, self.shape, strict=True))
-
-    def covers(self, other: Box) -> bool:
-        """Whether all points of another box, which has some, lie inside."""
-        return self.has(other.first) and self.has(other.last)
-
-    @property
-    def last(self) -> Point:
-        """The last point of a box that has some."""
-        return tuple(f + n - 1 for f, n in zip(self.first, self.shape, strict=True))
-
-
-def distance(vector: Point, raster: Point) -> int:
-    """Return how many ticks lie between two points of a raster that differ by ``vector``."""
-    found = 0
-    for x, n in zip(vector, raster, strict=True):
-        found = found * n + x
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +49,19 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Fifo:
-    """A stream of the elements of a box in row-major order, and how many may wait in it."""
+    """A stream of the elements of a box in row-major order, ``width`` of them at a time, and how many times
+    so many may wait in it."""
 
     name: str
     dtype: np.dtype[np.generic]
     box: Box
     depth: int
+    width: int = 1
+
+    @property
+    def vectors(self) -> Box:
+        """The box, counted in what comes at a time."""
+        return self.box.vectors(self.width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +108,28 @@ class LineBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Computes a statement, point by point in row-major order of its domain, which lies at ``box`` in
-    ``raster``; sends each value, or, of a fold, all results after the last point.
+class Tap:
+    """A load of a stream: the element of lane ``j`` of a vector is in lane ``(j + shift) % width`` of the one
+    that is ``at + (j + shift) // width`` ticks away."""
 
-    ``taps`` says for each load of a stream the FIFO and its distance from the point, ``held`` for the others
-    the buffer that they address.  ``start`` is the buffer that a fold without ``init`` starts from."""
+    load: Load
+    source: str
+    at: int
+    shift: int = 0
+
+    def reach(self, width: int) -> tuple[int, int]:
+        """The least distance and the greatest for all lanes."""
+        return self.at, self.at + (self.shift + width - 1) // width
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Computes a statement, point by point in row-major order of its domain, ``width`` of them at a time; the
+    domain lies at ``box``, counted in elements; ``raster`` is counted in ticks.  Sends each value, or, of a
+    fold, all results after the last point.
+
+    ``taps`` are the loads of streams, ``held`` says for the others the buffer that they address.  ``start``
+    is the buffer that a fold without ``init`` starts from."""
 
     name: str
     number: int
@@ -153,10 +137,16 @@ class Work:
     box: Box
     raster: Point
     inputs: tuple[LineBuffer, ...]
-    taps: tuple[tuple[Load, str, int], ...]
+    taps: tuple[Tap, ...]
     held: tuple[tuple[str, Buffer], ...]
     out: str
     start: Buffer | None = None
+    width: int = 1
+
+    @property
+    def vectors(self) -> Box:
+        """Where the domain lies in the raster."""
+        return self.box.vectors(self.width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +182,12 @@ Process = Read | Duplicate | Merge | Work | Write | Sequential | Feed | Element 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Processes that run at the same time, producers before consumers, and their FIFOs."""
+    """Processes that run at the same time, producers before consumers, and their FIFOs; ``narrow`` says why
+    streams carry fewer elements at a time than they were to."""
 
     processes: tuple[Process, ...]
     fifos: tuple[Fifo, ...]
+    narrow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +305,10 @@ def verify(network: Network) -> None:
 
 def _taps(work: Work, where: str) -> None:
     lines = {line.source: line for line in work.inputs}
-    for _, source, at in work.taps:
-        line = lines.get(source)
-        inside = line is not None and line.tail <= at <= line.lead
-        _need(inside, f"{where}: {work.name} taps {source} at {at}, which it does not hold")
+    for tap in work.taps:
+        line, (low, high) = lines.get(tap.source), tap.reach(work.width)
+        inside = line is not None and line.tail <= low and high <= line.lead
+        _need(inside, f"{where}: {work.name} taps {tap.source} at {tap.at}, which it does not hold")
 
 
 def _need(holds: bool, rule: str) -> None:
@@ -332,7 +324,9 @@ def dump(network: Network) -> str:
         lines += [f"  {_show(process, network.region)}" for process in stage.processes]
         for fifo in stage.fifos:
             shape = ", ".join(f"{f}:{f + n}" for f, n in zip(fifo.box.first, fifo.box.shape, strict=True))
-            lines.append(f"  fifo {fifo.name}: {dtype_name(fifo.dtype)}[{shape}], depth {fifo.depth}")
+            width = f", {fifo.width} at a time" if fifo.width > 1 else ""
+            lines.append(f"  fifo {fifo.name}: {dtype_name(fifo.dtype)}[{shape}]{width}, depth {fifo.depth}")
+        lines += [f"  narrow: {why}" for why in stage.narrow]
     lines += [f"result {name} = {buffer}" for name, buffer in network.results.items()]
     lines += [f"statement {k} has {name} in memory: {why}" for k, name, why in network.reasons]
     return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply, Array, Const, Expr, Gather, Iota, Load, Size, Stmt, Window
+from dcarray.ir.nodes import Apply, Const, Expr, Gather, Iota, Load, Size, Stmt, Window
 from dcarray.ir.ops import C_LIBRARY, const_value
 from dcarray.ir.text import show_stmt
 from dcarray.ir.windows import walk
@@ -26,11 +26,11 @@ from dcarray.lowering.c_family.dialect import Dialect
 from dcarray.lowering.c_family.emit import Printer
 from dcarray.lowering.kernel import nodes as k
 
-from . import sequential, systolic
-from .counters import advance, counters, is_inside, point_of, tick_span
+from . import movers, sequential, statements, systolic
+from .arguments import arguments, is_value
+from .blocks import count
 from .dimensions import dimension
 from .network import (
-    Buffer,
     Duplicate,
     Fifo,
     Merge,
@@ -40,10 +40,6 @@ from .network import (
     Sequential,
     Work,
     Write,
-    buffers_read,
-    buffers_written,
-    outs,
-    sources,
 )
 from .products import Collect, Element, Feed
 
@@ -55,32 +51,9 @@ _AS_UFUNC = {name: name.removeprefix("c_") for name in C_LIBRARY} | {
 }  # fmt: skip
 
 
-def arguments(network: Network) -> tuple[tuple[Buffer, bool], ...]:
-    """The buffers that the processes are given pointers to, in order, and whether one writes them."""
-    written: dict[Buffer, bool] = {}
-    for stage in network.stages:
-        for process in stage.processes:
-            for buffer in buffers_read(process):
-                written.setdefault(buffer, False)
-            written.update(dict.fromkeys(buffers_written(process), True))
-    return tuple(written.items())
-
-
-def process_arguments(process: Process) -> tuple[tuple[str, ...], tuple[Buffer, ...], tuple[Buffer, ...]]:
-    """What the function of a process is given: FIFOs, buffers that it reads, buffers that it writes."""
-    fifos = (*sources(process), *outs(process))
-    return fifos, tuple(dict.fromkeys(buffers_read(process))), buffers_written(process)
-
-
-def pointer(buffer: Buffer) -> str:
-    """The name of a buffer's pointer, or of its value."""
-    return buffer.pointer
-
-
-def is_value(array: Array, written: bool) -> bool:
-    """Whether kernels are given the value of a buffer, in a register, and no pointer: it is one element, and
-    none writes it."""
-    return not written and array.shape == ()
+def carried_by(fifo: Fifo, dialect: Dialect) -> str:
+    """The type of what a FIFO carries at a time: an element, or a vector of them."""
+    return dialect.type(fifo.dtype) if fifo.width == 1 else f"{fifo.dtype.name}x{fifo.width}"
 
 
 class ProcessPrinter(ABC):
@@ -91,7 +64,7 @@ class ProcessPrinter(ABC):
         self.arrays = {array.name: array for array in network.region.arrays}
         self.printer = Printer(k.Kernel((), (), ()), {}, dialect)
         self.values = {
-            pointer(buffer)
+            buffer.pointer
             for buffer, written in arguments(network)
             if is_value(self.arrays[buffer.array], written)
         }
@@ -130,8 +103,8 @@ class ProcessPrinter(ABC):
         """A pipelined loop that uses each accumulator of an array again only so many iterations later."""
 
     @abstractmethod
-    def registers(self, kind: str, name: str, length: int) -> Iterator[str]:
-        """The declaration of an array of zeros, all of whose elements can be used at once."""
+    def registers(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
+        """The declaration of an array of what a FIFO carries, all of whose elements can be used at once."""
 
     @abstractmethod
     def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
@@ -156,75 +129,25 @@ class ProcessPrinter(ABC):
     def body(self, process: Process, fifos: Mapping[str, Fifo]) -> Iterator[str]:
         """The statements of the function of a process."""
         match process:
-            case Read(name, buffer, out):
-                lines = [self.send(out, self.element(pointer(buffer), "i"))]
-                yield from self.pipelined(name, _count(prod(self.arrays[buffer.array].shape)), lines)
-            case Duplicate(name, source, several):
-                fifo = fifos[source]
-                lines = [f"const {self.type(fifo.dtype)} v = {self.receive(source)};"]
-                lines += [self.send(out, "v") for out in several]
-                yield from self.pipelined(name, _count(fifo.box.size), lines)
-            case Merge(name, old, new, out):
-                fifo = fifos[old]
-                shape, start = fifo.box.shape, fifo.box.first
-                yield from counters("x", start)
-                lines = [f"{self.type(fifo.dtype)} v = {self.receive(old)};"]
-                lines.append(f"if ({is_inside('x', fifos[new].box)}) v = {self.receive(new)};")
-                lines += [self.send(out, "v"), *advance("x", start, shape)]
-                yield from self.pipelined(name, _count(fifo.box.size), lines)
-            case Write(name, buffer, source, window, base):
-                target = pointer(buffer)
-                if base is not None:
-                    count = _count(prod(self.arrays[buffer.array].shape))
-                    yield from self.pipelined(
-                        f"{name}_copy", count, [f"{target}[i] = {self.element(pointer(base), 'i')};"]
-                    )
-                zeros = (0,) * len(window.shape)
-                yield from counters("x", zeros)
-                lines = [f"{target}[{self.place(window)}] = {self.receive(source)};"]
-                lines += advance("x", zeros, window.shape)
-                yield from self.pipelined(name, _count(prod(window.shape)), lines)
+            case Read() | Duplicate() | Merge() | Write():
+                yield from movers.lines(self, process, fifos)
             case Work():
-                yield from self.work(process, fifos)
+                yield from statements.lines(self, process, fifos)
             case Sequential():
                 yield from sequential.lines(self, process)
             case Feed() | Element() | Collect():
                 yield from systolic.lines(self, process)
 
-    def work(self, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
-        """A statement: at each tick the shift registers move on, and in the domain it is computed."""
-        raster, stmt = work.raster, work.stmt
-        first, last = tick_span(work, fifos)
-        for n, line in enumerate(work.inputs):
-            yield from self.registers(self.type(fifos[line.source].dtype), f"line{n}", line.length)
-            yield from counters(f"a{n}x", point_of(first + line.lead, raster))
-        yield from counters("h", point_of(first, raster))
-        head = f"int64_t tick = {first}; tick <= {last}; tick++"
-        if stmt.combine is None:
-            yield from self.pipelined(work.name, head, self.tick(work, fifos))
-        else:
-            yield from self.begin(work)
-            yield from self.folding(work, head, self.tick(work, fifos))
-            yield from self.finish(work)
+    # ---- vectors ----------------------------------------------------------------------------------------
+    def carried_by(self, fifo: Fifo) -> str:
+        """The type of what a FIFO carries at a time."""
+        return carried_by(fifo, self.printer.dialect)
 
-    def tick(self, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
-        """The body of a statement's loop."""
-        for n, line in enumerate(work.inputs):
-            if line.length > 1:
-                moved = [f"line{n}[j] = line{n}[j + 1];"]
-                yield from self.unrolled(f"int j = 0; j < {line.length - 1}; j++", moved)
-            inside = is_inside(f"a{n}x", fifos[line.source].box)
-            yield f"if ({inside}) line{n}[{line.length - 1}] = {self.receive(line.source)};"
-        yield f"if ({is_inside('h', work.box)}) {{"
-        for axis, start in enumerate(work.box.first):
-            yield f"  const int64_t x{axis} = h{axis} - {start};"
-        result, lines = self.value(work.stmt.body, work)
-        yield from indented(lines)
-        yield from indented(self.deliver(work, result))
-        yield "}"
-        for n in range(len(work.inputs)):
-            yield from advance(f"a{n}x", None, work.raster)
-        yield from advance("h", None, work.raster)
+    def vector_types(self) -> Iterator[str]:
+        """The declarations of the types of vectors."""
+        fifos = (fifo for stage in self.network.stages for fifo in stage.fifos if fifo.width > 1)
+        for kind, fifo in {self.carried_by(fifo): fifo for fifo in fifos}.items():
+            yield f"typedef struct {{ {self.type(fifo.dtype)} v[{fifo.width}]; }} {kind};"
 
     # ---- folds ------------------------------------------------------------------------------------------
     def lanes(self, work: Work) -> int:
@@ -275,7 +198,7 @@ class ProcessPrinter(ABC):
     def initial(self, work: Work) -> tuple[str, list[str]]:
         """What the result at the point ``x0``, ``x1``, ... starts from, and the lines that compute it."""
         if work.start is not None:
-            return self.element(pointer(work.start), self.place(work.stmt.target)), []
+            return self.element(work.start.pointer, self.place(work.stmt.target)), []
         assert work.stmt.init is not None
         return self.value(work.stmt.init, work)
 
@@ -297,7 +220,7 @@ class ProcessPrinter(ABC):
         lines += [*computed, f"acc[i][0] = {result};"]
         if lanes > 1:
             lines += self.unrolled(f"int j = 1; j < {lanes}; j++", [f"acc[i][j] = {self.neutral(work)};"])
-        yield from self.plain("", _count(prod(shape)), lines)
+        yield from self.plain("", count(prod(shape)), lines)
 
     def deliver(self, work: Work, result: str) -> Iterator[str]:
         """What is done with the value of a statement at a point."""
@@ -321,9 +244,13 @@ class ProcessPrinter(ABC):
             joined = [f"r = {self.combined(work, 'r', 'acc[i][j]')};"]
             lines += self.unrolled(f"int j = 1; j < {lanes}; j++", joined)
         lines.append(self.send(work.out, "r"))
-        yield from self.plain(f"{work.name}_send", _count(self.results(work)), lines)
+        yield from self.plain(f"{work.name}_send", count(self.results(work)), lines)
 
     # ---- expressions ------------------------------------------------------------------------------------
+    def literal(self, value: np.generic) -> str:
+        """A constant."""
+        return self.printer.expr(k.Lit(value.tobytes(), value.dtype))
+
     def element(self, name: str, place: str) -> str:
         """The element at a place of a buffer that the function is given."""
         return name if name in self.values else f"{name}[{place}]"
@@ -346,8 +273,13 @@ class ProcessPrinter(ABC):
         """The name of an expression's value, and the lines that compute it, one for each operation."""
         number = {line.source: n for n, line in enumerate(work.inputs)}
         tails = {line.source: line.tail for line in work.inputs}
-        taps = {load: f"line{number[s]}[{at - tails[s]}]" for load, s, at in work.taps}
-        return self.computed(root, {array: pointer(buffer) for array, buffer in work.held}, taps)
+        taps = {
+            tap.load: statements.tapped(
+                f"line{number[tap.source]}", tap.at - tails[tap.source], tap.shift, work.width
+            )
+            for tap in work.taps
+        }
+        return self.computed(root, {array: buffer.pointer for array, buffer in work.held}, taps)
 
     def computed(
         self, root: Expr, memory: Mapping[str, str], taps: Mapping[Load, str] | None = None
@@ -366,8 +298,7 @@ class ProcessPrinter(ABC):
                     at = [made[part].name for part in index]
                     text = self.element(memory[window.array], self.place(window, at))
                 case Const():
-                    value = const_value(node)
-                    text = self.printer.expr(k.Lit(value.tobytes(), node.dtype))
+                    text = self.literal(const_value(node))
                 case Size(dim, dtype):
                     text = f"({self.type(dtype)})({dimension(dim)})"
                 case Iota(axis, dtype):
@@ -391,14 +322,3 @@ def _statements(process: Process) -> tuple[Stmt, ...]:
         case Feed(product=product) | Element(product=product) | Collect(product=product):
             return (product.call,)
     return ()
-
-
-def indented(lines: Iterable[str]) -> Iterator[str]:
-    """Lines of a block; pragmas stand at the margin."""
-    for line in lines:
-        yield line if line.startswith("#") else f"  {line}"
-
-
-def _count(count: int) -> str:
-    """The head of a loop over so many elements."""
-    return f"int64_t i = 0; i < {count}; i++"

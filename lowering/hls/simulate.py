@@ -8,8 +8,9 @@ needed, whether depths suffice, and whether a process has to wait; it is slow.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,13 @@ from dcarray.ir.ops import OPS
 from dcarray.ir.windows import walk
 
 from . import systolic_runs
+from .boxes import Box, Point, distance
 from .network import (
     Buffer,
     Duplicate,
     Fifo,
     Merge,
     Network,
-    Point,
     Process,
     Read,
     Sequential,
@@ -35,7 +36,6 @@ from .network import (
     Work,
     Write,
     buffers_written,
-    distance,
 )
 from .products import Collect, Element, Feed
 from .sequential_runs import SequentialRun
@@ -139,25 +139,30 @@ class _Simulation:
     def start(self, process: Process) -> _Running:
         match process:
             case Read(_, buffer, out):
-                for value in self.buffers[buffer].flat:
+                for value in vectors(self.buffers[buffer], self.fifos[out].width):
                     yield (), (out,)
                     self.waiting[out].append(value)
             case Duplicate(_, source, several):
-                for _ in range(self.fifos[source].box.size):
+                for _ in range(self.fifos[source].vectors.size):
                     (value,) = yield (source,), several
                     for out in several:
                         self.waiting[out].append(value)
             case Merge(_, old, new, out):
-                inner = self.fifos[new].box
-                for point in self.fifos[old].box.points():
+                inner, width = self.fifos[new].vectors, self.fifos[old].width
+                for point in self.fifos[old].vectors.points():
                     got = yield ((old, new) if inner.has(point) else (old,)), (out,)
-                    self.waiting[out].append(got[-1])
+                    if len(got) == 2:
+                        taken = lanes(point, self.fifos[new].box, width)
+                        got[0] = [one[j in taken] for j, one in enumerate(zip(*got, strict=True))]
+                    self.waiting[out].append(got[0])
             case Write(_, buffer, source, window, base):
                 if base is not None:
                     self.buffers[buffer][...] = self.buffers[base]
-                for point in np.ndindex(window.shape):
-                    (value,) = yield (source,), ()
-                    self.buffers[buffer][_place(window, point)] = value
+                elements = np.ndindex(window.shape)
+                for _ in range(self.fifos[source].vectors.size):
+                    (vector,) = yield (source,), ()
+                    for value in vector:
+                        self.buffers[buffer][_place(window, next(elements))] = value
             case Work():
                 yield from self.work(process)
             case Feed() | Element() | Collect():
@@ -179,19 +184,20 @@ class _Simulation:
             line.source: deque([None] * line.length, line.length) for line in work.inputs
         }
         leads = {line.source: line.lead for line in work.inputs}
-        taps = {load: (source, leads[source] - at) for load, source, at in work.taps}
+        taps = {tap.load: tap for tap in work.taps}
         result: dict[Point, Any] = {}
         kept = sorted({ix.axis for ix in stmt.target.index if ix.axis is not None})
         target = stmt.target
 
-        def loaded(load: Load, point: Point) -> Any:
+        def loaded(load: Load, point: Point, lane: int) -> Any:
             if load in taps:
-                source, back = taps[load]
-                return lines[source][-1 - back]
+                tap = taps[load]
+                ahead, other = divmod(lane + tap.shift, work.width)
+                return lines[tap.source][tap.at + ahead - leads[tap.source] - 1][other]
             return self.buffers[held[load.window.array]][_place(load.window, point)]
 
-        def value(expr: Expr, point: Point) -> Any:
-            return _value(expr, point, loaded, lambda array: self.buffers[held[array]])
+        def value(expr: Expr, point: Point, lane: int = 0) -> Any:
+            return _value(expr, point, partial(loaded, lane=lane), lambda array: self.buffers[held[array]])
 
         if stmt.combine is not None:
             for at in np.ndindex(*(target.shape[axis] for axis in kept)):
@@ -205,32 +211,50 @@ class _Simulation:
             coming = []
             for line in work.inputs:
                 there = _point(tick + line.lead, raster)
-                if there is not None and self.fifos[line.source].box.has(there):
+                if there is not None and self.fifos[line.source].vectors.has(there):
                     coming.append(line.source)
             here = _point(tick, raster)
-            inside = here is not None and work.box.has(here)
+            inside = here is not None and work.vectors.has(here)
             got = yield tuple(coming), ((work.out,) if inside and stmt.combine is None else ())
             received = dict(zip(coming, got, strict=True))
             for source, places in lines.items():
                 places.append(received.get(source))
             if here is None or not inside:
                 continue
-            point = tuple(x - f for x, f in zip(here, work.box.first, strict=True))
-            made = value(stmt.body, point)
+            vector: list[Any] = [None] * work.width
+            for lane in lanes(here, work.box, work.width):
+                point = tuple(x - f for x, f in zip(here, work.box.first, strict=True))
+                if point:
+                    point = (*point[:-1], here[-1] * work.width + lane - work.box.first[-1])
+                vector[lane] = value(stmt.body, point, lane)
+                if stmt.combine is not None:
+                    at = tuple(point[axis] for axis in kept)
+                    result[at] = OPS[stmt.combine].reference(result[at], vector[lane])
             if stmt.combine is None:
-                self.waiting[work.out].append(made)
-            else:
-                at = tuple(point[axis] for axis in kept)
-                result[at] = OPS[stmt.combine].reference(result[at], made)
+                self.waiting[work.out].append(vector)
         for made in result.values():
             yield (), (work.out,)
-            self.waiting[work.out].append(made)
+            self.waiting[work.out].append([made])
+
+
+def vectors(array: NDArray, width: int) -> Iterator[list[Any]]:
+    """The elements of an array, so many at a time."""
+    flat = list(array.flat)
+    return (flat[at : at + width] for at in range(0, len(flat), width))
+
+
+def lanes(vector: Point, box: Box, width: int) -> range:
+    """The lanes of a vector whose elements lie in a box; of one element the only one."""
+    if not vector:
+        return range(1)
+    start = box.first[-1] - vector[-1] * width
+    return range(max(start, 0), min(start + box.shape[-1], width))
 
 
 def _ticks(work: Work, fifos: Mapping[str, Fifo]) -> range:
     """The ticks from the first at which something is received or computed to the last."""
-    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
-    spans += [(0, work.box)] if work.box.size else []
+    spans = [(line.lead, fifos[line.source].vectors) for line in work.inputs]
+    spans += [(0, work.vectors)] if work.box.size else []
     ends = [
         (distance(box.first, work.raster) - lead, distance(box.last, work.raster) - lead)
         for lead, box in spans

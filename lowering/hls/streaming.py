@@ -28,8 +28,10 @@ from dcarray.ir.text import show_stmt
 from dcarray.ir.windows import identity, loads, walk
 from dcarray.lowering.errors import Unsupported
 
-from .assemble import Draft, Port, assemble
-from .network import Box, Buffer, Network, Sequential, verify
+from .assemble import assemble
+from .boxes import Box
+from .drafts import Draft, Port
+from .network import Buffer, Network, Sequential, verify
 from .products import Product, can_be_systolic
 from .sequential import computes, needs_scratch
 from .systolic_array import systolic_array
@@ -117,7 +119,7 @@ def stream_box(window: Window, array: Array) -> Box | str:
     return Box(tuple(ix.offset for ix in window.index), tuple(window.shape))
 
 
-def compose(region: Region, *, elements: int = 4) -> Network:
+def compose(region: Region, *, elements: int = 4, width: int = 1) -> Network:
     """Return the process network of a region.
 
     Parameters
@@ -125,6 +127,9 @@ def compose(region: Region, *, elements: int = 4) -> Network:
     region : Region
     elements : int, optional
         Processing elements of a product of matrices.
+    width : int, optional
+        How many elements streams carry at a time at most: a power of 2.  Less where `widths.cannot_be_wide`
+        gives a reason, which the stage has then.
 
     Raises
     ------
@@ -134,7 +139,7 @@ def compose(region: Region, *, elements: int = 4) -> Network:
     reason = can_synthesise(region)
     if reason is not None:
         raise Unsupported(reason)
-    network = _Composer(region, elements).network()
+    network = _Composer(region, elements, width).network()
     verify(network)
     return network
 
@@ -156,8 +161,8 @@ class _Version:
 
 
 class _Composer:
-    def __init__(self, region: Region, elements: int) -> None:
-        self.region, self.elements = region, elements
+    def __init__(self, region: Region, elements: int, width: int) -> None:
+        self.region, self.elements, self.width = region, elements, width
         self.arrays = {array.name: array for array in region.arrays}
         self.current = {name: _Version(Buffer(name, 0)) for name in self.arrays}
         self.drafts: list[Draft] = []
@@ -184,7 +189,7 @@ class _Composer:
         for array in self.region.arrays:
             if array.role in ("out", "inout"):
                 results[array.name] = self.in_memory(self.current[array.name])
-        return Network(self.region, assemble(self.drafts), results, tuple(self.reasons))
+        return Network(self.region, assemble(self.drafts, self.width), results, tuple(self.reasons))
 
     def statement(self, stmt: Compute) -> None:
         name = stmt.target.array
@@ -218,6 +223,7 @@ class _Composer:
         for load in streamed:
             port = self.stream(self.current[load.window.array], stage)
             draft.taps.append((load, port))
+        draft.scattered = not isinstance(target, Box) and stmt.combine is None
         draft.held = [(a, self.in_memory(self.current[a])) for a in dict.fromkeys(held)]
         if folds_on:
             draft.start = self.in_memory(old)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .network import Box, Buffer, Fifo, Process
+from .boxes import Box
+from .network import Buffer, Fifo, Process
 from .products import Collect, Element, Feed, Product
 
 

@@ -20,23 +20,8 @@ from dcarray.ir.nodes import Array
 from dcarray.ir.text import show_stmt
 from dcarray.lowering.errors import Unsupported
 
-from .network import (
-    Box,
-    Buffer,
-    Duplicate,
-    Fifo,
-    Merge,
-    Network,
-    Point,
-    Process,
-    Read,
-    Stage,
-    Work,
-    Write,
-    distance,
-    outs,
-    sources,
-)
+from .boxes import Box, Point, distance
+from .network import Buffer, Duplicate, Fifo, Merge, Network, Process, Read, Stage, Work, Write, outs, sources
 from .verilog_values import Values, in_order, place, width
 
 FIFO = """module fifo #(parameter W = 1, D = 1) (
@@ -113,6 +98,8 @@ class _Emitter:
             if array.dtype.kind not in "iub":
                 raise Unsupported(f"{array.name} is {array.dtype.name}: a circuit in Verilog is of integers")
         for stage in network.stages:
+            if any(fifo.width > 1 for fifo in stage.fifos):
+                raise Unsupported("streams in Verilog carry one element at a time")
             for process in stage.processes:
                 if not isinstance(process, Read | Duplicate | Merge | Work | Write):
                     raise Unsupported(f"{process.name} has no circuit in Verilog")

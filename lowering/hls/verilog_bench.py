@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from .arguments import arguments
+from .blocks import indented
 from .network import Network
-from .processes import arguments, indented, pointer
 from .verilog import Design, Port
 from .vitis import HLS
 
@@ -23,12 +24,12 @@ def bench(network: Network, design: Design, top: str) -> str:
     for buffer, _ in arguments(network):
         array = arrays[buffer.array]
         kind = HLS.type(array.dtype)
-        lines.append(f"static std::vector<{kind}> {pointer(buffer)}({max(prod(array.shape), 1)});")
+        lines.append(f"static std::vector<{kind}> {buffer.pointer}({max(prod(array.shape), 1)});")
     lines += ["", *_settle(design, top), "", *_write(design, top), "", _RUN.replace("TOP", f"V{top}")]
     lines += ["int main(int count, char **given) {", "  if (count != 3) return 2;"]
     lines.append('  FILE *file = fopen(given[1], "rb");')
     for buffer, written in arguments(network):
-        array, name = arrays[buffer.array], pointer(buffer)
+        array, name = arrays[buffer.array], buffer.pointer
         size = prod(array.shape)
         if not written and size:
             kind = HLS.type(array.dtype)
@@ -36,14 +37,14 @@ def bench(network: Network, design: Design, top: str) -> str:
     lines += ["  fclose(file);", f"  V{top} *top = new V{top};"]
     for number, copies in enumerate(design.copies):
         for source, target in copies:
-            lines.append(f"  {pointer(target)} = {pointer(source)};")
+            lines.append(f"  {target.pointer} = {source.pointer};")
         lines += [f"  if (run(top, {number})) return 3;"]
     lines.append('  file = fopen(given[2], "wb");')
     for buffer, written in arguments(network):
         array = arrays[buffer.array]
         if written and prod(array.shape):
             kind, size = HLS.type(array.dtype), prod(array.shape)
-            lines.append(f"  fwrite({pointer(buffer)}.data(), sizeof({kind}), {size}, file);")
+            lines.append(f"  fwrite({buffer.pointer}.data(), sizeof({kind}), {size}, file);")
     return "\n".join([*lines, "  fclose(file);", "  return 0;", "}", ""])
 
 
@@ -74,7 +75,7 @@ def _settle(design: Design, top: str) -> list[str]:
     body = ["top->eval();"]
     reads = [port for port in design.ports if not port.writes]
     for port in reads:
-        name, at = pointer(port.buffer), f"top->{port.name}_addr"
+        name, at = port.buffer.pointer, f"top->{port.name}_addr"
         body.append(f"top->{port.name}_data = {at} < {name}.size() ? {name}[{at}] : 0;")
     body += ["top->eval();"]
     rounds = 3 if reads else 1
@@ -89,7 +90,7 @@ def _settle(design: Design, top: str) -> list[str]:
 
 def _write(design: Design, top: str) -> list[str]:
     def one(port: Port) -> str:
-        to = f"{pointer(port.buffer)}[top->{port.name}_addr]"
+        to = f"{port.buffer.pointer}[top->{port.name}_addr]"
         return f"  if (top->{port.name}_en) {to} = top->{port.name}_data;"
 
     return [f"static void store(V{top} *top) {{", *(one(p) for p in design.ports if p.writes), "}"]

@@ -71,7 +71,7 @@ class Values:
         self.last = ""
         self.number = {line.source: n for n, line in enumerate(work.inputs)}
         self.lines = {line.source: line for line in work.inputs}
-        self.taps = {load: (source, at) for load, source, at in work.taps}
+        self.taps = {tap.load: (tap.source, tap.at) for tap in work.taps}
 
     def points(self, folds: bool) -> Iterator[str]:
         """The coordinates ``x0``, ... in the domain; while a fold sends its results, those of a result."""

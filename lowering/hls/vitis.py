@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from dcarray.ir.nodes import Array
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
-from .network import Buffer, Network, Stage, Work
-from .processes import ProcessPrinter, arguments, indented, pointer, process_arguments
+from .arguments import arguments, process_arguments
+from .blocks import indented
+from .network import Buffer, Fifo, Network, Stage, Work
+from .processes import ProcessPrinter
 
 HLS = Dialect(
     "Vitis HLS",
@@ -49,7 +51,7 @@ def emit(network: Network, top: str) -> str:
 def declared(array: Array, buffer: Buffer, written: bool, is_value: bool) -> str:
     """A buffer as a parameter of a function."""
     constant, star = "" if written else "const ", "" if is_value else "*"
-    return f"{constant}{HLS.type(array.dtype)} {star}{pointer(buffer)}"
+    return f"{constant}{HLS.type(array.dtype)} {star}{buffer.pointer}"
 
 
 class _Emitter(ProcessPrinter):
@@ -64,18 +66,18 @@ class _Emitter(ProcessPrinter):
         names = ", ".join(self.declared(buffer, written) for buffer, written in given)
         lines.append(f'extern "C" void {self.top}({names}) {{')
         for buffer, _ in given:
-            name = pointer(buffer)
+            name = buffer.pointer
             if name not in self.values:
                 lines.append(f"#pragma HLS INTERFACE m_axi port={name} offset=slave bundle=gmem_{name}")
             lines.append(f"#pragma HLS INTERFACE s_axilite port={name}")
         lines.append("#pragma HLS INTERFACE s_axilite port=return")
         for number, stage in enumerate(self.network.stages):
-            names = ", ".join(pointer(buffer) for buffer, _ in self.used(stage))
+            names = ", ".join(buffer.pointer for buffer, _ in self.used(stage))
             lines.append(f"  {self.top}_stage_{number}({names});")
-        return "\n".join([HLS.head, *self.printer.helpers, "", *lines, "}", ""])
+        return "\n".join([HLS.head, *self.printer.helpers, "", *self.vector_types(), *lines, "}", ""])
 
     def declared(self, buffer: Buffer, written: bool) -> str:
-        return declared(self.arrays[buffer.array], buffer, written, pointer(buffer) in self.values)
+        return declared(self.arrays[buffer.array], buffer, written, buffer.pointer in self.values)
 
     def used(self, stage: Stage) -> list[tuple[Buffer, bool]]:
         found: dict[Buffer, bool] = {}
@@ -88,7 +90,7 @@ class _Emitter(ProcessPrinter):
         fifos = {fifo.name: fifo for fifo in stage.fifos}
         for process in stage.processes:
             streams, read, written = process_arguments(process)
-            given = [f"hls::stream<{self.type(fifos[name].dtype)}> &{name}" for name in streams]
+            given = [f"hls::stream<{self.carried_by(fifos[name])}> &{name}" for name in streams]
             given += [self.declared(b, False) for b in read] + [self.declared(b, True) for b in written]
             yield from self.comment(process)
             yield f"static void {self.top}_{process.name}({', '.join(given)}) {{"
@@ -98,11 +100,11 @@ class _Emitter(ProcessPrinter):
         yield f"static void {self.top}_stage_{number}({names}) {{"
         yield "#pragma HLS DATAFLOW"
         for fifo in stage.fifos:
-            yield f'  hls::stream<{self.type(fifo.dtype)}> {fifo.name}("{fifo.name}");'
+            yield f'  hls::stream<{self.carried_by(fifo)}> {fifo.name}("{fifo.name}");'
             yield f"#pragma HLS STREAM variable={fifo.name} depth={max(fifo.depth, 2)}"
         for process in stage.processes:
             streams, read, written = process_arguments(process)
-            names = ", ".join([*streams, *(pointer(buffer) for buffer in (*read, *written))])
+            names = ", ".join([*streams, *(buffer.pointer for buffer in (*read, *written))])
             yield f"  {self.top}_{process.name}({names});"
         yield from ("}", "")
 
@@ -137,8 +139,8 @@ class _Emitter(ProcessPrinter):
     def unrolled(self, head: str, body: Iterable[str]) -> Iterator[str]:
         return self.plain("", head, ["#pragma HLS UNROLL", *body])
 
-    def registers(self, kind: str, name: str, length: int) -> Iterator[str]:
-        yield f"{kind} {name}[{length}] = {{}};"
+    def registers(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
+        yield f"{self.carried_by(fifo)} {name}[{length}] = {{}};"
         yield f"#pragma HLS ARRAY_PARTITION variable={name} complete"
 
     def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:

@@ -12,14 +12,16 @@ I8 = np.dtype("i8")
 BINARY = ["add", "subtract", "multiply", "maximum", "bitwise_xor"]
 
 
-def stencil_chain(seed, scale=1):
+def stencil_chain(seed, scale=1, width=1, dtype=I8):
     """A region of statements over the interior of an array, which load elements of others up to one away
-    along each axis; some only load elements at the same place, or make a smaller array."""
+    along each axis; some only load elements at the same place, or make a smaller array.  The last axis is a
+    multiple of ``width``."""
     rng = random.Random(seed)
     rank = rng.choice([1, 2, 2, 3])
     shape = tuple(rng.randint(5, 8) * (3 if rank == 1 else 1) * scale for _ in range(rank))
+    shape = (*shape[:-1], shape[-1] * width)
     arrays = {
-        name: Array(name, I8, shape, role) for name, role in (("A", "inout"), ("B", "inout"), ("C", "in"))
+        name: Array(name, dtype, shape, role) for name, role in (("A", "inout"), ("B", "inout"), ("C", "in"))
     }
     body = []
     for number in range(rng.randint(1, 5)):
@@ -33,16 +35,16 @@ def stencil_chain(seed, scale=1):
             if rng.random() < 0.2:
                 some = rng.choice(list(arrays.values()))
                 if some.shape == domain and some.name != written:
-                    return Load(identity(some), I8)
+                    return Load(identity(some), dtype)
             offsets = [rng.randint(0, 2 * reach) for _ in shape]
             index = tuple(Index(at, 1, axis) for axis, at in enumerate(offsets))
-            return Load(Window(rng.choice(same), domain, index), I8)
+            return Load(Window(rng.choice(same), domain, index), dtype)
 
         value = load()
         for _ in range(rng.randint(1, 3)):
-            value = Apply(rng.choice(BINARY), (value, load()), I8)
+            value = Apply(rng.choice(BINARY), (value, load()), dtype)
         if kind == "smaller":
-            made = Array(f"t{number}", I8, domain, rng.choice(["temp", "out"]))
+            made = Array(f"t{number}", dtype, domain, rng.choice(["temp", "out"]))
             arrays[made.name] = made
             target = identity(made)
         else:

@@ -11,8 +11,8 @@ from pathlib import Path
 from dcarray.ir.nodes import Array
 from dcarray.ir.numpy_views import NDArray
 
+from ..arguments import arguments, is_value
 from ..network import Buffer, Network
-from ..processes import arguments, is_value, pointer
 from ..vitis import HLS, declared
 from .boards import Board
 
@@ -46,7 +46,7 @@ class Argument:
     @property
     def name(self) -> str:
         """The name of its pointer."""
-        return pointer(self.buffer)
+        return self.buffer.pointer
 
     @property
     def type(self) -> str:

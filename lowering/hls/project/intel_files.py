@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import intel
-from ..processes import indented, pointer
+from ..blocks import indented
 from .design import Design
 from .test_bench import compared, opencl_as_cpp, prepared
 
@@ -34,7 +34,7 @@ def _host(design: Design) -> str:
     for stage in intel.kernels(design.network, design.name):
         started = []
         for kernel in stage:
-            names = ((pointer(b), "[0]" if b in values else "_mem") for b in kernel.arguments)
+            names = ((b.pointer, "[0]" if b in values else "_mem") for b in kernel.arguments)
             given = ", ".join(f"argument({name}{what})" for name, what in names)
             started.append(f'  {{"{kernel.name}", {{{given}}}}},')
         lines += ["run(context, device, program, {", *started, "});"]

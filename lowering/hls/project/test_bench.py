@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import csim
-from ..processes import indented
+from ..blocks import indented
 from .design import TEMPLATES, Design
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import vitis
-from ..processes import indented
+from ..blocks import indented
 from .design import Design
 from .test_bench import compared, prepared
 

@@ -1,0 +1,56 @@
+"""Boxes of points of arrays, and the distance of points in row-major order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+Point = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The points from ``first`` on, ``shape`` of them along each axis."""
+
+    first: Point
+    shape: Point
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return prod(self.shape)
+
+    def points(self) -> Iterator[Point]:
+        """The points in row-major order."""
+        return product(*(range(f, f + n) for f, n in zip(self.first, self.shape, strict=True)))
+
+    def has(self, point: Point) -> bool:
+        """Whether a point lies inside."""
+        return all(f <= x < f + n for x, f, n in zip(point, self.first, self.shape, strict=True))
+
+    def covers(self, other: Box) -> bool:
+        """Whether all points of another box, which has some, lie inside."""
+        return self.has(other.first) and self.has(other.last)
+
+    def vectors(self, width: int) -> Box:
+        """The box of the vectors of ``width`` elements along the last axis that have a point of this one."""
+        if width == 1 or not self.shape:
+            return self
+        first, count = self.first[-1], self.shape[-1]
+        ahead = first // width
+        return Box((*self.first[:-1], ahead), (*self.shape[:-1], -(-(first + count) // width) - ahead))
+
+    @property
+    def last(self) -> Point:
+        """The last point of a box that has some."""
+        return tuple(f + n - 1 for f, n in zip(self.first, self.shape, strict=True))
+
+
+def distance(vector: Point, raster: Point) -> int:
+    """Return how many ticks lie between two points of a raster that differ by ``vector``."""
+    found = 0
+    for x, n in zip(vector, raster, strict=True):
+        found = found * n + x
+    return found

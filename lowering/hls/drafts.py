@@ -1,0 +1,59 @@
+"""Processes in the making, which know of each other by ports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .boxes import Box
+from .network import Buffer, Fifo, Process
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from dcarray.ir.nodes import Compute, Load, Window
+
+
+@dataclass(eq=False, slots=True)
+class Port:
+    """The stream that a process sends, for any number of receivers."""
+
+    dtype: np.dtype[Any]
+    box: Box
+    producer: Draft
+
+
+@dataclass(eq=False, slots=True)
+class Draft:
+    """A process in the making.
+
+    ``loose``: it receives whenever something comes, and not at a tick of the raster.  ``scattered``: what it
+    sends is not stored in row-major order.  ``whole`` are processes that are complete, with FIFOs of their
+    ``own``."""
+
+    kind: str
+    name: str
+    stage: int
+    buffer: Buffer | None = None
+    window: Window | None = None
+    stmt: Compute | None = None
+    number: int = 0
+    box: Box | None = None
+    feeds: list[Port] = field(default_factory=list)
+    taps: list[tuple[Load, Port]] = field(default_factory=list)
+    held: list[tuple[str, Buffer]] = field(default_factory=list)
+    start: Buffer | None = None
+    out: Port | None = None
+    loose: bool = False
+    scattered: bool = False
+    whole: tuple[Process, ...] = ()
+    own: tuple[Fifo, ...] = ()
+
+    @property
+    def folds(self) -> bool:
+        """Whether it computes a fold."""
+        return self.stmt is not None and self.stmt.combine is not None
+
+    def inputs(self) -> list[Port]:
+        """The streams that it receives, each once."""
+        return list(dict.fromkeys([*self.feeds, *(port for _, port in self.taps)]))

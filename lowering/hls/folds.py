@@ -1,0 +1,32 @@
+"""What folds start from where nothing has been added yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def neutral(combine: str, dtype: np.dtype[Any]) -> np.generic | None:
+    """Return the value that changes nothing when it is combined with another; None if there is none."""
+    value = _neutral(combine, dtype)
+    return None if value is None else np.full(1, value, dtype)[0]
+
+
+def _neutral(combine: str, dtype: np.dtype[Any]) -> float | None:
+    match combine:
+        case "add" | "bitwise_or" | "bitwise_xor" | "logical_or" | "logical_xor":
+            return 0
+        case "multiply" | "logical_and":
+            return 1
+        case "bitwise_and":
+            return np.iinfo(dtype).max if dtype.kind == "u" else 1 if dtype.kind == "b" else -1
+        case "maximum" | "minimum":
+            low = combine == "maximum"
+            if dtype.kind == "b":
+                return int(not low)
+            if dtype.kind == "f":
+                return -np.inf if low else np.inf
+            ends = np.iinfo(dtype)
+            return ends.min if low else ends.max
+    return None  # fmax and fmin: only NaN changes nothing, and is not always what is there
