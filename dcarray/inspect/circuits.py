@@ -70,7 +70,9 @@ class CircuitView:
                 if one.why:
                     found.append(f"      an iteration every {one.interval} cycles: {one.why}")
             for fifo in stage.fifos:
-                found.append(f"    fifo {fifo.name}: {fifo.dtype.name}, depth {fifo.depth:,}")
+                wide = f", {fifo.width} at a time" if fifo.width > 1 else ""
+                found.append(f"    fifo {fifo.name}: {fifo.dtype.name}{wide}, depth {fifo.depth:,}")
+            found += [f"    streams of {why}" for why in stage.narrow]
         for statement, name, why in self.network.reasons:
             shown = self.names.get(name, name)
             found.append(f"  statement {statement + 1} has {shown} in memory: {why}")
@@ -137,12 +139,13 @@ def view_circuit(region: Region, target: str, names: Names) -> CircuitView:
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.hls import intel, vitis
     from dcarray.lowering.hls.model import model
-    from dcarray.lowering.hls.streaming import compose
+    from dcarray.lowering.hls.project.boards import board_of
+    from dcarray.lowering.hls.project.fitting import fitted
 
     emit = {"vitis": vitis.emit, "intel": intel.emit}[target]
     hints = {symbol.name: symbol.hint for symbol in region.symbols if symbol.hint is not None}
     try:
-        network = compose(with_sizes(region, hints))
+        network = fitted(with_sizes(region, hints), board_of(target, None))
         text = emit(network, "kernel")
     except Unsupported as refused:
         return CircuitView(target, str(refused), None, None, "", names)

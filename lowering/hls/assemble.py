@@ -8,7 +8,7 @@ from .boxes import Box, Point, distance
 from .depths import most_elements, slacks
 from .drafts import Draft, Port
 from .network import Duplicate, Fifo, LineBuffer, Merge, Process, Read, Stage, Tap, Work, Write
-from .widths import cannot_be_wide
+from .widths import cannot_be_wide, widest
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Load
@@ -122,7 +122,7 @@ class _Assembler:
         taps = tuple(self._tap(draft, load, names[id(port), id(draft)]) for load, port in draft.taps)
         return Work(
             draft.name, draft.number, draft.stmt, draft.box, self.rasters[id(draft)], tuple(lines), taps,
-            tuple(draft.held), out, draft.start, self.widths[id(draft)],
+            tuple(draft.held), out, draft.start, self.widths[id(draft)], draft.tables,
         )  # fmt: skip
 
     def _tap(self, draft: Draft, load: Load, source: str) -> Tap:
@@ -154,16 +154,16 @@ class _Assembler:
         found = {id(members): members for members in group.values()}
         return [[draft for draft in self.drafts if id(draft) in members] for members in found.values()]
 
-    def _widths(self, most: int) -> tuple[dict[int, int], tuple[str, ...]]:
+    def _widths(self, asked: int) -> tuple[dict[int, int], tuple[str, ...]]:
         """For each draft how many elements at a time it works on, and why they are fewer than asked for."""
         widths: dict[int, int] = {}
         narrow = []
         for group in self._groups():
             at_ticks = any(not (draft.whole or draft.loose) for draft in group)
-            width = most if at_ticks else 1
+            width = most = min(asked, widest(group)) if at_ticks else 1
             while width > 1 and cannot_be_wide(group, width):
                 width //= 2
-            if at_ticks and width < most:
+            if width < most:
                 narrow.append(f"{width} at a time: {cannot_be_wide(group, 2 * width)}")
             widths |= {id(draft): width for draft in group}
         return widths, tuple(narrow)

@@ -46,6 +46,7 @@ class Draft:
     out: Port | None = None
     loose: bool = False
     scattered: bool = False
+    tables: tuple[str, ...] = ()
     whole: tuple[Process, ...] = ()
     own: tuple[Fifo, ...] = ()
 

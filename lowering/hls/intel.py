@@ -186,6 +186,9 @@ class _Emitter(ProcessPrinter):
             cleared = [*self.unrolled(f"int k = 0; k < {fifo.width}; k++", [f"{name}[j].v[k] = 0;"])]
         yield from self.unrolled(f"int j = 0; j < {length}; j++", cleared)
 
+    def table(self, kind: str, name: str, copies: int, length: int) -> Iterator[str]:
+        yield f"{kind} {name}[{copies}][{length}];"  # the compiler replicates what is read several times
+
     def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
         width = 8 if kind == "double" else 4  # each lane a bank: all are read at once in the end
         banks = f"__attribute__((numbanks({lanes}), bankwidth({width}))) " if lanes > 1 else ""

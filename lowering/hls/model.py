@@ -22,6 +22,7 @@ from dcarray.ir.windows import loads, walk
 
 from .boxes import distance
 from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
+from .line_buffers import parts as line_parts
 from .network import (
     Duplicate,
     Fifo,
@@ -40,6 +41,7 @@ from .processes import LANES
 from .products import Collect, Element, Feed
 from .sequential import computes, work_of
 from .systolic_runs import iterations
+from .tables import copies, in_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,9 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
     tapped = Counter(tap.source for tap in work.taps)
     for line in work.inputs:
         bits = work.width * _bits(fifos[line.source].dtype)
-        parts.append(shift_register(line.length, bits, tapped[line.source]))
+        made = line_parts(work, line)
+        parts.append(shift_register(made.registers, bits, tapped[line.source]))
+        parts += [memory(length, bits) for length in made.delays]
         parts += map(counter, work.raster)
     read = 0
     ports = Counter[str]()
@@ -314,10 +318,16 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
         same = isinstance(load, Load) and all(ix.axis is None for ix in load.window.index)
         if same:  # for all iterations
             read += load.dtype.itemsize
-            prologue = MEMORY_LATENCY
-        else:
+            prologue += MEMORY_LATENCY
+        elif load.window.array not in work.tables:
             ports[load.window.array] += 1
             read += work.box.size * load.dtype.itemsize
+    for name in work.tables:
+        size, item = prod(arrays[name].shape), arrays[name].dtype.itemsize
+        many = copies(len(in_memory(stmt, name, (tap.load for tap in work.taps))) * work.width)
+        parts += [memory(size, 8 * item)] * many
+        read += size * item
+        prologue += MEMORY_LATENCY + size
     if ports:
         latency += MEMORY_LATENCY
         name, interval = max(ports.items(), key=lambda item: item[1])

@@ -129,7 +129,8 @@ class Work:
     fold, all results after the last point.
 
     ``taps`` are the loads of streams, ``held`` says for the others the buffer that they address.  ``start``
-    is the buffer that a fold without ``init`` starts from."""
+    is the buffer that a fold without ``init`` starts from; ``tables`` are the arrays that are copied to the
+    chip first (`tables`)."""
 
     name: str
     number: int
@@ -142,6 +143,7 @@ class Work:
     out: str
     start: Buffer | None = None
     width: int = 1
+    tables: tuple[str, ...] = ()
 
     @property
     def vectors(self) -> Box:

@@ -30,6 +30,7 @@ from . import movers, sequential, statements, systolic
 from .arguments import arguments, is_value
 from .blocks import count
 from .dimensions import dimension
+from .line_buffers import parts
 from .network import (
     Duplicate,
     Fifo,
@@ -42,6 +43,7 @@ from .network import (
     Write,
 )
 from .products import Collect, Element, Feed
+from .tables import Table
 
 LANES = 16
 #: Functions of the C library by the names of NumPy's: in C both are the same.
@@ -105,6 +107,23 @@ class ProcessPrinter(ABC):
     @abstractmethod
     def registers(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
         """The declaration of an array of what a FIFO carries, all of whose elements can be used at once."""
+
+    #: How long a delay in a line buffer has to be to lie in block memory; None: that is the vendor's work.
+    shortest_delay: int | None = None
+    #: Whether tables are copied for each two loads; else that is the vendor's work.
+    copies_tables = False
+
+    def delay(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
+        """The declaration of a delay in block memory."""
+        raise NotImplementedError
+
+    def delayed(self, name: str, length: int) -> Iterator[str]:
+        """What the loop has to say of a delay: an element is used again only so many iterations later."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def table(self, kind: str, name: str, copies: int, length: int) -> Iterator[str]:
+        """The declaration of the copies of a table."""
 
     @abstractmethod
     def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
@@ -269,34 +288,46 @@ class ProcessPrinter(ABC):
             text = f"({text} * {n} + {one})"
         return text
 
-    def value(self, root: Expr, work: Work) -> tuple[str, list[str]]:
+    def value(
+        self, root: Expr, work: Work, tables: Mapping[str, Table] | None = None
+    ) -> tuple[str, list[str]]:
         """The name of an expression's value, and the lines that compute it, one for each operation."""
         number = {line.source: n for n, line in enumerate(work.inputs)}
+        made = {line.source: parts(work, line, self.shortest_delay) for line in work.inputs}
         tails = {line.source: line.tail for line in work.inputs}
         taps = {
             tap.load: statements.tapped(
-                f"line{number[tap.source]}", tap.at - tails[tap.source], tap.shift, work.width
+                f"line{number[tap.source]}",
+                made[tap.source].register(tap.at - tails[tap.source]),
+                tap.shift,
+                work.width,
             )
             for tap in work.taps
         }
-        return self.computed(root, {array: buffer.pointer for array, buffer in work.held}, taps)
+        memory: dict[str, str | Table] = {array: buffer.pointer for array, buffer in work.held}
+        return self.computed(root, memory | dict(tables or {}), taps)
 
     def computed(
-        self, root: Expr, memory: Mapping[str, str], taps: Mapping[Load, str] | None = None
+        self, root: Expr, memory: Mapping[str, str | Table], taps: Mapping[Load, str] | None = None
     ) -> tuple[str, list[str]]:
         """The name of an expression's value at the point ``x0``, ``x1``, ..., and the lines that compute it,
-        given what points to arrays in memory and where the elements of other loads are."""
+        given what points to arrays in memory, or tables, and where the elements of other loads are."""
         taps = taps or {}
+
+        def loaded(array: str, place: str) -> str:
+            where = memory[array]
+            return f"{where.port()}[{place}]" if isinstance(where, Table) else self.element(where, place)
+
         made: dict[Expr, k.Local] = {}
         lines: list[str] = []
         for node in walk(root):
             one: Any = node
             match node:
                 case Load(window, _):
-                    text = taps.get(node) or self.element(memory[window.array], self.place(window))
+                    text = taps.get(node) or loaded(window.array, self.place(window))
                 case Gather(window, index, _):
                     at = [made[part].name for part in index]
-                    text = self.element(memory[window.array], self.place(window, at))
+                    text = loaded(window.array, self.place(window, at))
                 case Const():
                     text = self.literal(const_value(node))
                 case Size(dim, dtype):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import TYPE_CHECKING
 
-from .blocks import indented, lanes
+from .blocks import count, indented, lanes
 from .counters import advance, counters, is_inside, point_of, tick_span
 from .folds import neutral
+from .line_buffers import Parts, parts
 from .network import Fifo, Work
+from .tables import Table, copies, in_memory
 
 if TYPE_CHECKING:
     from .processes import ProcessPrinter
@@ -18,8 +21,14 @@ def lines(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
     """A statement: at each tick the shift registers move on, and in the domain it is computed."""
     raster, stmt = work.raster, work.stmt
     first, last = tick_span(work, fifos)
+    for name in work.tables:
+        yield from _table(printer, work, name)
     for n, line in enumerate(work.inputs):
-        yield from printer.registers(fifos[line.source], f"line{n}", line.length)
+        made = parts(work, line, printer.shortest_delay)
+        yield from printer.registers(fifos[line.source], f"line{n}", made.registers)
+        for k, length in enumerate(made.delays):
+            yield from printer.delay(fifos[line.source], f"delay{n}_{k}", length)
+            yield f"int64_t at{n}_{k} = 0;"
         yield from counters(f"a{n}x", point_of(first + line.lead, raster))
     yield from counters("h", point_of(first, raster))
     head = f"int64_t tick = {first}; tick <= {last}; tick++"
@@ -34,11 +43,12 @@ def lines(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
 def _tick(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:
     """The body of a statement's loop."""
     for n, line in enumerate(work.inputs):
-        if line.length > 1:
-            moved = [f"line{n}[j] = line{n}[j + 1];"]
-            yield from printer.unrolled(f"int j = 0; j < {line.length - 1}; j++", moved)
+        made = parts(work, line, printer.shortest_delay)
+        for k, length in enumerate(made.delays):
+            yield from printer.delayed(f"delay{n}_{k}", length)
+        yield from _moved(printer, n, made)
         inside = is_inside(f"a{n}x", fifos[line.source].vectors)
-        yield f"if ({inside}) line{n}[{line.length - 1}] = {printer.receive(line.source)};"
+        yield f"if ({inside}) line{n}[{made.registers - 1}] = {printer.receive(line.source)};"
     yield f"if ({is_inside('h', work.vectors)}) {{"
     yield from indented(_point(printer, work) if work.width == 1 else _points(printer, work, fifos))
     yield "}"
@@ -47,11 +57,48 @@ def _tick(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Ite
     yield from advance("h", None, work.raster)
 
 
+def _moved(printer: ProcessPrinter, n: int, made: Parts) -> Iterator[str]:
+    """The step of a line buffer, from the oldest element on."""
+    begin = 0
+    for k, (first, last) in enumerate(made.runs):
+        end = begin + last - first  # the number of the run's last register
+        if end > begin:
+            moved = [f"line{n}[j] = line{n}[j + 1];"]
+            yield from printer.unrolled(f"int j = {begin}; j < {end}; j++", moved)
+        if k < len(made.delays):
+            yield f"line{n}[{end}] = delay{n}_{k}[at{n}_{k}];"
+            yield f"delay{n}_{k}[at{n}_{k}] = line{n}[{end + 1}];"
+            yield f"if (++at{n}_{k} == {made.delays[k]}) at{n}_{k} = 0;"
+        begin = end + 1
+
+
+def table_of(printer: ProcessPrinter, work: Work, name: str) -> Table:
+    """The table of an array."""
+    many = len(in_memory(work.stmt, name, (tap.load for tap in work.taps))) * work.width
+    return Table(f"table_{name}", copies(many) if printer.copies_tables else 1, work.width)
+
+
+def tables(printer: ProcessPrinter, work: Work) -> dict[str, Table]:
+    """The tables of a statement, by the names of arrays."""
+    return {name: table_of(printer, work, name) for name in work.tables}
+
+
+def _table(printer: ProcessPrinter, work: Work, name: str) -> Iterator[str]:
+    """Copy an array to the chip."""
+    table, array = table_of(printer, work, name), printer.arrays[name]
+    size = prod(array.shape)
+    yield from printer.table(printer.type(array.dtype), table.name, table.copies, size)
+    given = printer.element(dict(work.held)[name].pointer, "i")
+    stored = [f"const {printer.type(array.dtype)} v = {given};"]
+    stored += printer.unrolled(f"int c = 0; c < {table.copies}; c++", [f"{table.name}[c][i] = v;"])
+    yield from printer.pipelined(f"{work.name}_{name}", count(size), stored)
+
+
 def _point(printer: ProcessPrinter, work: Work) -> Iterator[str]:
     """What is done at a tick in the domain."""
     for axis, start in enumerate(work.box.first):
-        yield f"const int64_t x{axis} = h{axis} - {start};"
-    result, lines = printer.value(work.stmt.body, work)
+        yield f"const int64_t x{axis} = h{axis}{less(start)};"
+    result, lines = printer.value(work.stmt.body, work, tables(printer, work))
     yield from lines
     yield from printer.deliver(work, result)
 
@@ -60,8 +107,8 @@ def _points(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> I
     """What is done at a tick in the domain, where there are several points."""
     stmt, width, last = work.stmt, work.width, len(work.box.first) - 1
     for axis, start in enumerate(work.box.first[:-1]):
-        yield f"const int64_t x{axis} = h{axis} - {start};"
-    result, lines = printer.value(stmt.body, work)
+        yield f"const int64_t x{axis} = h{axis}{less(start)};"
+    result, lines = printer.value(stmt.body, work, tables(printer, work))
     if stmt.combine is None:
         yield f"{printer.carried_by(fifos[work.out])} v = {{{{0}}}};"
         stored = f"v.v[j] = {result};"
@@ -75,9 +122,14 @@ def _points(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> I
     lane = [*lines, stored]
     if first % width or count % width:  # some of a vector's elements are not of the domain
         lane = [f"if (x{last} >= 0 && x{last} < {count}) {{", *indented(lane), "}"]
-    at = f"const int64_t x{last} = h{last} * {width} + j - {first};"
+    at = f"const int64_t x{last} = h{last} * {width} + j{less(first)};"
     yield from printer.unrolled(lanes(width), [at, *lane])
     yield from printer.deliver(work, "v" if stmt.combine is None else "part")
+
+
+def less(start: int) -> str:
+    """The subtraction of a number, if it is not 0."""
+    return f" - {start}" if start else ""
 
 
 def tapped(line: str, place: int, shift: int, width: int) -> str:
@@ -86,4 +138,5 @@ def tapped(line: str, place: int, shift: int, width: int) -> str:
         return f"{line}[{place}]"
     if shift == 0:
         return f"{line}[{place}].v[j]"
-    return f"{line}[{place} + (j + {shift}) / {width}].v[(j + {shift}) % {width}]"
+    before = f"{place} + " if place else ""
+    return f"{line}[{before}(j + {shift}) / {width}].v[(j + {shift}) % {width}]"

@@ -35,6 +35,7 @@ from .network import Buffer, Network, Sequential, verify
 from .products import Product, can_be_systolic
 from .sequential import computes, needs_scratch
 from .systolic_array import systolic_array
+from .tables import is_table
 from .time_steps import steps
 
 
@@ -128,8 +129,8 @@ def compose(region: Region, *, elements: int = 4, width: int = 1) -> Network:
     elements : int, optional
         Processing elements of a product of matrices.
     width : int, optional
-        How many elements streams carry at a time at most: a power of 2.  Less where `widths.cannot_be_wide`
-        gives a reason, which the stage has then.
+        How many elements streams carry at a time at most: a power of 2.  No more than a port to memory has
+        room for, and less where `widths.cannot_be_wide` gives a reason, which the stage has then.
 
     Raises
     ------
@@ -224,6 +225,7 @@ class _Composer:
             port = self.stream(self.current[load.window.array], stage)
             draft.taps.append((load, port))
         draft.scattered = not isinstance(target, Box) and stmt.combine is None
+        draft.tables = tuple(a for a in dict.fromkeys(held) if is_table(self.arrays[a], stmt, streamed))
         draft.held = [(a, self.in_memory(self.current[a])) for a in dict.fromkeys(held)]
         if folds_on:
             draft.start = self.in_memory(old)

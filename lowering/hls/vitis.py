@@ -9,6 +9,7 @@ from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
 from .arguments import arguments, process_arguments
 from .blocks import indented
+from .line_buffers import SHORTEST_DELAY
 from .network import Buffer, Fifo, Network, Stage, Work
 from .processes import ProcessPrinter
 
@@ -142,6 +143,20 @@ class _Emitter(ProcessPrinter):
     def registers(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
         yield f"{self.carried_by(fifo)} {name}[{length}] = {{}};"
         yield f"#pragma HLS ARRAY_PARTITION variable={name} complete"
+
+    shortest_delay = SHORTEST_DELAY
+    copies_tables = True
+
+    def delay(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
+        yield f"{self.carried_by(fifo)} {name}[{length}];"
+        yield f"#pragma HLS BIND_STORAGE variable={name} type=ram_s2p impl=bram"
+
+    def delayed(self, name: str, length: int) -> Iterator[str]:
+        yield f"#pragma HLS DEPENDENCE variable={name} type=inter direction=RAW distance={length} true"
+
+    def table(self, kind: str, name: str, copies: int, length: int) -> Iterator[str]:
+        yield f"{kind} {name}[{copies}][{length}];"
+        yield f"#pragma HLS ARRAY_PARTITION variable={name} complete dim=1"
 
     def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
         yield f"{kind} acc[{count}][{lanes}];"

@@ -14,6 +14,12 @@ from .folds import neutral
 PORT_BYTES = 64
 
 
+def widest(group: Sequence[Draft]) -> int:
+    """How many elements of each stream between some processes a port has room for."""
+    ports = [port for draft in group for port in (*draft.inputs(), *([draft.out] if draft.out else []))]
+    return PORT_BYTES // max((port.dtype.itemsize for port in ports), default=PORT_BYTES)
+
+
 def cannot_be_wide(group: Sequence[Draft], width: int) -> str | None:
     """Return why the streams between some processes cannot carry ``width`` elements at a time, all along the
     last axis; None if they can."""
@@ -26,11 +32,8 @@ def cannot_be_wide(group: Sequence[Draft], width: int) -> str | None:
 
 def _reason(draft: Draft, width: int) -> str | None:
     ports = [*draft.inputs(), *([draft.out] if draft.out is not None else [])]
-    for port in ports:
-        if port.dtype.itemsize * width > PORT_BYTES:
-            return f"{width} elements of {port.dtype.name} are more than {8 * PORT_BYTES} bits"
-        if 0 in port.box.shape:
-            return "there are no elements"
+    if any(0 in port.box.shape for port in ports):
+        return "there are no elements"
     # rows of what lies in memory are whole vectors, which therefore are aligned
     in_memory = draft.out if draft.kind == "read" else draft.feeds[0] if draft.kind == "write" else None
     if in_memory is not None:
@@ -50,7 +53,7 @@ def _of_statement(draft: Draft) -> str | None:
         return "a single element"
     taken = {load for load, _ in draft.taps}
     for load in loads(stmt.body):
-        if load in taken:
+        if load in taken or load.window.array in draft.tables:
             continue
         axes = {ix.axis for ix in load.window.index}
         if isinstance(load, Gather) or last in axes:

@@ -18,7 +18,7 @@ def u():
 
 
 @pytest.mark.parametrize(
-    ("target", "text"), [("vitis", "#pragma HLS DATAFLOW"), ("intel", "channel double ")]
+    ("target", "text"), [("vitis", "#pragma HLS DATAFLOW"), ("intel", "channel float64x8 ")]
 )
 def test_a_stencil_as_a_circuit(u, target, text):
     shown = dc.explain(step, u, target=target)
@@ -26,9 +26,9 @@ def test_a_stencil_as_a_circuit(u, target, text):
     circuit = shown.regions[0].circuit
     assert circuit.model.interval == 1 and circuit.model.bytes_read == 300 * 200 * 8 + 8
     assert f"circuit for {target}" in printed and text in printed and "pass fuse" not in printed
-    assert "result, version 2" in printed and "depth 203" in printed
+    assert "result, version 2" in printed and "float64, 8 at a time, depth 31" in printed
     drawing = shown.svg()
-    assert f"Stage 0 for {target}" in drawing and "behind a FIFO of depth 203" in drawing
+    assert f"Stage 0 for {target}" in drawing and "behind a FIFO of depth 31" in drawing
     assert "read" in drawing and "As it runs" not in drawing
 
 

@@ -27,6 +27,7 @@ def export(
     name: str | None = None,
     board: str | None = None,
     clock: int | None = None,
+    width: int | None = None,
     sizes: Mapping[str, int] | None = None,
     **kwargs: Any,
 ) -> Project:
@@ -52,6 +53,10 @@ def export(
         "u250" (default), "u280" or "u55c" of the target "vitis", "520n" (default) or "a10" of "intel".
     clock : int, optional
         The frequency to ask for, in MHz; by default the board's.
+    width : int, optional
+        How many elements streams and ports carry at a time at most: a power of 2.  By default as many as fit
+        into 512 bits, if the board has the hardware.  They are fewer where the rows of an array in memory are
+        no multiple of it, or where it is not possible: ``network`` has the reason.
     sizes : mapping of str to int, optional
         Values of the symbols of annotations.
 
@@ -103,7 +108,7 @@ def export(
     if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii() or name == "main":
         raise ValueError(f"name is an identifier of C, not {name!r}")
     try:
-        made = project(region, memory, name, source, found, clock)
+        made = project(region, memory, name, source, found, clock, width)
     except Unsupported as error:
         raise ProgramError(str(error), file, line) from None
     return made if path is None else made.write(path)

@@ -30,6 +30,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write")
     parser.add_argument("--board", help="u250 (default), u280, u55c; 520n (default), a10")
     parser.add_argument("--clock", type=int, metavar="MHZ", help="the frequency to ask for")
+    parser.add_argument(
+        "--width", type=int, metavar="N", help="elements that streams carry at a time at most, a power of 2"
+    )
     parser.add_argument("--name", help="what the kernel is called (default: as the function)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE",
@@ -41,7 +44,7 @@ def main(argv: list[str]) -> int:
         sizes, given = _values(function, args.set)
         made = export(
             function, target=args.target, path=args.out, name=args.name, board=args.board, clock=args.clock,
-            sizes=sizes, **given,
+            width=args.width, sizes=sizes, **given,
         )  # fmt: skip
     except (UsageError, ValueError, TypeError, ProgramError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -49,6 +52,9 @@ def main(argv: list[str]) -> int:
     stages, fifos = len(made.network.stages), sum(len(stage.fifos) for stage in made.network.stages)
     processes = sum(len(stage.processes) for stage in made.network.stages)
     print(f"{made.target} project {args.out}: {stages} stages, {processes} processes, {fifos} FIFOs")
+    for number, stage in enumerate(made.network.stages):
+        for why in stage.narrow:
+            print(f"  stage {number} has streams of {why}")
     for number, array, why in made.network.reasons:
         print(f"  statement {number} has {array} in memory: {why}")
     print(f"next: make -C {args.out} csim; then see {args.out / 'README.md'}")

@@ -28,6 +28,8 @@ class Board:
         How many banks there are.
     bank_bytes : int
         The size of each.
+    dsp, lut : int
+        DSP slices and LUTs of the device; of Intel's, DSP blocks and twice its ALMs.
     clock : int
         The frequency that is asked for, in MHz.
     native_accumulation : bool
@@ -42,6 +44,8 @@ class Board:
     memory: str
     banks: int
     bank_bytes: int
+    dsp: int
+    lut: int
     clock: int = 300
     native_accumulation: bool = False
 
@@ -52,21 +56,25 @@ BOARDS = {
         Board(
             "u250", "vitis", "AMD Alveo U250", "xcu250-figd2104-2L-e",
             "xilinx_u250_gen3x16_xdma_4_1_202210_1", "DDR", 4, 16 * _GiB,
+            12_288, 1_728_000,
         ),
         Board(
             "u280", "vitis", "AMD Alveo U280", "xcu280-fsvh2892-2L-e",
             "xilinx_u280_gen3x16_xdma_1_202211_1", "HBM", 32, _GiB // 4,
+            9_024, 1_303_680,
         ),
         Board(
             "u55c", "vitis", "AMD Alveo U55C", "xcu55c-fsvh2892-2L-e",
             "xilinx_u55c_gen3x16_xdma_3_202210_1", "HBM", 32, _GiB // 2,
+            9_024, 1_303_680,
         ),
         Board(
             "520n", "intel", "BittWare 520N (Stratix 10)", "", "p520_max_sg280h", "DDR", 4,
-            8 * _GiB,
+            8 * _GiB, 5_760, 1_866_240,
         ),
         Board(
             "a10", "intel", "Intel PAC with Arria 10 GX", "", "pac_a10", "DDR", 2, 4 * _GiB,
+            1_518, 854_400,
             clock=240, native_accumulation=True,
         ),
     )

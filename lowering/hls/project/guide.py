@@ -16,13 +16,22 @@ _HEAD = """# @name@
 def readme(design: Design) -> str:
     """Return the text: the buffers, and the commands."""
     rows = [f"| `{a.name}` | {_elements(a)} | {_meaning(a)} | {a.bank} |" for a in design.arguments]
-    text = _HEAD + "\n".join(rows) + "\n\n" + design.template(f"{design.board.target}.md")
+    text = _HEAD + "\n".join([*rows, "", *_streams(design), "", design.template(f"{design.board.target}.md")])
     if any(a.tolerance != "0" for a in design.results):
         text += (
             "\nSums of floating-point numbers are of several parts, which are added up in the end. That is\n"
             "not NumPy's order: results may differ in their last digits.\n"
         )
     return design.filled(text)
+
+
+def _streams(design: Design) -> list[str]:
+    """How many elements streams carry, and why they are no more."""
+    stages = design.network.stages
+    widths = sorted({fifo.width for stage in stages for fifo in stage.fifos} | {1})
+    lines = [f"Streams carry {' or '.join(map(str, widths))} elements at a time."] if len(widths) > 1 else []
+    reasons = [f"* Stage {number}: {why}." for number, stage in enumerate(stages) for why in stage.narrow]
+    return [*lines, *reasons]
 
 
 def _elements(a: Argument) -> str:

@@ -14,10 +14,10 @@ from dcarray.ir.nodes import Region
 from dcarray.ir.numpy_views import NDArray
 
 from ..network import Network
-from ..streaming import compose
 from . import intel_files, vitis_files
 from .boards import Board
 from .design import Design
+from .fitting import fitted
 from .guide import readme
 from .placement import placed
 from .test_bench import header, processes, support, test_bench
@@ -71,7 +71,13 @@ class Project:
 
 
 def project(
-    region: Region, memory: Mapping[str, NDArray], name: str, source: str, board: Board, clock: int
+    region: Region,
+    memory: Mapping[str, NDArray],
+    name: str,
+    source: str,
+    board: Board,
+    clock: int,
+    width: int | None = None,
 ) -> Project:
     """Return the project of a region.
 
@@ -88,13 +94,15 @@ def project(
     board : Board
     clock : int
         In MHz.
+    width : int, optional
+        Elements that streams carry at a time at most.
 
     Raises
     ------
     Unsupported
         If the region cannot be a circuit on this board; the text names the statement.
     """
-    network = compose(region)
+    network = fitted(region, board, width)
     banks = placed(network, board)
     expected = interp.run(region, {key: array.copy() for key, array in memory.items()})
     design = Design(name, source, network, board, clock, banks, memory, expected)

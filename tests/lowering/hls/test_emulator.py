@@ -36,6 +36,16 @@ def test_chains_of_stencils_and_sums_on_the_emulator(number):
         np.testing.assert_allclose(got[name], array, rtol=rtol, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.parametrize("number", range(4))
+def test_streams_of_vectors_on_the_emulator(number):
+    region = stencil_chain(number, width=4)
+    network = compose(region, width=4)
+    memory = memory_of(region)
+    got = emulate(network, memory, strict=True, times=2)
+    for name, array in interp.run(region, {name: a.copy() for name, a in memory.items()}).items():
+        np.testing.assert_array_equal(got[name], array, err_msg=name)
+
+
 def test_random_regions_on_the_emulator():
     done = 0
     for seed in range(16):

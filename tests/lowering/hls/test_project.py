@@ -134,6 +134,35 @@ def test_ports_and_banks():
     assert "xilinx_u280" in made.files["Makefile"]
 
 
+def row(x, y, a):
+    return a * x[:, 1:-1] + y[:, 2:], np.sum(x)
+
+
+@pytest.mark.parametrize("target", ["vitis", "intel"])
+def test_streams_are_as_wide_as_ports(target, tmp_path):
+    """Sixteen float32 at a time, eight float64, and as many as asked for."""
+    rng = np.random.default_rng(1)
+    for dtype, most, width in ((np.float32, None, 16), (np.float64, None, 8), (np.float64, 2, 2)):
+        x, y = rng.random((6, 32)).astype(dtype), rng.random((6, 32)).astype(dtype)
+        folder = tmp_path / f"{dtype.__name__}_{width}"
+        made = dc.export(copied, x, y, dtype(0.5), target=target, width=most, path=folder)
+        assert f"{np.dtype(dtype).name}x{width}" in made.files[f"kernel/copied.{SUFFIX[target]}"]
+        assert f"carry 1 or {width} elements at a time" in made.files["README.md"]
+        done = csim(folder)
+        assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+    narrow = dc.export(row, np.ones((3, 30)), np.ones((3, 30)), np.float64(2.0), target=target)
+    assert "rows of" in narrow.files["README.md"] and "no multiple of 4" in narrow.files["README.md"]
+
+
+SUFFIX = {"vitis": "cpp", "intel": "cl"}
+
+
+def copied(x, y, a):
+    z = y.copy()
+    z[1:-1, 1:-1] = a * x[1:-1, 2:] + x[1:-1, :-2] + z[2:, 1:-1]
+    return z, np.sum(z), np.max(x, axis=1)
+
+
 def test_numbers_are_in_registers():
     """What is one element, and only read, is passed by value: by s_axilite, or as an argument of a kernel."""
     made = dc.export(smooth, *example(), target="vitis")
@@ -195,6 +224,7 @@ def half(x):
             "'520n', 'a10', not 'u250'",
         ),
         (lambda: dc.export(half, np.ones(4), target="intel", clock=0), ValueError, "in MHz from 1 to 1000"),
+        (lambda: dc.export(half, np.ones(4), target="intel", width=3), ValueError, "a power of 2 from 1"),
         (lambda: dc.export(half, np.ones(4), target="intel", name="a b"), ValueError, "identifier of C"),
         (lambda: dc.export(len, np.ones(4), target="intel"), TypeError, "Python function is expected"),
     ],
