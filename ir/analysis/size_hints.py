@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 
 from dcarray.ir import dims
-from dcarray.ir.nodes import Dim, Region
+from dcarray.ir.nodes import Dim, Loop, Region
 
 UNKNOWN = 1000  # the value of a size of which nothing is known
+SMALL = 30  # and another one
 
 
 class SizeHints:
@@ -37,3 +38,24 @@ class SizeHints:
     def product(self, shape: Iterable[Dim]) -> int:
         """Return the plausible product of extents."""
         return math.prod(map(self, shape))
+
+
+Cases = list[tuple[SizeHints, int]]
+"""Hints, and how often what is looked at runs with these."""
+
+
+def variations(region: Region) -> list[SizeHints]:
+    """Return plausible values of a region's sizes; where several are unknown, more than one choice, so that a
+    decision for all of them does not rely on how these compare."""
+    free = [symbol.name for symbol in region.symbols if symbol.hint is None]
+    found = [SizeHints(region)]
+    for name in free if len(free) > 1 else ():
+        found.append(SizeHints(region, {name: SMALL}))
+        found.append(SizeHints(region, {other: SMALL for other in free if other != name}))
+    return found
+
+
+def within(cases: Cases, loop: Loop) -> Cases:
+    """Return the cases inside of a loop."""
+    inside = [(hints.within(loop.var, loop.bounds), times) for hints, times in cases]
+    return [(hints, times * count) for (hints, count), times in inside]

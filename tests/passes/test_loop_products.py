@@ -151,6 +151,55 @@ def test_loops_that_may_not_run_say_nothing_of_indices():
     assert "a may not have all that the product needs" in str(log)
 
 
+SYMBOLIC = """region(n: int>=0, m: int>=0, k: int>=0, t: int>=0) {
+  in a: f64[n, k];  in b: f64[k, m];  inout c: f64[n, m];  in s: f64[]
+  for i in range(0, ROWS, 1) {
+    for j in range(0, m, 1) {
+      for l in range(0, TERMS, 1) {
+        c[i,j] = OP(c[i,j], multiply(multiply(s[], a[i,l]), b[l,j]))
+      }
+    }
+  }
+}"""
+
+
+@pytest.mark.parametrize("op", ["add", "subtract"])
+@pytest.mark.parametrize("terms", ["k", "k-2"])
+def test_sizes_that_are_not_known(op, terms):
+    """Where there are no terms, nothing changes: neither -0.0 nor what would be multiplied by an infinity."""
+    region = parse(SYMBOLIC.replace("OP", op).replace("TERMS", terms).replace("ROWS", "n"))
+    log = Log()
+    after = LOOP_PRODUCTS.fn(region, log)
+    if terms == "k-2":  # which may be negative
+        assert after is region
+        return
+    assert list(calls(CPU.run(region).body)) == ["blas.matmul"] and [note.kind for note in log.notes] == [
+        "done"
+    ]
+    for n, m, k in [(9, 4, 3), (2, 3, 1), (3, 2, 0), (0, 3, 2), (3, 0, 2), (20, 11, 30)]:
+        rng = np.random.default_rng(n)
+        for scale in (2.0, np.inf if k == 0 else 0.5):
+            memory = {
+                "a": rng.random((n, k)), "b": rng.random((k, m)), "c": rng.choice([-0.0, 1.5], (n, m)),
+                "s": np.array(scale),
+            }  # fmt: skip
+            sizes = dict(n=n, m=m, k=k, t=0)
+            want = interp.run(region, {name: x.copy() for name, x in memory.items()}, sizes)["c"]
+            for made in (after, CPU.run(region)):
+                with np.errstate(invalid="ignore"):
+                    got = interp.run(made, {name: x.copy() for name, x in memory.items()}, sizes)["c"]
+                np.testing.assert_allclose(got, want, rtol=1e-12)
+                if k == 0:
+                    assert got.tobytes() == want.tobytes()
+
+
+def test_a_product_of_which_little_may_be_used_is_none():
+    """The loop may run a few times, however large the arrays are."""
+    region = parse(SYMBOLIC.replace("OP", "add").replace("TERMS", "k").replace("ROWS", "min(n, t)"))
+    log = Log()
+    assert LOOP_PRODUCTS.fn(region, log) is region and "would not be used" in str(log)
+
+
 @pytest.mark.parametrize("name", ["correlation", "covariance"])
 def test_loops_and_statements_have_one_plan(name):
     """One product and a triangle, whoever wrote it how."""

@@ -25,9 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, writes
-from dcarray.ir.analysis.size_hints import SizeHints
+from dcarray.ir.analysis.size_hints import Cases, SizeHints, variations, within
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -40,12 +42,13 @@ from dcarray.ir.nodes import (
     Load,
     Loop,
     Region,
+    Size,
     Stmt,
     Window,
 )
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log, Pass
-from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.passes.exprs import dtype_of, is_zero
 from dcarray.ir.passes.match import unused_axes
 from dcarray.ir.passes.nested import each_loop
 from dcarray.ir.renaming import numbered
@@ -59,6 +62,7 @@ MAX_ELEMENTS = 1 << 22
 #: At least this part of the product is what loops add up.
 MIN_USED = 0.2
 _DTYPES = "fdFD"
+_INT = np.dtype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ def _product(
     count = fold.target.shape[axis]
     if dims.free_symbols(count) & variables:
         return Reason("results have different numbers of terms", (fold.target,))
-    if dims.prove_le(1, count) is not True:
+    if dims.prove_le(0, count) is not True or dims.is_number(count, 0):
         return Reason("there may be no terms")
     operands, rest = [], []
     for factor in _factors(fold.body):
@@ -318,7 +322,12 @@ def without_terms(found: LoopProduct, array: Array) -> Stmt:
     for factor in reversed(found.rest):
         value = Apply("multiply", (factor, value), dtype)
     start = Load(fold.target, dtype) if fold.init is None else fold.init
-    value = windows.remap(Apply(found.op, (start, value), dtype), amap, shape)
+    value = Apply(found.op, (start, value), dtype)
+    plain = found.op == "add" and not found.rest and fold.init is not None and is_zero(fold.init)
+    if not plain and dims.prove_le(1, found.count) is not True:  # without terms it stays, also if it is -0.0
+        some = Apply("greater", (Size(found.count, _INT), const(0, _INT)), np.dtype(np.bool_))
+        value = Apply("where", (some, value, start), dtype)
+    value = windows.remap(value, amap, shape)
     target = windows.compose(fold.target, amap, shape)
     made: Stmt = replace(fold, target=target, body=value, combine=None, init=None)
     for one in reversed(found.inner):
@@ -336,43 +345,40 @@ class _Hoisting:
         self.written = frozenset(family.get(w.array, w.array) for w in writes(loop))
         self.before: list[Compute] = []
         self.made: list[Array] = []
-        self.loop = self.visit(loop, frozenset(), SizeHints(region), 1)
+        self.loop = self.visit(loop, frozenset(), [(hints, 1) for hints in variations(region)])
 
-    def visit(self, loop: Loop, outer: frozenset[str], hints: SizeHints, points: int) -> Stmt:
-        """The loop without terms in it; ``points`` are those of the loops around."""
+    def visit(self, loop: Loop, outer: frozenset[str], cases: Cases) -> Stmt:
+        """The loop without terms in it."""
         found = product_of(loop, outer)
         if isinstance(found, LoopProduct):
-            made = self.hoisted(found, hints, points)
+            made = self.hoisted(found, cases)
             if made is not None:
                 return made
-        inside, count = hints.within(loop.var, loop.bounds)
-        body = tuple(self.statement(stmt, outer | {loop.var}, inside, points * count) for stmt in loop.body)
+        inside = within(cases, loop)
+        body = tuple(self.statement(stmt, outer | {loop.var}, inside) for stmt in loop.body)
         same = all(a is b for a, b in zip(body, loop.body, strict=True))
         return loop if same else replace(loop, body=body)
 
-    def statement(self, stmt: Stmt, outer: frozenset[str], hints: SizeHints, points: int) -> Stmt:
+    def statement(self, stmt: Stmt, outer: frozenset[str], cases: Cases) -> Stmt:
         """A statement of a loop without terms in it."""
         if isinstance(stmt, Loop):
-            return self.visit(stmt, outer, hints, points)
+            return self.visit(stmt, outer, cases)
         found = fold_product(stmt, outer) if isinstance(stmt, Compute) and stmt.combine else None
-        made = self.hoisted(found, hints, points) if isinstance(found, LoopProduct) else None
+        made = self.hoisted(found, cases) if isinstance(found, LoopProduct) else None
         return stmt if made is None else made
 
-    def hoisted(self, found: LoopProduct, hints: SizeHints, points: int) -> Stmt | None:
+    def hoisted(self, found: LoopProduct, cases: Cases) -> Stmt | None:
         for one in found.inner:
-            hints, count = hints.within(one.var, one.bounds)
-            points *= count
-        points *= hints.product(found.results[1])
+            cases = within(cases, one)
         shape = _shape(found, self.arrays)
         dtype = self.arrays[found.fold.target.array].dtype
         taken = {*self.arrays, *(array.name for array in self.made)}
         array = Array(numbered("product", taken), dtype, shape)
         before = product_before(found, array)
-        reason = (
-            can_hoist(found, self.written, self.region)
-            or _reads_inside(before, self.arrays)
-            or pays(found, points, shape, hints)
-        )
+        reason = can_hoist(found, self.written, self.region) or _reads_inside(before, self.arrays)
+        for hints, points in cases:
+            points *= hints.product(found.results[1])
+            reason = reason or pays(found, points, shape, hints)
         if reason is not None:
             text = f"{found.fold.target.array} stays a loop: {reason.text}"
             self.log.refused("loop_products", text, found.fold.loc)
