@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .network import LineBuffer, Work
 
 #: What lies between two taps is a delay in block memory if it has so many places; else it is registers.
-SHORTEST_DELAY = 64
+SHORTEST_DELAY = 128
 
 
 @dataclass(frozen=True, slots=True)
