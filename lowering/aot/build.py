@@ -74,7 +74,9 @@ def build(
             files.append(str(Path(folder, f"kernel{k}.o")))
             Path(files[-1]).write_bytes(code)
         command += [*files, "-o", str(to), f"-Wl,--version-script={exports}"]
-        command += [*linked(blas), "-lm"]
+        # functions of vectors are those of the C library's libmvec
+        vectors = any(b"_ZGV" in code for code in objects)
+        command += [*linked(blas), *(["-lmvec"] if vectors else []), "-lm"]
         if not any("sanitize" in option for option in extra):
             command.append("-Wl,--no-undefined")
         try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from dcarray.lowering.compilation import program_of
 from dcarray.lowering.kernel.nodes import Kernel
@@ -34,15 +33,12 @@ class Sources:
     header, loader : str
     exported : tuple of str
         The names of its functions.
-    kernels : tuple of (str, Kernel)
-        The kernels that are compiled by LLVM, and the prefix of the names of their phases.
     """
 
     c: str
     header: str
     loader: str
     exported: tuple[str, ...]
-    kernels: tuple[tuple[str, Kernel], ...] = ()
 
 
 def sources(
@@ -50,7 +46,7 @@ def sources(
     stem: str,
     native: bool = True,
     blas: bool = False,
-    separate: Any = None,
+    separate: Callable[[Kernel, str], bool] | None = None,
 ) -> Sources:
     """Return the texts of a library.
 
@@ -64,7 +60,8 @@ def sources(
     blas : bool, optional
         Whether products are those of a CBLAS.
     separate : callable, optional
-        Whether a kernel is compiled by LLVM; its function is then declared in the C source only.
+        Compiles a kernel to an object, given the prefix of its phases' names, and says whether it has; then
+        they are declared in the C source only.
 
     Raises
     ------
@@ -97,26 +94,24 @@ def sources(
     ]
     names = tuple([function.name for function in functions])
     loader = loader_text(tuple(functions), stem)
-    return Sources("\n".join(parts), header, loader, names, tuple(collected.separate))
+    return Sources("\n".join(parts), header, loader, names)
 
 
 class _Kernels:
     """The kernels of a library, each once."""
 
-    def __init__(self, apart: Any) -> None:
+    def __init__(self, apart: Callable[[Kernel, str], bool] | None) -> None:
         self._apart = apart
         self._known: dict[tuple[Kernel, bool], str] = {}
         self.helpers: list[str] = []
         self.phases: list[str] = []
-        self.separate: list[tuple[str, Kernel]] = []
 
     def prefix(self, only_c: bool, kernel: Kernel) -> str:
         """Return what the names of a kernel's phases begin with."""
         key = kernel, only_c
         if key not in self._known:
             made = self._known[key] = f"dc_k{len(self._known)}_"
-            if self._apart is not None and not only_c and self._apart(kernel):
-                self.separate.append((made, kernel))
+            if self._apart is not None and not only_c and self._apart(kernel, made):
                 self.phases += [
                     f"int32_t {made}phase{k}(const int64_t *, int64_t, int64_t);"
                     for k in range(len(kernel.phases))

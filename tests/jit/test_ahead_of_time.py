@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ from dcarray.core.errors import ProgramError
 from dcarray.jit.program.compile_command import compile_library, main
 from dcarray.lowering.aot import build
 from dcarray.lowering.aot.interface import STATUSES
+from dcarray.lowering.aot.objects import machine
 from dcarray.lowering.errors import Unsupported
 
 STATUS = {name: k for k, (name, _) in enumerate(STATUSES)}
@@ -79,10 +81,33 @@ def check_random_programs(library: Path, source: ModuleType, names: list[str] = 
 RANDOM = "\n".join(random_program(100 + seed, name) for seed, name in enumerate(PROGRAMS))
 
 
-def test_random_programs_at_unseen_sizes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("names", "how"),
+    [(PROGRAMS, {}), (PROGRAMS[:5], {"extra": ("-g0",)}), (PROGRAMS[5:9], {"cpu": "x86-64"})],
+    ids=["objects", "c", "level"],
+)
+def test_random_programs_at_unseen_sizes(names: list[str], how: dict[str, Any], tmp_path: Path) -> None:
+    """Kernels are objects by LLVM, of this processor or a level; with options for the compiler they are C."""
+    if "cpu" in how and platform.machine() != "x86_64":
+        pytest.skip("the levels are those of x86-64")
     source = written(tmp_path, RANDOM)
-    made = compile_library([getattr(source, name) for name in PROGRAMS], tmp_path, "made")
-    assert check_random_programs(made[2], source) >= 4 * len(PROGRAMS)
+    made = compile_library([getattr(source, name) for name in names], tmp_path, "made", **how)
+    assert check_random_programs(made[2], source, names) >= 4 * len(names)
+
+
+def test_functions_of_vectors_come_from_the_c_library(tmp_path: Path) -> None:
+    """Where it has them and the processor can; a level without them calls functions of numbers."""
+    if machine("native").vector_math is None:
+        pytest.skip("there is no libmvec, or the processor has no AVX2")
+    text = "def f(x: np.float64[N]):\n    return np.exp(x) + np.arctan(x)\n"
+    for cpu, there in (("native", True), ("x86-64", False)):
+        folder = tmp_path / cpu
+        folder.mkdir()
+        made = compiled(folder, text, "f", cpu=cpu)
+        code = (folder / "out" / "libmade.so").read_bytes()
+        assert (b"_ZGV" in code) == there == (b"libmvec" in code)
+        x = np.linspace(-3, 3, 1003)
+        np.testing.assert_allclose(made.f(x), np.exp(x) + np.arctan(x), rtol=1e-12, atol=1e-14)
 
 
 def test_random_programs_under_sanitizers(tmp_path: Path) -> None:

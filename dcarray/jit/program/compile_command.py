@@ -102,6 +102,7 @@ def compile_library(
     from dcarray.lowering.aot import build
     from dcarray.lowering.aot.interface import Refused
     from dcarray.lowering.aot.library import sources
+    from dcarray.lowering.aot.objects import Objects
 
     from .ahead_of_time import library_function, located
 
@@ -115,7 +116,8 @@ def compile_library(
     if not stem.isidentifier() or not stem.isascii() or stem.startswith("_"):
         raise ValueError(f"the stem {stem!r} is no identifier of C")
     try:
-        texts = sources(made, stem, cpu == "native", bool(blas))
+        objects = None if emit == "c" or extra else Objects(cpu)
+        texts = sources(made, stem, cpu == "native", bool(blas), objects.takes if objects else None)
     except Refused as error:
         raise located(error, functions[names.index(error.function)]) from error
     out.mkdir(parents=True, exist_ok=True)
@@ -124,7 +126,7 @@ def compile_library(
         first.write_text(texts.c, encoding="utf-8")
     else:
         try:
-            build.build(texts, first, cpu, blas, (), extra)
+            build.build(texts, first, cpu, blas, objects.code if objects else (), extra)
         except Refused as error:
             raise located(error, functions[0]) from error
     header, loader = out / f"{stem}.h", out / f"{stem}.py"

@@ -154,6 +154,16 @@ def _target_machine(opt: int = 3) -> Any:
     return keep(target.create_target_machine(cpu=name, features=features, opt=opt, jit=True))
 
 
+@cache
+def _library_machine(level: str) -> Any:
+    """A processor whose code may stand anywhere in a shared library: this one ("native"), or a level of
+    x86-64."""
+    llvm = _llvm()
+    name, features, _ = _host() if level == "native" else (level, "", frozenset())
+    target = llvm.Target.from_default_triple()
+    return keep(target.create_target_machine(cpu=name, features=features, opt=3, reloc="pic"))
+
+
 def _parse(text: str) -> Any:
     llvm = _llvm()
     module = llvm.parse_assembly(text)
@@ -163,15 +173,16 @@ def _parse(text: str) -> Any:
     return module
 
 
-def _optimise(text: str) -> Any:
-    llvm, tm, module = _llvm(), _target_machine(), _parse(text)
+def _optimise(text: str, tm: Any = None, masks: bool | None = None) -> Any:
+    llvm, module = _llvm(), _parse(text)
+    tm = _target_machine() if tm is None else tm
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(tm, tuning)
     builder.getModulePassManager().run(module, builder)
     made = str(module)
     changed = use_streaming_stores(insert_prefetches(made))
     if _x86():
-        masks = "avx512vl" in _host()[2]
+        masks = "avx512vl" in _host()[2] if masks is None else masks
         changed = isolate_select_operands(changed, masks)
         if masks:
             changed = quiet_comparisons(isolate_masked_loads(changed))
@@ -194,6 +205,32 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
                 raise RuntimeError(f"there is no function {name} here")
         machine = _target_machine() if optimised else _target_machine(0)
         return bytes(machine.emit_object(module))
+
+
+def library_object(text: str, level: str, machine: Machine) -> bytes:
+    """Return the object code of a module given as LLVM text, for a shared library.
+
+    Parameters
+    ----------
+    text : str
+    level : str
+        "native" or a level of x86-64.
+    machine : Machine
+        What the text was emitted for.
+
+    Raises
+    ------
+    RuntimeError
+        If it calls a function that neither it nor the C library has.
+    """
+    with LOCK:
+        tm = _library_machine(level)
+        module = _optimise(text, tm, machine.masks)
+        _load_libraries()
+        for name in (function.name for function in module.functions if function.is_declaration):
+            if not name.startswith("llvm.") and not _llvm().address_of_symbol(name):
+                raise RuntimeError(f"there is no function {name} here")
+        return bytes(tm.emit_object(module))
 
 
 def assembly(text: str) -> str:

@@ -1,0 +1,50 @@
+"""Kernels of a library as object code by LLVM; what it does not take stays C."""
+
+from __future__ import annotations
+
+import platform
+import re
+
+from dcarray.lowering.cpu.llvm.emitter.emit import emit
+from dcarray.lowering.cpu.llvm.object_code import engine
+from dcarray.lowering.errors import Unsupported
+from dcarray.lowering.kernel.nodes import Kernel
+
+_PHASE = re.compile(r"^define i32 @phase(\d+)\(", re.M)
+_HELPER = re.compile(r"^define (?!internal |hidden )", re.M)
+
+
+class Objects:
+    """The objects of a library for a processor: "native", or a level of x86-64."""
+
+    def __init__(self, level: str) -> None:
+        self._level, self._machine = level, machine(level)
+        self.code: list[bytes] = []
+
+    def takes(self, kernel: Kernel, prefix: str) -> bool:
+        """Compile a kernel, if LLVM can; ``prefix`` is that of its phases' names."""
+        try:
+            text = _PHASE.sub(rf"define hidden i32 @{prefix}phase\1(", emit(kernel, self._machine))
+            # helpers of one name are the same in all objects
+            text = _HELPER.sub("define weak_odr hidden ", text)
+            self.code.append(engine.library_object(text, self._level, self._machine))
+        except (Unsupported, RuntimeError):
+            return False
+        return True
+
+
+def machine(level: str) -> engine.Machine:
+    """Return the description of a processor: of a level of x86-64 the least that it has."""
+    if level == "native":
+        return engine.machine()
+    number = int(level.removeprefix("x86-64").removeprefix("-v") or 1)
+    vectors = ("d", 256) if number >= 3 and engine.machine().vector_math else None
+    x86 = platform.machine() in ("x86_64", "AMD64")
+    return engine.Machine(
+        vector_bits={1: 128, 2: 128, 3: 256, 4: 512}[number],
+        vector_math=("e", 512) if number == 4 and vectors else vectors,
+        half=number >= 3,
+        masks=number == 4,
+        nontemporal=x86,
+        permutes_words=number >= 3,
+    )
