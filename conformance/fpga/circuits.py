@@ -24,7 +24,7 @@ from dcarray.lowering.hls import verilog as circuits_in_verilog
 from dcarray.lowering.hls.buffers import from_bytes, initial, results, written
 from dcarray.lowering.hls.model import NetworkModel, model
 from dcarray.lowering.hls.network import Network
-from dcarray.lowering.hls.project.boards import Board
+from dcarray.lowering.hls.project.boards import board_of
 from dcarray.lowering.hls.project.fitting import fitted
 from dcarray.lowering.hls.streaming import compose
 from dcarray.lowering.hls.verilog_bench import bench
@@ -82,9 +82,9 @@ class Circuit:
         return [*found, *(after[name] for name in changed)]
 
 
-def circuit_of(function: Callable[..., Any], given: Sequence[Any], board: Board | None = None) -> Circuit:
+def circuit_of(function: Callable[..., Any], given: Sequence[Any], target: str | None = None) -> Circuit:
     """Return a call of a function as a process network, whose streams carry an element at a time, or as many
-    as projects for a board have.
+    as projects for a target have.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def circuit_of(function: Callable[..., Any], given: Sequence[Any], board: Board 
     names.apply_defaults()
     try:
         static = static_region(function, tuple(given))
-        network = compose(static.region) if board is None else fitted(static.region, board)
+        network = compose(static.region) if target is None else fitted(static.region, board_of(target, None))
     except (ProgramError, Unsupported, TypeError, ValueError) as refused:
         raise Refused(str(refused)) from None
     return Circuit(network, model(network), static.memory, static.traced, names.arguments)

@@ -26,7 +26,6 @@ import dcarray as dc
 from benchmarks.document import write_section
 from benchmarks.npbench_suite import Benchmark, benchmarks, compare
 from conformance.fpga import emulator, projects
-from dcarray.lowering.hls.project.boards import board_of
 
 __all__ = ["SIZES", "Row", "main", "measure", "row", "table"]
 
@@ -108,8 +107,8 @@ def measure(bench: Benchmark, step: str) -> dict[str, Any]:
     inputs = bench.inputs("S")
     _, function = next(bench.versions("numpy"))
     try:
-        board = board_of("intel" if step == "emulator" else "vitis", None)
-        circuit = circuits.circuit_of(function, list(bench.copies(inputs).values()), board)
+        target = "intel" if step == "emulator" else "vitis"
+        circuit = circuits.circuit_of(function, list(bench.copies(inputs).values()), target)
         if step == "circuit":
             stages = circuit.network.stages
             processes = sum(len(stage.processes) for stage in stages)
