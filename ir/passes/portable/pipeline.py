@@ -14,6 +14,7 @@ from .locals import LOCALS
 from .loop_distribution import LOOP_DISTRIBUTION
 from .loop_products import LOOP_PRODUCTS
 from .partial_dead_stores import PARTIAL_DEAD_STORES
+from .product_parts import PRODUCT_PARTS
 from .reshapes import RESHAPES
 from .row_fusion import ROW_FUSION
 from .scalar_replacement import SCALAR_REPLACEMENT
@@ -27,8 +28,8 @@ from .simplify import SIMPLIFY
 PORTABLE = Pipeline(
     early=(LOOP_PRODUCTS, SIMPLIFY, COLLAPSE, COPIES, DEAD, FUSE, NESTED, LOOP_DISTRIBUTION),
     passes=(
-        SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, FUSE, CONTRACT, INDEX_SET_SPLITTING, SIBLINGS, LOCALS,
-        COPY_IN, PARTIAL_DEAD_STORES, NESTED, LOOP_DISTRIBUTION,
+        SIMPLIFY, COLLAPSE, RESHAPES, COPIES, DEAD, FUSE, CONTRACT, PRODUCT_PARTS, INDEX_SET_SPLITTING,
+        SIBLINGS, LOCALS, COPY_IN, PARTIAL_DEAD_STORES, NESTED, LOOP_DISTRIBUTION,
     ),
     final=(ROW_FUSION, SCALAR_REPLACEMENT),
 )  # fmt: skip

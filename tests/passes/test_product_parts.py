@@ -1,0 +1,160 @@
+"""Parts of products: what is read of a product is what is computed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.ir import interp
+from dcarray.ir.nodes import Call
+from dcarray.ir.parse import parse
+from dcarray.ir.passes import Log
+from dcarray.ir.passes.cpu.pipeline import CPU
+from dcarray.ir.passes.portable.product_parts import PRODUCT_PARTS
+
+
+def test_sizes_and_offsets_that_are_symbols(check: Callable[..., Log]) -> None:
+    check(
+        PRODUCT_PARTS,
+        """region(N: int>=1, M: int>=5, K: int>=1) {
+          in a: f64[N, K];  in b: f64[K, M];  temp t: f64[N, M];  out r: f64[M-4];  out s: f64[M-4]
+          call blas.matmul(a, b) -> t
+          r[i] = t[N-1,i+2] for i<M-4
+          s[i] = t[N-1,M-3-i] for i<M-4
+        }""",
+        """region(N: int>=1, M: int>=5, K: int>=1) {
+          in a: f64[N, K];  in b: f64[K, M];  temp t: f64[N, M];  out r: f64[M-4];  out s: f64[M-4]
+          call blas.matmul(a[i+N-1,j for i<1, j<K], b[i,j+2 for i<K, j<M-4]) -> t[i+N-1,j+2 for i<1, j<M-4]
+          r[i] = t[N-1,i+2] for i<M-4
+          s[i] = t[N-1,M-i-3] for i<M-4
+        }""",
+    )
+
+
+def test_stacks_that_are_broadcast(check: Callable[..., Log]) -> None:
+    check(
+        PRODUCT_PARTS,
+        """region() {
+          in a: f64[5, 1, 3, 4];  in b: f64[6, 4, 7];  temp t: f64[5, 6, 3, 7];  out r: f64[2, 3, 2]
+          call blas.matmul(a, b) -> t
+          r[i,j,k] = t[2*i+1,4,j,6-k] for i<2, j<3, k<2
+        }""",
+        """region() {
+          in a: f64[5, 1, 3, 4];  in b: f64[6, 4, 7];  temp t: f64[5, 6, 3, 7];  out r: f64[2, 3, 2]
+          call blas.matmul(a[i+1,j,k,l for i<3, j<1, k<3, l<4], b[i+4,j,k+5 for i<1, j<4, k<2]) -> """
+        """t[i+1,j+4,k,l+5 for i<3, j<1, k<3, l<2]
+          r[i,j,k] = t[2*i+1,4,j,-k+6] for i<2, j<3, k<2
+        }""",
+    )
+
+
+def test_vectors(check: Callable[..., Log]) -> None:
+    check(
+        PRODUCT_PARTS,
+        """region() {
+          in a: f64[9, 8];  in x: f64[8];  temp t: f64[9];  out r: f64[3]
+          call blas.matmul(a, x) -> t
+          r[i] = t[i+2] for i<3
+        }""",
+        """region() {
+          in a: f64[9, 8];  in x: f64[8];  temp t: f64[9];  out r: f64[3]
+          call blas.matmul(a[i+2,j for i<3, j<8], x) -> t[i+2 for i<3]
+          r[i] = t[i+2] for i<3
+        }""",
+    )
+
+
+@pytest.mark.parametrize(
+    ("array", "read"),
+    [
+        ("out t: f64[9, 9]", "r[i] = t[0,i] for i<9"),  # a result
+        ("temp t: f64[9, 9]", "r[i] add= t[j,i] init 0.0 for i<9, j<9"),  # all of it
+        ("temp t: f64[9, 9]", "for k in range(0, 2, 1) {\n    r[i] = t[k,i] for i<9\n  }"),  # in a loop
+        ("temp t: f64[9, 9]", "t[i,0] = 1.0 for i<9\n  r[i] = t[0,i] for i<9"),  # partly written again
+        ("temp t: f64[9, 9]", "r[i] = add(t[i,i], t[0,i]) for i<9"),  # the diagonal, and more
+    ],
+)
+def test_what_is_computed_as_a_whole(array: str, read: str, check: Callable[..., Log]) -> None:
+    text = f"""region() {{
+  in a: f64[9, 8];  in b: f64[8, 9];  {array};  inout r: f64[9]
+  call blas.matmul(a, b) -> t
+  {read}
+}}"""
+    check(PRODUCT_PARTS, text, None)
+
+
+def _slice(r: random.Random, n: int) -> tuple[str, int]:
+    """The index of some elements along an axis of n, and how many they are."""
+    count = r.randint(1, n)
+    stride = r.choice([s for s in (1, 2, -1, -2) if abs(s) * (count - 1) < n])
+    low = r.randint(0, n - 1 - abs(stride) * (count - 1))
+    return f"{low if stride > 0 else low - stride * (count - 1)}+({stride})*", count
+
+
+def test_random_parts() -> None:
+    """Of products that are read in one or two places, also on a diagonal, by what is fused or not."""
+    smaller = 0
+    for seed in range(40):
+        r = random.Random(seed)
+        n, m, k = (r.randint(8, 12) for _ in range(3))
+        lines = []
+        for out in "rs"[: r.randint(1, 2)]:
+            (row, rows), (column, columns) = _slice(r, n), _slice(r, m)
+            if r.random() < 0.4:
+                rows = min(rows, columns)
+                lines.append(f"{out}[i,0] = add(t[{row}i,{column}i], 1.0) for i<{rows}")
+            else:
+                lines.append(f"{out}[i,j] = multiply(t[{row}i,{column}j], 2.0) for i<{rows}, j<{columns}")
+        text = "\n  ".join(lines).replace("+(", "+").replace(")*", "*").replace("+-", "-")
+        region = parse(f"""region() {{
+  in a: f64[{n}, {k}];  in b: f64[{k}, {m}];  temp t: f64[{n}, {m}]
+  inout r: f64[12, 12];  inout s: f64[12, 12]
+  t[i,j] add= multiply(a[i,l], b[l,j]) init 0.0 for i<{n}, j<{m}, l<{k}
+  {text}
+}}""")  # fmt: skip
+        rng = np.random.default_rng(seed)
+        memory: dict[str, Any] = {x.name: rng.random(x.shape) for x in region.arrays if x.role != "temp"}
+        want = interp.run(region, {name: x.copy() for name, x in memory.items()})
+        log = Log()
+        after = CPU.run(region, log, debug=True)
+        got = interp.run(after, {name: x.copy() for name, x in memory.items()})
+        for name in want:
+            np.testing.assert_allclose(got[name], want[name], rtol=1e-13)
+        smaller += "product_parts: done" in str(log)
+    assert smaller >= 20
+
+
+def test_in_programs() -> None:
+    text = """
+from __future__ import annotations
+import numpy as np
+def f(a: np.float64[N, K], b: np.float64[K, N]):
+    t = a @ b
+    return np.trace(a @ b), t[0], (b.T @ a.T)[1:, :2].sum(axis=0)
+"""
+    f = dc.program(written(text, **{n: dc.symbol(n) for n in "NK"}))
+    r = np.random.default_rng(0)
+    with dc.options(cache_dir=None):
+        for n, k in ((30, 20), (8, 1), (2, 3)):
+            a, b = r.random((n, k)), r.random((k, n))
+            for got, want in zip(f(a, b), f.written(a, b), strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-13)
+    before, after = f.explain().split("after the passes")
+    assert before.count("blas.matmul") == 3 and after.count("blas.matmul") == 2  # the diagonal is a sum
+
+
+def test_recorded() -> None:
+    r = np.random.default_rng(0)
+    a, b = r.random((200, 100)), r.random((100, 300))
+    x, y = dc.asarray(a), dc.asarray(b)
+    found = dc.explain(lambda: np.asarray((x @ y)[0] + 1.0))
+    (region,) = [one.final for one in found.regions]
+    (call,) = [stmt for stmt in region.body if isinstance(stmt, Call)]
+    assert call.reads[0].shape == (1, 100)
+    np.testing.assert_allclose(np.asarray((x @ y)[0] + 1.0), (a @ b)[0] + 1.0, rtol=1e-13)
