@@ -1,4 +1,4 @@
-"""The command line: ``python -m dcarray {compile,demo,export,info,run}``."""
+"""The command line: ``python -m dcarray {compile,demo,export,hints,info,run}``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dcarray.core.device_names import resolve
 _MODULES = {
     "compile": "jit.program.compile_command",
     "export": "jit.program.export_command",
+    "hints": "inspect.hints",
     "run": "inspect.runner",
 }
 """Subcommands with a parser of their own: the module whose ``main`` each is."""
@@ -20,13 +21,16 @@ _MODULES = {
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m dcarray", description="Ordinary NumPy code, fused.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{compile,demo,export,info,run}")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="{compile,demo,export,hints,info,run}"
+    )
     demo = commands.add_parser("demo", help="terrain analysis with plain and with wrapped arrays")
     demo.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture (default: out)")
     demo.add_argument("--factor", type=int, default=8, help="refinement of the large grid (default: 8)")
     demo.add_argument("--device", default="cpu", help="where the wrapped arrays are (default: cpu)")
     demo.add_argument("--rounds", type=int, default=5, help="timed rounds (default: 5)")
     commands.add_parser("export", add_help=False, help="a function as a project for FPGA tools")
+    commands.add_parser("hints", add_help=False, help="annotations for functions, from a run of a script")
     commands.add_parser("info", help="versions, device, options: the text to put into a bug report")
     commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
     commands.add_parser("compile", add_help=False, help="functions of a file as a shared library for C")

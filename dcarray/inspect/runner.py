@@ -13,7 +13,6 @@ import io
 import os
 import pkgutil
 import sys
-import sysconfig
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -25,6 +24,8 @@ from dcarray.core import config
 from dcarray.core.counters import is_inside, report
 from dcarray.distributed import jobs
 from dcarray.jit.numpy_proxy import namespace, patch_array_method
+
+from .user_files import UserFiles
 
 _NAME = "python -m dcarray run"
 _USAGE = f"usage: {_NAME} [--report] [--explain FILE] (script.py | -m module) [arguments]"
@@ -39,28 +40,21 @@ Run an unmodified script or module.  In your own code NumPy is dcarray, in insta
 """
 _MACHINERY = "<frozen importlib._bootstrap>"
 _HOOKS = {(_MACHINERY, "__import__"), (_MACHINERY, "__build_class__")}
-_OPAQUE = ("site-packages", "dist-packages")
 
 
 _sent: list[str] = []  # the traffic of the ranks, when the program has ended
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """Exception: the program cannot be run; with the message and exit status of plain python."""
 
 
 # ---- which NumPy -------------------------------------------------------------------------------------
-class _Imports:
+class _Imports(UserFiles):
     """The ``__import__`` of the process: dcarray for NumPy in the user's files."""
 
-    def __init__(self, root: str | None) -> None:
-        self.root = root  # the folder of the script, whose modules are the user's in any case
-        self.known: dict[str, bool] = {}
-        paths = sysconfig.get_paths()
-        self.standard = tuple({os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib")})
-
     def install(self) -> None:
-        plain, users = builtins.__import__, self.users
+        plain, users = builtins.__import__, self.has
 
         def __import__(
             name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -85,28 +79,12 @@ class _Imports:
         builtins.__import__ = __import__
         builtins.__build_class__ = __build_class__
 
-    def users(self, file: str) -> bool:
-        """Whether a file is the user's own."""
-        found = self.known.get(file)
-        if found is None:
-            found = self.known[file] = self._look(os.path.abspath(file))
-        return found
-
-    def _look(self, path: str) -> bool:
-        if is_inside(path):
-            return False
-        near = self.root is not None and path.startswith(self.root + os.sep)
-        remaining = path[len(self.root or "") :] if near else path
-        if any(part in _OPAQUE for part in remaining.split(os.sep)):
-            return False
-        return near or not os.path.realpath(path).startswith(self.standard)
-
 
 # ---- what to run -------------------------------------------------------------------------------------
 def _from_spec(spec: ModuleSpec | None, missing: str) -> tuple[CodeType, dict[str, Any]]:
     code = None if spec is None else spec.loader.get_code(spec.name)  # type: ignore[union-attr]
     if code is None or spec is None:
-        raise _Refused(missing, 1)
+        raise Refused(missing, 1)
     names = {"__spec__": spec, "__loader__": spec.loader, "__file__": spec.origin, "__cached__": spec.cached}
     return code, {**names, "__package__": spec.parent}
 
@@ -123,7 +101,7 @@ def _script(path: str) -> tuple[CodeType, dict[str, Any], str]:
         with io.open_code(full) as file:
             source = file.read()
     except OSError as error:
-        raise _Refused(f"can't open file {full!r}: [Errno {error.errno}] {error.strerror}", 2) from None
+        raise Refused(f"can't open file {full!r}: [Errno {error.errno}] {error.strerror}", 2) from None
     code = compile(source, full, "exec", dont_inherit=True)
     names = {"__spec__": None, "__loader__": SourceFileLoader("__main__", full), "__file__": full}
     return code, {**names, "__cached__": None, "__package__": None}, os.path.dirname(os.path.realpath(full))
@@ -135,9 +113,9 @@ def _module(name: str) -> tuple[CodeType, dict[str, Any]]:
         spec = importlib.util.find_spec(name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         why = f"Error while finding module specification for {name!r} ({type(error).__name__}: {error})"
-        raise _Refused(why, 1) from error
+        raise Refused(why, 1) from error
     if spec is None:
-        raise _Refused(f"No module named {name}", 1)
+        raise Refused(f"No module named {name}", 1)
     if spec.submodule_search_locations is None:
         return _from_spec(spec, f"No code object available for {name}")
     inner = f"{name}.__main__"
@@ -145,10 +123,34 @@ def _module(name: str) -> tuple[CodeType, dict[str, Any]]:
     return _from_spec(importlib.util.find_spec(inner), missing)
 
 
-def _execute(target: str, is_module: bool, begin: Callable[[], None]) -> None:
+def use_dcarray(root: str | None) -> None:
+    """Let ``import numpy`` give dcarray in the user's files from now on."""
+    _Imports(root).install()
+
+
+def execute(
+    target: str, is_module: bool, begin: Callable[[], None], prepare: Callable[[str | None], None]
+) -> None:
+    """Run a script or a module as ``__main__``.
+
+    Parameters
+    ----------
+    target : str
+        A file, or the name of a module, as ``sys.argv[0]`` has it.
+    is_module : bool
+    begin : callable
+        Called right before it runs.
+    prepare : callable
+        Called before anything of it is looked for, with the folder of the script (None of a module).
+
+    Raises
+    ------
+    Refused
+        If there is no such script or module.
+    """
     safe = sys.flags.safe_path
     if is_module:
-        _Imports(None).install()
+        prepare(None)
         if not safe:
             sys.path[0] = os.getcwd()
         sys.argv[0] = "-m"
@@ -160,7 +162,7 @@ def _execute(target: str, is_module: bool, begin: Callable[[], None]) -> None:
         code, names, folder = _script(target)
         if not safe and (not sys.path or sys.path[0] != folder):
             sys.path.insert(0, folder)
-        _Imports(os.path.dirname(names["__file__"])).install()
+        prepare(os.path.dirname(names["__file__"]))
     module = ModuleType("__main__")
     vars(module).update(names, __builtins__=builtins, __annotations__={})
     sys.modules["__main__"] = module
@@ -194,7 +196,7 @@ def _strip(error: BaseException | None, seen: set[int]) -> None:
         error = error.__context__
 
 
-def _fail(error: BaseException) -> NoReturn:
+def fail(error: BaseException) -> NoReturn:
     """Print an error and exit, as plain python does."""
     if not config.current().debug:
         _strip(error, set())
@@ -267,15 +269,15 @@ def main(arguments: list[str]) -> int:
     sys.argv = remaining
     show_report = show_report or remaining[-1] == "--report"
     try:
-        _execute(remaining[0], is_module, lambda: _at_end(show_report, explain))
-    except _Refused as refused:
+        execute(remaining[0], is_module, lambda: _at_end(show_report, explain), use_dcarray)
+    except Refused as refused:
         message, status = refused.args
         print(f"{_NAME}: {message}", file=sys.stderr)
         return int(status)
     except SystemExit:
         raise
     except BaseException as error:
-        _fail(error)
+        fail(error)
     return 0
 
 

@@ -1,0 +1,44 @@
+"""Which files are the user's own: neither installed libraries nor the standard library, nor dcarray's."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+
+from dcarray.core.counters import is_inside
+
+__all__ = ["UserFiles"]
+
+_OPAQUE = ("site-packages", "dist-packages")
+
+
+class UserFiles:
+    """The user's files.
+
+    Parameters
+    ----------
+    root : str or None
+        The folder of the script, whose modules are the user's in any case.
+    """
+
+    def __init__(self, root: str | None) -> None:
+        self.root = root
+        self.known: dict[str, bool] = {}
+        paths = sysconfig.get_paths()
+        self.standard = tuple({os.path.realpath(paths[k]) + os.sep for k in ("stdlib", "platstdlib")})
+
+    def has(self, file: str) -> bool:
+        """Whether a file is the user's own."""
+        found = self.known.get(file)
+        if found is None:
+            found = self.known[file] = self._look(os.path.abspath(file))
+        return found
+
+    def _look(self, path: str) -> bool:
+        if is_inside(path):
+            return False
+        near = self.root is not None and path.startswith(self.root + os.sep)
+        remaining = path[len(self.root or "") :] if near else path
+        if any(part in _OPAQUE for part in remaining.split(os.sep)):
+            return False
+        return near or not os.path.realpath(path).startswith(self.standard)

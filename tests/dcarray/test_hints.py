@@ -1,0 +1,199 @@
+"""``python -m dcarray hints``: the types of arguments that a run of a script has seen, as a stub."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.inspect.hints import Observed, kind_of, stub
+from dcarray.jit.program.region import region_of
+
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("DCARRAY_")}
+FUNCTIONS = """
+import numpy as np
+import helper
+
+def gemm(alpha, A, B, C, beta=1.0):
+    C *= beta
+    C += alpha * (A @ B)
+
+def stencil(u, v, steps):
+    for t in range(steps):
+        v[1:-1] = 0.5 * (u[:-2] + u[2:])
+
+def scaled(A, x, *, by):
+    for i in range(len(A)):
+        for j in range(len(x)):
+            A[i][j] *= x[j] * by
+
+def shifted(p, w):
+    p += w
+    return p
+
+def mixed(a, b):
+    return a + b
+
+def named(name, A):
+    return A
+
+def many(*arrays):
+    return arrays
+
+class Solver:
+    def step(self, x):
+        return x
+
+N = 3
+"""
+SCRIPT = (
+    FUNCTIONS
+    + """
+import sys
+for n, m, k in ((10, 20, 30), (5, 6, 7)):
+    gemm(2.5, np.ones((n, k)), np.ones((k, m)), np.ones((n, m)))
+    stencil(np.ones(n), np.ones(n), 3)
+    scaled([[1.0] * m for _ in range(n)], [0.5] * m, by=2)
+    shifted(np.ones((n, 3)), np.float32(1))
+    mixed(np.ones(n), np.ones(n, "f4") if n > 5 else 1.0)
+    Solver().step(helper.doubled(np.ones(n), np.ones(n + 1)))
+named("a", np.ones(3))
+many(np.ones(3))
+print("arguments:", *sys.argv[1:])
+"""
+)
+HELPER = "def doubled(x, y):\n    y[1:] = 2 * x\n    return y\n"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dcarray", "hints", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=ENVIRONMENT, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "helper.py").write_text(HELPER)
+    return tmp_path
+
+
+def test_a_script(folder: Path) -> None:
+    done = run(folder, "script.py", "-o", "x")
+    assert done.returncode == 0 and not done.stderr
+    said, *lines = done.stdout.splitlines()
+    assert said == "arguments: -o x"  # they are the script's
+    text = "\n".join(lines)
+    for line in (
+        "def gemm(alpha: float, A: dc.types.float64[M, K], B: dc.types.float64[K, L], "
+        "C: dc.types.float64[M, L], beta: float = ...): ...  # line 5, 2 calls",
+        "def stencil(u: dc.types.float64[M], v: dc.types.float64[M], steps: int): ...",
+        "def scaled(A: dc.types.float64[M, K], x: dc.types.float64[K], *, by: int): ...",
+        "def shifted(p: dc.types.float64[M, 3], w: np.float32): ...",
+        "def doubled(x: dc.types.float64[N], y: dc.types.float64[N + 1]): ...",
+        "# def mixed(a: dc.types.float64[M], b): ...  # line 22, 2 calls: no program, since b was "
+        "1-dimensional float32 and float",
+        "# def named(name, A: dc.types.float64[3]): ...  # line 25, 1 call: no program, since name was str",
+        'N = dc.symbol("N")',
+        "# helper.py",
+        "# script.py",
+    ):
+        assert line in text, text
+    assert "many" not in text and "step(" not in text and "N[" not in text
+
+
+def test_what_it_writes_compiles(folder: Path) -> None:
+    done = run(folder, "-o", "script.pyi", "script.py")
+    assert done.returncode == 0 and done.stdout == "arguments:\n" and "script.pyi" in done.stderr
+    text = (folder / "script.pyi").read_text()
+    typed: dict[str, Any] = {}
+    exec(compile(text, "script.pyi", "exec", dont_inherit=True), typed)
+    sys.path.insert(0, str(folder))
+    try:
+        import script  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(str(folder))
+        for name in ("script", "helper"):
+            sys.modules.pop(name, None)
+    found = 0
+    for name, one in typed.items():
+        if isinstance(one, FunctionType):
+            function = getattr(script, name, None) or script.helper.doubled
+            assert region_of(function, one.__annotations__).region.symbols
+            found += 1
+    assert found == 5
+
+
+def test_a_script_that_fails(folder: Path) -> None:
+    broken = FUNCTIONS + "stencil(np.ones(5), np.ones(5), 1)\nstencil(np.ones(5), None, 1)\n"
+    (folder / "script.py").write_text(broken)
+    plain = subprocess.run(
+        [sys.executable, "script.py"], capture_output=True, text=True, cwd=folder, check=False
+    )
+    done = run(folder, "script.py")
+    assert done.returncode == plain.returncode == 1
+    assert "# def stencil(u: dc.types.float64[M], v, steps: int): ..." in done.stdout
+    assert "v was 1-dimensional float64 and NoneType" in done.stdout
+    last = plain.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1] == last and "hints.py" not in done.stderr and "TypeError" in last
+    (folder / "script.py").write_text(FUNCTIONS + "mixed(np.ones(9), np.ones(9))\nraise SystemExit(7)\n")
+    done = run(folder, "script.py")
+    assert done.returncode == 7 and "def mixed(a: dc.types.float64[M], b: dc.types.float64[M])" in done.stdout
+
+
+def test_a_module_and_bad_commands(folder: Path) -> None:
+    done = run(folder, "-m", "script", "1")
+    assert done.returncode == 0 and "arguments: 1" in done.stdout and "def gemm(" in done.stdout
+    done = run(folder, "nothing.py")
+    assert done.returncode == 2 and "nothing.py" in done.stderr and "hints: can't open file" in done.stderr
+    done = run(folder, "-o", "no/such.pyi", "script.py")
+    assert done.returncode == 2 and "no folder" in done.stderr and not done.stdout
+    assert run(folder, "-m", "no_module").returncode == 1
+    assert run(folder).returncode == 2
+
+
+def shown(*calls: tuple[Any, ...]) -> str:
+    """The arguments of a function as they are in a stub, after calls."""
+
+    def f(a: Any, b: Any) -> None: ...
+
+    one = Observed(f.__code__, {"K": 1}, len(calls))
+    for call in calls:
+        one.kinds[tuple(map(kind_of, call))] = None
+    line = stub([one], "").splitlines()[-1]
+    return line[line.index("(") + 1 : line.index("): ...")] if line.startswith("def") else line
+
+
+def test_sizes() -> None:
+    z = np.zeros
+    assert shown((z((9, 9)), z(9))) == "a: dc.types.float64[N, N], b: dc.types.float64[N]"
+    assert shown((z(9), z(8)), (z(4), z(3))) == "a: dc.types.float64[N], b: dc.types.float64[N - 1]"
+    assert shown((z(9), z(8))) == "a: dc.types.float64[N], b: dc.types.float64[M]"
+    assert shown((z(9), z(8)), (z(4), z(8))) == "a: dc.types.float64[N], b: dc.types.float64[8]"
+    assert shown((z((5, 2)), z((2, 5)))) == "a: dc.types.float64[N, 2], b: dc.types.float64[2, N]"
+    assert shown((z(0), z(7)), (z(7), z(7)), (z(7), z(9))) == "a: dc.types.float64[N], b: dc.types.float64[M]"
+    many = [(z([5] * 8), z(tuple(range(5, 13)))), (z([6] * 8), z(tuple(range(7, 15))))][:1]
+    assert shown(*many).count("N") == 9 and "Q" in shown(*many) and "[N, M, L, P, Q" in shown(*many)
+
+
+def test_numbers() -> None:
+    x = np.ones(3)
+    assert shown((x, 1), (x, 2)) == "a: dc.types.float64[3], b: int"
+    assert shown((x, 1), (x, 2.0)) == "a: dc.types.float64[3], b: float"
+    assert shown((x, True)) == "a: dc.types.float64[3], b: bool"
+    assert shown((x, 1j), (x, 2)) == "a: dc.types.float64[3], b: complex"
+    assert shown((x, np.int32(2))) == "a: dc.types.float64[3], b: np.int32"
+    assert shown(([1, 2, 3], [[1.0], [2.0]])) == "a: dc.types.int64[3], b: dc.types.float64[2, 1]"
+    assert shown((dc.asarray(x), x.astype("f4"))) == "a: dc.types.float64[3], b: dc.types.float32[3]"
+    assert "b was bool and float" in shown((x, True), (x, 1.0))
+    assert "b was 1-dimensional float64 and 2-dimensional float64" in shown((x, x), (x, np.ones((2, 2))))
+    assert "b was float32 and float64" in shown((x, np.float32(1)), (x, np.float64(1)))
+    assert "b was array of <U1" in shown((x, np.array(["a"])))
+    assert "b was list" in shown((x, [1, 2.0]))
+    assert "b was an array without axes" in shown((x, np.array(1.0)))
