@@ -101,6 +101,7 @@ PACKAGES = {
         "types", "passes", "object_code", "text", "math", "ops", "thread_pool", "emitter", "routines",
         "libraries", "target",
     ),
+    "dcarray.lowering.hls": ("network", "kernels", "simulation", "model", "verilog", "project"),
     "dcarray.comm": (
         "transport", "layout", "exchange", "algorithms", "planning",
         "cart", "messages", "scatter_gather", "matmul", "pmap",

@@ -19,15 +19,15 @@ from dcarray.core.errors import ProgramError
 from dcarray.jit.program.region import TracedProgram
 from dcarray.jit.program.static_region import static_region
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls import intel
-from dcarray.lowering.hls import verilog as circuits_in_verilog
-from dcarray.lowering.hls.buffers import from_bytes, initial, results, written
-from dcarray.lowering.hls.model import NetworkModel, model
-from dcarray.lowering.hls.network import Network
+from dcarray.lowering.hls.kernels import intel
+from dcarray.lowering.hls.model.model import NetworkModel, model
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.nodes import Network
 from dcarray.lowering.hls.project.boards import board_of
 from dcarray.lowering.hls.project.fitting import fitted
-from dcarray.lowering.hls.streaming import compose
-from dcarray.lowering.hls.verilog_bench import bench
+from dcarray.lowering.hls.simulation.buffers import from_bytes, initial, results, written
+from dcarray.lowering.hls.verilog import emit as circuits_in_verilog
+from dcarray.lowering.hls.verilog.bench import bench
 
 __all__ = [
     "Circuit", "Refused", "circuit_of", "emulate", "emulate_network", "simulate_cycles", "simulate_network",

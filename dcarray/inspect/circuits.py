@@ -12,9 +12,9 @@ from .formula import Names, statement_lines
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
-    from dcarray.lowering.hls.costs import Cost
-    from dcarray.lowering.hls.model import NetworkModel, ProcessModel
-    from dcarray.lowering.hls.network import Network, Process
+    from dcarray.lowering.hls.model.costs import Cost
+    from dcarray.lowering.hls.model.model import NetworkModel, ProcessModel
+    from dcarray.lowering.hls.network.nodes import Network, Process
 
 __all__ = ["LEGEND", "TARGETS", "CircuitView", "view_circuit"]
 
@@ -82,7 +82,7 @@ class CircuitView:
         """Return the drawing: for each stage its processes, and FIFOs between them."""
         if self.network is None or self.model is None:
             return []
-        from dcarray.lowering.hls.network import outs, sources
+        from dcarray.lowering.hls.network.nodes import outs, sources
 
         found = []
         for number, (stage, model) in enumerate(zip(self.network.stages, self.model.stages, strict=True)):
@@ -114,7 +114,7 @@ class CircuitView:
 
     def _statement(self, process: Process) -> list[str]:
         """The statement of a process, or the array that it moves."""
-        from dcarray.lowering.hls.network import Read, Work, Write
+        from dcarray.lowering.hls.network.nodes import Read, Work, Write
 
         match process:
             case Work():
@@ -126,7 +126,7 @@ class CircuitView:
 
     def _waiting(self, process: Process, depth: dict[str, int]) -> Iterator[str]:
         """The FIFOs before a process in which more than one element may wait."""
-        from dcarray.lowering.hls.network import sources
+        from dcarray.lowering.hls.network.nodes import sources
 
         for name in sources(process):
             if depth[name] > 1:
@@ -137,8 +137,8 @@ def view_circuit(region: Region, target: str, names: Names) -> CircuitView:
     """View a region as a circuit for a target of `TARGETS`; symbols have the values that they once had."""
     from dcarray.ir.sizes import with_sizes
     from dcarray.lowering.errors import Unsupported
-    from dcarray.lowering.hls import intel, vitis
-    from dcarray.lowering.hls.model import model
+    from dcarray.lowering.hls.kernels import intel, vitis
+    from dcarray.lowering.hls.model.model import model
     from dcarray.lowering.hls.project.boards import board_of
     from dcarray.lowering.hls.project.fitting import fitted
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from dcarray.ir.nodes import Array
 from dcarray.ir.numpy_views import NDArray
 
-from ..arguments import arguments, is_value
-from ..network import Buffer, Network
-from ..vitis import HLS, declared
+from ..kernels.vitis import HLS, declared
+from ..network.arguments import arguments, is_value
+from ..network.nodes import Buffer, Network
 from .boards import Board
 
 TEMPLATES = Path(__file__).parent / "templates"

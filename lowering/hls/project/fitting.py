@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dcarray.ir.nodes import Region
 
-from ..model import model
-from ..network import Network
-from ..streaming import compose
+from ..model.model import model
+from ..network.compose import compose
+from ..network.nodes import Network
 from .boards import Board
 
 WIDEST = 16

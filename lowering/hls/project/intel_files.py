@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import intel
-from ..blocks import indented
+from ..kernels import intel
+from ..kernels.blocks import indented
 from .design import Design
 from .test_bench import compared, opencl_as_cpp, prepared
 

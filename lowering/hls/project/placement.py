@@ -9,8 +9,8 @@ from dcarray.ir.nodes import Compute, Nest
 from dcarray.ir.text import show_stmt
 from dcarray.lowering.errors import Unsupported
 
-from ..arguments import arguments
-from ..network import Buffer, Network
+from ..network.arguments import arguments
+from ..network.nodes import Buffer, Network
 from .boards import Board
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import csim
-from ..blocks import indented
+from ..kernels.blocks import indented
+from ..simulation import csim
 from .design import TEMPLATES, Design
 
 

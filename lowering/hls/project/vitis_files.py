@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import vitis
-from ..blocks import indented
+from ..kernels import vitis
+from ..kernels.blocks import indented
 from .design import Design
 from .test_bench import compared, prepared
 

@@ -13,7 +13,7 @@ from dcarray.ir import interp
 from dcarray.ir.nodes import Region
 from dcarray.ir.numpy_views import NDArray
 
-from ..network import Network
+from ..network.nodes import Network
 from . import intel_files, vitis_files
 from .boards import Board
 from .design import Design

@@ -7,12 +7,12 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
-from dcarray.lowering.hls.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.line_buffers import SHORTEST_DELAY, Parts, parts
-from dcarray.lowering.hls.model import model
-from dcarray.lowering.hls.network import Work
-from dcarray.lowering.hls.simulate import simulate
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.model.model import model
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.line_buffers import SHORTEST_DELAY, Parts, parts
+from dcarray.lowering.hls.network.nodes import Work
+from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
+from dcarray.lowering.hls.simulation.cycles import simulate
 from tests.support.stencil_chains import memory_of
 
 TABLES = """region() {{

@@ -6,8 +6,8 @@ import pytest
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls.csim import INTEL, VITIS, Simulation, SimulationError
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation, SimulationError
 from tests.support.fold_regions import SUMS, TWICE
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of, stencil_chain, with_one_fifo_too_small

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dcarray.ir.parse import parse
-from dcarray.lowering.hls.csim import INTEL, Simulation, as_cpp
-from dcarray.lowering.hls.intel import emit, kernels, runs_by_itself
-from dcarray.lowering.hls.network import Buffer
-from dcarray.lowering.hls.processes import LANES
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.kernels.intel import emit, kernels, runs_by_itself
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.folds import LANES
+from dcarray.lowering.hls.network.nodes import Buffer
+from dcarray.lowering.hls.simulation.csim import INTEL, Simulation, as_cpp
 from tests.support.fold_regions import SUMS, TWICE
 from tests.support.stencil_chains import stencil_chain
 

@@ -5,11 +5,11 @@ import pytest
 
 from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls.costs import memory, multiplier
-from dcarray.lowering.hls.model import model
-from dcarray.lowering.hls.processes import LANES
-from dcarray.lowering.hls.simulate import simulate
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.model.costs import memory, multiplier
+from dcarray.lowering.hls.model.model import model
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.folds import LANES
+from dcarray.lowering.hls.simulation.cycles import simulate
 from tests.support.ir_regions import make_case
 from tests.support.stencil_chains import memory_of, stencil_chain
 

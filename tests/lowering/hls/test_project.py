@@ -11,10 +11,10 @@ import dcarray as dc
 from dcarray.__main__ import main
 from dcarray.ir.parse import parse
 from dcarray.lowering.cpu.c.target import compiler
-from dcarray.lowering.hls.network import Buffer
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.nodes import Buffer
 from dcarray.lowering.hls.project.boards import BOARDS, board_of
 from dcarray.lowering.hls.project.placement import placed
-from dcarray.lowering.hls.streaming import compose
 
 ROOT = Path(__file__).resolve().parents[3]
 VENDORS = ROOT / "tests" / "support" / "vendor_headers"

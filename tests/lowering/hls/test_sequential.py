@@ -7,12 +7,12 @@ import pytest
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.model import model
-from dcarray.lowering.hls.network import Sequential, dump
-from dcarray.lowering.hls.sequential import needs_scratch
-from dcarray.lowering.hls.simulate import simulate
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.kernels.sequential import needs_scratch
+from dcarray.lowering.hls.model.model import model
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.nodes import Sequential, dump
+from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
+from dcarray.lowering.hls.simulation.cycles import simulate
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of
 

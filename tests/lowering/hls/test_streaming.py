@@ -10,11 +10,11 @@ from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.ir.verify import verify as verify_region
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls.boxes import Box
-from dcarray.lowering.hls.depths import most_elements
-from dcarray.lowering.hls.network import NetworkError, Work, dump, verify
-from dcarray.lowering.hls.simulate import Deadlock, simulate
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.network.boxes import Box
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.depths import most_elements
+from dcarray.lowering.hls.network.nodes import NetworkError, Work, dump, verify
+from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import stencil_chain
 

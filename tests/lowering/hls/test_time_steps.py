@@ -5,10 +5,10 @@ import pytest
 
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
-from dcarray.lowering.hls.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.network import Sequential, Work
-from dcarray.lowering.hls.simulate import Deadlock, simulate
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.nodes import Sequential, Work
+from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
+from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from tests.support.stencil_chains import memory_of, with_depth
 
 

@@ -9,10 +9,10 @@ from conformance.fpga.verilog import VerilogError, installed, synthesise
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls.model import model
-from dcarray.lowering.hls.simulate import simulate
-from dcarray.lowering.hls.streaming import compose
-from dcarray.lowering.hls.verilog import emit
+from dcarray.lowering.hls.model.model import model
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.simulation.cycles import simulate
+from dcarray.lowering.hls.verilog.emit import emit
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of, stencil_chain, with_one_fifo_too_small
 

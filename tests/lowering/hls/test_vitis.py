@@ -1,9 +1,9 @@
 """The text of kernels for Vitis HLS."""
 
 from dcarray.ir.parse import parse
-from dcarray.lowering.hls.processes import LANES
-from dcarray.lowering.hls.streaming import compose
-from dcarray.lowering.hls.vitis import emit
+from dcarray.lowering.hls.kernels.vitis import emit
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.folds import LANES
 from tests.support.fold_regions import SUMS
 
 

@@ -6,13 +6,13 @@ import pytest
 from dcarray.ir import interp
 from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
-from dcarray.lowering.hls import verilog
-from dcarray.lowering.hls.boxes import Box
-from dcarray.lowering.hls.csim import INTEL, VITIS, Simulation
-from dcarray.lowering.hls.model import model
-from dcarray.lowering.hls.network import dump
-from dcarray.lowering.hls.simulate import Deadlock, simulate
-from dcarray.lowering.hls.streaming import compose
+from dcarray.lowering.hls.model.model import model
+from dcarray.lowering.hls.network.boxes import Box
+from dcarray.lowering.hls.network.compose import compose
+from dcarray.lowering.hls.network.nodes import dump
+from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
+from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
+from dcarray.lowering.hls.verilog import emit as verilog
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import memory_of, stencil_chain, with_depth
 

@@ -6,17 +6,14 @@ numbers goes to ``LANES`` accumulators in turn, as in streams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from dcarray.ir.analysis.effects import without_reduced_axes
 from dcarray.ir.analysis.matrix_products import as_sum
-from dcarray.ir.dims import evaluate
 from dcarray.ir.nodes import (
-    Array,
     Branch,
     Call,
     Compute,
@@ -27,86 +24,18 @@ from dcarray.ir.nodes import (
     Stmt,
     While,
 )
-from dcarray.ir.windows import loads, overlap
+from dcarray.ir.windows import loads
 
-from . import network as n
+from ..network import nodes as n
+from ..network.memory_statements import needs_scratch
 from .dimensions import dimension, variable
 
 if TYPE_CHECKING:
-    from .processes import ProcessPrinter
+    from .printer import ProcessPrinter
 
 
 #: How the innermost of some loops is written.
 _Innermost = Callable[[str, Iterable[str]], Iterator[str]]
-
-
-def computes(body: Iterable[Stmt], arrays: Mapping[str, Array]) -> Iterator[Compute]:
-    """The statements over domains, also those in loops and branches; products of matrices as sums."""
-    for stmt in body:
-        match stmt:
-            case Compute():
-                yield stmt
-            case Call():
-                yield as_sum(stmt, arrays[stmt.writes[0].array].dtype)
-            case Branch():
-                yield from computes((*stmt.then, *stmt.orelse), arrays)
-            case _:
-                yield from computes(stmt.body, arrays)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryWork:
-    """How many points statements in memory have, and how many bytes they move."""
-
-    points: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-
-    def __add__(self, other: MemoryWork) -> MemoryWork:
-        return MemoryWork(
-            self.points + other.points,
-            self.bytes_read + other.bytes_read,
-            self.bytes_written + other.bytes_written,
-        )
-
-
-def work_of(body: Iterable[Stmt], arrays: Mapping[str, Array], values: Mapping[str, int]) -> MemoryWork:
-    """The work of statements, given loops' variables; loops with a condition run once, and of branches the
-    one with more points counts."""
-    total = MemoryWork()
-    for stmt in body:
-        match stmt:
-            case Compute() | Call():
-                for part in computes((stmt,), arrays):
-                    points = prod(evaluate(n, values) for n in part.target.shape)
-                    kept = prod(evaluate(n, values) for n in without_reduced_axes(part.target).shape)
-                    read = sum(load.dtype.itemsize for load in loads(part.body))
-                    item = arrays[part.target.array].dtype.itemsize
-                    total += MemoryWork(points, points * read, kept * item)
-            case Loop(var, bounds, inner):
-                for at in range(*(evaluate(n, values) for n in bounds)):
-                    total += work_of(inner, arrays, {**values, var: at})
-            case Branch(_, then, orelse):
-                both = [work_of(then, arrays, values), work_of(orelse, arrays, values)]
-                total += max(both, key=lambda one: one.points)
-            case _:
-                total += work_of(stmt.body, arrays, values)
-    return total
-
-
-def needs_scratch(stmt: Compute) -> bool:
-    """Whether a statement may overwrite an element before another of its points has read it."""
-    target = stmt.target
-    if all(type(count) is int and count == 1 for count in without_reduced_axes(target).shape):
-        return False
-    for load in _loads(stmt):
-        if load.window.array != target.array:
-            continue
-        if isinstance(load, Gather):
-            return True
-        if load.window != target and overlap(load.window, target) is not False:
-            return True
-    return False
 
 
 def lines(printer: ProcessPrinter, process: n.Sequential) -> Iterator[str]:

@@ -21,9 +21,8 @@ from dcarray.ir.numpy_views import NDArray
 from dcarray.ir.ops import OPS
 from dcarray.ir.windows import walk
 
-from . import systolic_runs
-from .boxes import Box, Point, distance
-from .network import (
+from ..network.boxes import Box, Point, distance
+from ..network.nodes import (
     Buffer,
     Duplicate,
     Fifo,
@@ -37,7 +36,8 @@ from .network import (
     Write,
     buffers_written,
 )
-from .products import Collect, Element, Feed
+from ..network.products import Collect, Element, Feed
+from . import systolic_runs
 from .sequential_runs import SequentialRun
 
 #: A step is asked for by the FIFOs to receive from and to send to; what was received comes back.

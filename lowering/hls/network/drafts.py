@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .boxes import Box
-from .network import Buffer, Fifo, Process
+from .nodes import Buffer, Fifo, Process
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,8 +9,8 @@ import numpy as np
 
 from dcarray.ir.numpy_views import NDArray
 
-from .arguments import arguments
-from .network import Buffer, Network
+from ..network.arguments import arguments
+from ..network.nodes import Buffer, Network
 
 __all__ = ["from_bytes", "initial", "results", "written"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from .boxes import Box, Point, distance
 from .depths import most_elements, slacks
 from .drafts import Draft, Port
-from .network import Duplicate, Fifo, LineBuffer, Merge, Process, Read, Stage, Tap, Work, Write
+from .nodes import Duplicate, Fifo, LineBuffer, Merge, Process, Read, Stage, Tap, Work, Write
 from .widths import cannot_be_wide, widest
 
 if TYPE_CHECKING:

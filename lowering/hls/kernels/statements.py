@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..network.folds import neutral
+from ..network.line_buffers import Parts, parts
+from ..network.nodes import Fifo, Work
+from ..network.tables import Table, copies, in_memory
 from .blocks import count, indented, lanes
 from .counters import advance, counters, is_inside, point_of, tick_span
-from .folds import neutral
-from .line_buffers import Parts, parts
-from .network import Fifo, Work
-from .tables import Table, copies, in_memory
 
 if TYPE_CHECKING:
-    from .processes import ProcessPrinter
+    from .printer import ProcessPrinter
 
 
 def lines(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> Iterator[str]:

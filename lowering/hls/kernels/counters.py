@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .boxes import Box, Point, distance
-from .network import Fifo, Work
+from ..network.boxes import Box, Point, distance
+from ..network.nodes import Fifo, Work
 
 
 def counters(name: str, start: Point) -> Iterator[str]:

@@ -11,10 +11,10 @@ import numpy as np
 from dcarray.ir.nodes import Window
 from dcarray.ir.numpy_views import NDArray
 
-from .products import Collect, Element, Feed, Product
+from ..network.products import Collect, Element, Feed, Product
 
 if TYPE_CHECKING:
-    from .network import Buffer
+    from ..network.nodes import Buffer
 
 #: As in `simulate`: a step is asked for by the FIFOs to receive from and to send to.
 Running = Generator[tuple[tuple[str, ...], tuple[str, ...]], list[Any], None]

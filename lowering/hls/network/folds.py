@@ -1,10 +1,13 @@
-"""What folds start from where nothing has been added yet."""
+"""Folds: how many accumulators a result has, and what they start from."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+LANES = 16
+"""Accumulators of a sum or product of floating-point numbers, to which operands go in turn."""
 
 
 def neutral(combine: str, dtype: np.dtype[Any]) -> np.generic | None:

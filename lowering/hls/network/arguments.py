@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dcarray.ir.nodes import Array
 
-from .network import Buffer, Network, Process, buffers_read, buffers_written, outs, sources
+from .nodes import Buffer, Network, Process, buffers_read, buffers_written, outs, sources
 
 
 def arguments(network: Network) -> tuple[tuple[Buffer, bool], ...]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dcarray.ir.nodes import Array
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
-from .arguments import arguments, process_arguments
+from ..network.arguments import arguments, process_arguments
+from ..network.line_buffers import SHORTEST_DELAY
+from ..network.nodes import Buffer, Fifo, Network, Stage, Work
 from .blocks import indented
-from .line_buffers import SHORTEST_DELAY
-from .network import Buffer, Fifo, Network, Stage, Work
-from .processes import ProcessPrinter
+from .printer import ProcessPrinter
 
 HLS = Dialect(
     "Vitis HLS",

@@ -26,12 +26,10 @@ from dcarray.lowering.c_family.dialect import Dialect
 from dcarray.lowering.c_family.emit import Printer
 from dcarray.lowering.kernel import nodes as k
 
-from . import movers, sequential, statements, systolic
-from .arguments import arguments, is_value
-from .blocks import count
-from .dimensions import dimension
-from .line_buffers import parts
-from .network import (
+from ..network.arguments import arguments, is_value
+from ..network.folds import LANES
+from ..network.line_buffers import parts
+from ..network.nodes import (
     Duplicate,
     Fifo,
     Merge,
@@ -42,10 +40,12 @@ from .network import (
     Work,
     Write,
 )
-from .products import Collect, Element, Feed
-from .tables import Table
+from ..network.products import Collect, Element, Feed
+from ..network.tables import Table
+from . import movers, sequential, statements, systolic
+from .blocks import count
+from .dimensions import dimension
 
-LANES = 16
 #: Functions of the C library by the names of NumPy's: in C both are the same.
 _AS_UFUNC = {name: name.removeprefix("c_") for name in C_LIBRARY} | {
     "c_acos": "arccos", "c_acosh": "arccosh", "c_asin": "arcsin", "c_asinh": "arcsinh", "c_atan": "arctan",

@@ -12,18 +12,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
-import numpy as np
+from dcarray.ir.nodes import Array, Expr, Gather, Load
+from dcarray.ir.windows import loads
 
-from dcarray.ir.nodes import Apply, Array, Const, Expr, Gather, Load
-from dcarray.ir.ops import const_value
-from dcarray.ir.windows import loads, walk
-
-from .boxes import distance
-from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
-from .line_buffers import parts as line_parts
-from .network import (
+from ..network.boxes import distance
+from ..network.folds import LANES
+from ..network.line_buffers import parts as line_parts
+from ..network.memory_statements import computes, work_of
+from ..network.nodes import (
     Duplicate,
     Fifo,
     Merge,
@@ -37,11 +34,11 @@ from .network import (
     outs,
     sources,
 )
-from .processes import LANES
-from .products import Collect, Element, Feed
-from .sequential import computes, work_of
-from .systolic_runs import iterations
-from .tables import copies, in_memory
+from ..network.products import Collect, Element, Feed
+from ..network.tables import copies, in_memory
+from ..simulation.systolic_runs import iterations
+from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
+from .expressions import bits, depth, operations, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ class StageModel:
     @property
     def cost(self) -> Cost:
         """The hardware of its processes and FIFOs."""
-        return _sum([*(process.cost for process in self.processes), self.fifos])
+        return total([*(process.cost for process in self.processes), self.fifos])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +140,7 @@ class NetworkModel:
     @property
     def cost(self) -> Cost:
         """The hardware of all stages."""
-        return _sum(stage.cost for stage in self.stages)
+        return total(stage.cost for stage in self.stages)
 
 
 def model(network: Network) -> NetworkModel:
@@ -155,7 +152,7 @@ def model(network: Network) -> NetworkModel:
 def _stage(stage: Stage, arrays: Mapping[str, Array]) -> StageModel:
     fifos = {fifo.name: fifo for fifo in stage.fifos}
     processes = tuple(_process(process, fifos, arrays) for process in stage.processes)
-    cost = _sum(memory(fifo.depth, fifo.width * _bits(fifo.dtype)) for fifo in stage.fifos)
+    cost = total(memory(fifo.depth, fifo.width * bits(fifo.dtype)) for fifo in stage.fifos)
     bare = _last_cycle(stage, processes, fifos, latencies=False)
     return StageModel(processes, cost, bare, _last_cycle(stage, processes, fifos, latencies=True))
 
@@ -242,7 +239,7 @@ def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, A
         case Merge(name, old, new, _):
             shape, width = fifos[old].vectors.shape, fifos[old].width
             chosen = [operation("where", (), fifos[new].dtype)] * width
-            cost = _sum([*map(counter, shape), *chosen])
+            cost = total([*map(counter, shape), *chosen])
             return ProcessModel(name, "merge", prod(shape), 1, "", 0, 0, 0, 0, cost)
         case Write(name, buffer, source, window, base):
             count, whole = fifos[source].vectors.size, prod(arrays[buffer.array].shape)
@@ -250,7 +247,7 @@ def _process(process: Process, fifos: Mapping[str, Fifo], arrays: Mapping[str, A
             copied = whole if base is not None else 0
             return ProcessModel(
                 name, "write", count, 1, "", 1, copied, copied * item, (copied + prod(window.shape)) * item,
-                _sum(map(counter, window.shape)),
+                total(map(counter, window.shape)),
             )  # fmt: skip
         case Work():
             return _work(process, fifos, arrays)
@@ -268,7 +265,7 @@ def _systolic(process: Feed | Element | Collect, arrays: Mapping[str, Array]) ->
         case Feed(which=0):
             panel = product.elements * product.terms
             read = item * panel * (product.tiles // product.column_tiles)
-            cost = counter(count) + memory(panel, _bits(dtype))
+            cost = counter(count) + memory(panel, bits(dtype))
             return ProcessModel(name, "read", count, 1, "", MEMORY_LATENCY, 0, read, 0, cost)
         case Feed():
             return ProcessModel(
@@ -281,7 +278,7 @@ def _systolic(process: Feed | Element | Collect, arrays: Mapping[str, Array]) ->
         case Element():
             both = [operation(op, (dtype, dtype), dtype) for op in ("multiply", "add")]
             late = sum(one.latency for one in both)
-            cost = _sum([*both, memory(product.columns, _bits(dtype)), counter(count)])
+            cost = total([*both, memory(product.columns, bits(dtype)), counter(count)])
             return ProcessModel(name, "compute", count, 1, "", late, 0, 0, 0, cost)
 
 
@@ -291,26 +288,26 @@ def _sequential(process: Sequential, arrays: Mapping[str, Array]) -> ProcessMode
     copied = [arrays[name] for name, _, base in process.writes if base is not None]
     moved = sum(prod(array.shape) * array.dtype.itemsize for array in copied)
     found = work_of(process.body, arrays, {})
-    parts = [_operations(part.body) for part in computes(process.body, arrays)]
-    latency = MEMORY_LATENCY + max((_depth(part.body) for part in computes(process.body, arrays)), default=0)
+    parts = [operations(part.body) for part in computes(process.body, arrays)]
+    latency = MEMORY_LATENCY + max((depth(part.body) for part in computes(process.body, arrays)), default=0)
     return ProcessModel(
         process.name, "compute", found.points, 1, "", latency, sum(prod(array.shape) for array in copied),
-        moved + found.bytes_read, moved + found.bytes_written, _sum(parts),
+        moved + found.bytes_read, moved + found.bytes_written, total(parts),
     )  # fmt: skip
 
 
 def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) -> ProcessModel:
     stmt = work.stmt
     _, iterations = _ticks(work, fifos)
-    latency = _depth(stmt.body)
+    latency = depth(stmt.body)
     prologue, interval, why = 0, 1, ""
-    parts = [*[_operations(stmt.body)] * work.width, *map(counter, work.raster)]
+    parts = [*[operations(stmt.body)] * work.width, *map(counter, work.raster)]
     tapped = Counter(tap.source for tap in work.taps)
     for line in work.inputs:
-        bits = work.width * _bits(fifos[line.source].dtype)
+        wide = work.width * bits(fifos[line.source].dtype)
         made = line_parts(work, line)
-        parts.append(shift_register(made.registers, bits, tapped[line.source]))
-        parts += [memory(length, bits) for length in made.delays]
+        parts.append(shift_register(made.registers, wide, tapped[line.source]))
+        parts += [memory(length, wide) for length in made.delays]
         parts += map(counter, work.raster)
     read = 0
     ports = Counter[str]()
@@ -340,18 +337,18 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
         needed = -(-step.latency // distance_)
         if needed > interval:
             interval, why = needed, f"{stmt.combine} takes {step.latency} cycles"
-        parts += [*[step] * work.width, memory(results * lanes, _bits(dtype))]
+        parts += [*[step] * work.width, memory(results * lanes, bits(dtype))]
         joined = step.latency * (work.width if work.width > 1 else 0)  # those of a vector, before
         latency += joined + step.latency + (step.latency * lanes if lanes > 1 else 0)
         prologue += results
         if stmt.init is not None:
-            parts.append(_operations(stmt.init))
+            parts.append(operations(stmt.init))
         starts = [*_in_memory(work, stmt.init)] if stmt.init is not None else []
         read += results * sum(load.dtype.itemsize for load in starts)
         read += results * dtype.itemsize if work.start is not None else 0
         iterations += results
     return ProcessModel(
-        work.name, "compute", iterations, interval, why, latency, prologue, read, 0, _sum(parts)
+        work.name, "compute", iterations, interval, why, latency, prologue, read, 0, total(parts)
     )
 
 
@@ -374,39 +371,6 @@ def _kept(work: Work) -> set[int]:
 
 def _results(work: Work) -> int:
     return prod(work.stmt.target.shape[axis] for axis in _kept(work))
-
-
-def _depth(root: Expr) -> int:
-    """Cycles from the operands of an expression to its value."""
-    done: dict[Expr, int] = {}
-    for node in walk(root):
-        ready = 0
-        if isinstance(node, Apply):
-            ready = max((done[arg] for arg in node.args), default=0) + _operation(node).latency
-        elif isinstance(node, Gather):
-            ready = max((done[arg] for arg in node.index), default=0)
-        done[node] = ready
-    return done[root]
-
-
-def _operations(root: Expr) -> Cost:
-    return _sum(_operation(node) for node in walk(root) if isinstance(node, Apply))
-
-
-def _operation(node: Apply) -> Cost:
-    if node.op == "multiply" and node.dtype.kind in "iu":
-        for arg in node.args:
-            if isinstance(arg, Const) and int(const_value(arg)).bit_count() <= 1:
-                return Cost()  # wires
-    return operation(node.op, [arg.dtype for arg in node.args], node.dtype)
-
-
-def _sum(parts: Iterable[Cost]) -> Cost:
-    return sum(parts, Cost())
-
-
-def _bits(dtype: np.dtype[Any]) -> int:
-    return 8 * dtype.itemsize
 
 
 def _less(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -20,12 +20,12 @@ from dcarray.ir.numpy_views import NDArray
 from dcarray.lowering.cpu.c.target import compiler
 from dcarray.lowering.errors import Unsupported
 
-from . import intel, vitis
-from .arguments import arguments, is_value, process_arguments
-from .blocks import indented
+from ..kernels import intel, vitis
+from ..kernels.blocks import indented
+from ..kernels.printer import carried_by
+from ..network.arguments import arguments, is_value, process_arguments
+from ..network.nodes import Network
 from .buffers import from_bytes, initial, results
-from .network import Network
-from .processes import carried_by
 
 _FOLDER = Path(__file__).parent
 

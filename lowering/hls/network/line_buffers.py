@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .network import LineBuffer, Work
+from .nodes import LineBuffer, Work
 
 #: What lies between two taps is a delay in block memory if it has so many places; else it is registers.
 SHORTEST_DELAY = 128

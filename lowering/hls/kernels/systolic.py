@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
-from .products import Collect, Element, Feed, Product
+from ..network.products import Collect, Element, Feed, Product
 
 if TYPE_CHECKING:
-    from .processes import ProcessPrinter
+    from .printer import ProcessPrinter
 
 
 def comment(process: Feed | Element | Collect) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
+from ..network.nodes import Duplicate, Fifo, Merge, Read, Write
 from .blocks import count, indented, lanes
 from .counters import advance, counters, is_inside
-from .network import Duplicate, Fifo, Merge, Read, Write
 
 if TYPE_CHECKING:
-    from .processes import ProcessPrinter
+    from .printer import ProcessPrinter
 
 
 def lines(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .boxes import Box
-from .network import Buffer, Fifo, Process
+from .nodes import Buffer, Fifo, Process
 from .products import Collect, Element, Feed, Product
 
 

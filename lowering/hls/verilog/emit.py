@@ -20,9 +20,22 @@ from dcarray.ir.nodes import Array
 from dcarray.ir.text import show_stmt
 from dcarray.lowering.errors import Unsupported
 
-from .boxes import Box, Point, distance
-from .network import Buffer, Duplicate, Fifo, Merge, Network, Process, Read, Stage, Work, Write, outs, sources
-from .verilog_values import Values, in_order, place, width
+from ..network.boxes import Box, Point, distance
+from ..network.nodes import (
+    Buffer,
+    Duplicate,
+    Fifo,
+    Merge,
+    Network,
+    Process,
+    Read,
+    Stage,
+    Work,
+    Write,
+    outs,
+    sources,
+)
+from .values import Values, in_order, place, width
 
 FIFO = """module fifo #(parameter W = 1, D = 1) (
   input clk, rst,

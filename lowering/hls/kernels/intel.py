@@ -14,10 +14,10 @@ import numpy as np
 
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
-from .arguments import process_arguments
+from ..network.arguments import process_arguments
+from ..network.nodes import Buffer, Fifo, Network, Process, Work
 from .blocks import indented
-from .network import Buffer, Fifo, Network, Process, Work
-from .processes import ProcessPrinter
+from .printer import ProcessPrinter
 
 _HEAD = """#pragma OPENCL EXTENSION cl_intel_channels : enable
 {fp64}#pragma OPENCL FP_CONTRACT OFF

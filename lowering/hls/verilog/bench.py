@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from .arguments import arguments
-from .blocks import indented
-from .network import Network
-from .verilog import Design, Port
-from .vitis import HLS
+from ..kernels.blocks import indented
+from ..kernels.vitis import HLS
+from ..network.arguments import arguments
+from ..network.nodes import Network
+from .emit import Design, Port
 
 
 def bench(network: Network, design: Design, top: str) -> str:

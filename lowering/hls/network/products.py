@@ -22,7 +22,7 @@ from dcarray.ir.nodes import Array, Call, Index, Window
 from dcarray.ir.windows import compose
 
 if TYPE_CHECKING:
-    from .network import Buffer
+    from .nodes import Buffer
 
 #: Columns of a tile, at least: as many cycles as an addition may take.
 LEAST_COLUMNS = 16

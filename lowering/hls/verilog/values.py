@@ -13,7 +13,7 @@ from dcarray.ir.ops import const_value
 from dcarray.ir.windows import walk
 from dcarray.lowering.errors import Unsupported
 
-from .network import Buffer, Work
+from ..network.nodes import Buffer, Work
 
 _BINARY = {
     "add": "+", "subtract": "-", "multiply": "*", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",

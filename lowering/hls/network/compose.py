@@ -31,9 +31,9 @@ from dcarray.lowering.errors import Unsupported
 from .assemble import assemble
 from .boxes import Box
 from .drafts import Draft, Port
-from .network import Buffer, Network, Sequential, verify
+from .memory_statements import computes, needs_scratch
+from .nodes import Buffer, Network, Sequential, verify
 from .products import Product, can_be_systolic
-from .sequential import computes, needs_scratch
 from .systolic_array import systolic_array
 from .tables import is_table
 from .time_steps import steps

@@ -1,0 +1,1 @@
+"""An analytic model of process networks: cycles, memory traffic, hardware."""

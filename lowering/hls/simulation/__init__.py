@@ -1,0 +1,1 @@
+"""Process networks in Python, cycle by cycle, and their kernels as programs."""

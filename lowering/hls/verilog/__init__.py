@@ -1,0 +1,1 @@
+"""From process networks of integers to SystemVerilog."""
