@@ -25,8 +25,7 @@ from dcarray.core.native import BUILT
 
 __all__ = ["ExtensionFunction", "extension_stand_in", "is_extension"]
 
-# Names of types: functions of Cython, f2py (which do not say where they are from) and nanobind.  All others
-# are of `BuiltinFunctionType`.
+# Names of types: functions of Cython, f2py and nanobind.  All others are of `BuiltinFunctionType`.
 _FUNCTION_TYPES = frozenset(("cython_function_or_method", "fused_cython_function", "fortran", "nb_func"))
 # Packages of which nothing is replaced here: NumPy's names have other stand-ins, ours take wrapped arrays.
 _EXCLUDED = sys.stdlib_module_names | {"numpy", "dcarray"}
@@ -70,19 +69,25 @@ def is_extension(name: str | None) -> bool:
 
 
 def _is_function(value: Any) -> bool:
+    """Whether an object is a function that compiled code of an installed package has made."""
     kind = type(value)
-    return kind is BuiltinFunctionType or kind.__name__ in _FUNCTION_TYPES
+    if kind is not BuiltinFunctionType and kind.__name__ not in _FUNCTION_TYPES:
+        return False
+    if kind.__name__ == "fortran":  # which does not say where it is from
+        return True
+    name = getattr(value, "__module__", None)
+    if not isinstance(name, str):
+        owner = getattr(value, "__self__", None)
+        name = owner.__name__ if isinstance(owner, ModuleType) else type(owner).__module__
+    return name.partition(".")[0] not in _EXCLUDED
 
 
-def _module_of(function: Any) -> str | None:
-    """Return the name of the module that a compiled function belongs to, if it says so."""
-    name = getattr(function, "__module__", None)
-    if isinstance(name, str):
-        return name
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, ModuleType):
-        return owner.__name__
-    return None if owner is None else getattr(type(owner), "__module__", None)
+def _has_functions(module: ModuleType) -> bool:
+    """Whether a module is compiled, or shows functions of a compiled one as its own."""
+    name = module.__name__
+    if name.partition(".")[0] in _EXCLUDED or sys.modules.get(name) is not module:
+        return False
+    return is_extension(name) or any(map(_is_function, tuple(vars(module).values())))
 
 
 # ---- functions ---------------------------------------------------------------------------------------
@@ -214,7 +219,7 @@ for _name in ("__doc__", "__module__"):  # which every class has of its own
 
 # ---- modules -----------------------------------------------------------------------------------------
 class _ExtensionModule(ModuleType):
-    """An extension module with stand-ins for its functions; its attributes are those of the module."""
+    """A module with stand-ins for compiled functions and modules; its attributes are those of the module."""
 
     def __getattribute__(self, name: str) -> Any:
         original = _originals[id(self)]
@@ -238,7 +243,7 @@ _stand_ins: dict[int, tuple[Any, Any]] = {}  # by the identity of a function or 
 
 
 def extension_stand_in(value: Any) -> Any:
-    """Return the stand-in for a function of an extension module, or for the module; anything else as it is.
+    """Return the stand-in for a compiled function, or for a module that has some; anything else as it is.
 
     Parameters
     ----------
@@ -256,11 +261,11 @@ def extension_stand_in(value: Any) -> Any:
     if known is not None and known[0] is value:
         return known[1]
     if isinstance(value, ModuleType):
-        if not is_extension(value.__name__) or sys.modules.get(value.__name__) is not value:
+        if not _has_functions(value):
             return value
         made: Any = _ExtensionModule(value.__name__)
         _originals[id(made)] = value
-    elif _is_function(value) and (type(value).__name__ == "fortran" or is_extension(_module_of(value))):
+    elif _is_function(value):
         made = ExtensionFunction(value)
     else:
         return value

@@ -1,0 +1,1 @@
+"""Whole packages with `dcarray.accelerate`, and their own tests: ``python -m conformance.packages``."""

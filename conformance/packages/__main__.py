@@ -1,0 +1,7 @@
+"""The command ``python -m conformance.packages NAME...``."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())

@@ -1,0 +1,65 @@
+"""Packages whose tests are known to run, and what they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PACKAGES", "Package", "package_of"]
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package and its tests.
+
+    Attributes
+    ----------
+    name : str
+        As PyPI knows it.
+    module : str
+        As it is imported; empty if it is to be looked up once the package is installed.
+    tests : tuple of str
+        Modules and packages whose tests are run; all of the package if there are none.
+    requirements : tuple of str
+        What the tests need besides.
+    options : tuple of str
+        Options of pytest.
+    """
+
+    name: str
+    module: str = ""
+    tests: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+PACKAGES = (
+    Package("PyWavelets", "pywt"),
+    Package(
+        "nibabel", "nibabel", requirements=("pytest-httpserver", "scipy", "h5py", "pydicom", "matplotlib")
+    ),
+    Package("colour-science", "colour"),
+    Package("statsmodels", "statsmodels", ("statsmodels.stats", "statsmodels.tsa")),
+    # Later ones come without their tests.
+    Package("scikit-image", "skimage", requirements=("scikit-image<0.26", "pooch", "matplotlib")),
+    Package(
+        "astropy",
+        "astropy",
+        ("astropy.stats", "astropy.modeling", "astropy.convolution"),
+        ("pytest-astropy", "pytest-xdist", "scipy", "matplotlib"),
+    ),
+    Package("networkx", "networkx", ("networkx.linalg", "networkx.tests.test_convert_numpy"), ("scipy",)),
+    Package("emcee", "emcee", requirements=("scipy", "h5py")),
+    Package("xarray", "xarray", ("xarray.tests.test_variable", "xarray.tests.test_computation")),
+    Package("pyamg", "pyamg"),
+    Package("quantities", "quantities"),
+    Package("bottleneck", "bottleneck"),
+)
+
+
+def package_of(name: str) -> Package:
+    """Return a package by its name on PyPI or its module's; one that is not known as it may be found."""
+    wanted = name.lower().replace("_", "-")
+    for package in PACKAGES:
+        if wanted in (package.name.lower(), package.module.replace("_", "-")):
+            return package
+    return Package(name)

@@ -1,0 +1,100 @@
+"""The pytest plugin that accelerates a package and writes down how each of its tests ended.
+
+``--accelerated FOLDER`` accelerates each module whose file is in the folder, tests included, as soon as it is
+imported; without it NumPy stays NumPy.  ``--outcomes FILE`` is given one line of JSON a test when it begins,
+and one when it ends, so that it is known which test ended the process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+__all__ = ["Accelerating", "Writing"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    parser.addoption("--accelerated", nargs=1, action="extend", default=[], help="folder of modules")
+    parser.addoption("--outcomes", type=Path, help="file of outcomes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to do what the options say."""
+    config.pluginmanager.register(Writing(config.getoption("--outcomes")))
+    folders = config.getoption("--accelerated")
+    if folders:
+        config.pluginmanager.register(Accelerating([f"{Path(folder).resolve()}/" for folder in folders]))
+
+
+class Writing:
+    """Writes outcomes."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.open("w", encoding="utf-8")
+        self._found: dict[str, tuple[str, str]] = {}
+
+    def _write(self, *line: Any) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins."""
+        self._write(nodeid, "running", "")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A stage of a test has ended."""
+        known, message = self._found.get(report.nodeid, ("", ""))
+        outcome: str = report.outcome
+        if hasattr(report, "wasxfail"):
+            outcome = "xfailed" if report.skipped else "xpassed"
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if report.failed:
+            message = message or (crash.message if crash is not None else str(report.longrepr))
+        if known in ("", "passed") or report.failed:
+            known = outcome
+        self._found[report.nodeid] = known, message
+        if report.when == "teardown":
+            self._write(report.nodeid, known, message.strip()[:2000])
+            del self._found[report.nodeid]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Modules that cannot be imported have no tests."""
+        if report.failed:
+            self._write(report.nodeid, "no import", str(report.longrepr)[-2000:])
+
+
+class Accelerating:
+    """Accelerates the modules of a package."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self._folders = tuple(folders)
+        self._seen: set[str] = set()
+
+    def _look(self) -> None:
+        import dcarray as dc
+
+        for name in sys.modules.keys() - self._seen:
+            self._seen.add(name)
+            module = sys.modules[name]
+            file = getattr(module, "__file__", None)
+            if isinstance(module, ModuleType) and isinstance(file, str) and file.startswith(self._folders):
+                with warnings.catch_warnings():  # of names that are looked up
+                    warnings.simplefilter("ignore")
+                    with suppress(ValueError):  # it has no NumPy, or is compiled
+                        dc.accelerate(module)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """All modules with tests have been imported."""
+        self._look()
+
+    def pytest_runtest_setup(self) -> None:
+        """A test may have imported more."""
+        self._look()

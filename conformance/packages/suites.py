@@ -1,0 +1,169 @@
+"""A package's own tests, with plain NumPy and accelerated, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .catalogue import Package
+from .environments import ROOT, CannotRun, Environment
+
+__all__ = ["Outcomes", "Result", "compare", "run_tests"]
+
+
+@dataclass
+class Outcomes:
+    """How the tests of one run ended.
+
+    Attributes
+    ----------
+    found : dict
+        By the test's id: ``passed``, ``failed``, ``skipped``, ``xfailed``, ``xpassed``; ``running`` of a test
+        that ended the process; ``no import`` of a module.
+    messages : dict
+        Of those that did not pass: what went wrong.
+    seconds : float
+    """
+
+    found: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def count(self, outcome: str) -> int:
+        """How many tests ended so."""
+        return list(self.found.values()).count(outcome)
+
+
+@dataclass
+class Result:
+    """A package's tests with plain NumPy and accelerated.
+
+    Attributes
+    ----------
+    name, version : str
+    tests : int
+        All that ran with plain NumPy, skipped ones apart.
+    passed : int
+        With plain NumPy.
+    kept : int
+        Those of them that pass accelerated, too.
+    differing : dict
+        The others: what went wrong.
+    seconds : tuple of float
+        Of all tests, with plain NumPy and accelerated.
+    """
+
+    name: str
+    version: str
+    tests: int
+    passed: int
+    kept: int
+    differing: dict[str, str]
+    seconds: tuple[float, float]
+
+
+def run_tests(
+    python: Path,
+    root: Path,
+    targets: list[str],
+    accelerated: list[Path],
+    options: tuple[str, ...],
+    timeout: int,
+) -> Outcomes:
+    """Run tests in a process of their own.
+
+    Parameters
+    ----------
+    python : Path
+        The interpreter.
+    root : Path
+        The folder that tests are named by.
+    targets : list of str
+        Modules, or folders.
+    accelerated : list of Path
+        Folders whose modules are accelerated.
+    options : tuple of str
+        More options of pytest.
+    timeout : int
+        Seconds for one test.
+
+    Raises
+    ------
+    CannotRun
+        If pytest ends before any test has run.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "outcomes.jsonl")
+        command = [
+            str(python), "-m", "pytest", "-c", os.devnull, "--rootdir", str(root), "-qq", "--no-header",
+            "--tb=short", "--disable-warnings", "-p", "no:cacheprovider", "-p", "conformance.packages.plugin",
+            f"--outcomes={file}", f"--timeout={timeout}", *(f"--accelerated={f}" for f in accelerated),
+            "--continue-on-collection-errors", *options, "--pyargs", *targets,
+        ]  # fmt: skip
+        paths = [str(python.parent), os.environ.get("PATH", "")]
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join(paths),
+            "MPLBACKEND": "Agg",
+            "PYTHONPATH": str(ROOT),
+        }
+        start = time.perf_counter()
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+        outcomes = Outcomes(seconds=time.perf_counter() - start)
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    for test, outcome, message in map(json.loads, lines):
+        outcomes.found[test] = outcome
+        if outcome == "running":
+            outcomes.messages[test] = f"it ended the process (exit status {done.returncode})"
+        elif outcome in ("failed", "no import"):
+            outcomes.messages[test] = message
+        else:
+            outcomes.messages.pop(test, None)
+    if set(outcomes.found.values()) <= {"no import"}:
+        said = [*outcomes.messages.values(), f"{done.stdout}{done.stderr}".strip(), "no test was found"]
+        raise CannotRun(next(filter(None, said)).splitlines()[-1])
+    return outcomes
+
+
+def compare(package: Package, environment: Environment, timeout: int = 300) -> Result:
+    """Run the tests of a package with plain NumPy, and once more with all of the package accelerated.
+
+    Raises
+    ------
+    CannotRun
+        If its tests do not run with plain NumPy.
+    """
+    root, folders = environment.site_packages, [environment.site_packages / environment.module]
+    targets = list(package.tests) or [environment.module]
+    try:
+        plain = run_tests(environment.python, root, targets, [], package.options, timeout)
+    except CannotRun as error:
+        raise CannotRun(f"the tests of {package.name} do not run with plain NumPy: {error}") from None
+    passed = [test for test, outcome in plain.found.items() if outcome == "passed"]
+    if not passed:
+        raise CannotRun(
+            f"no test of {package.name} passes with plain NumPy: {next(iter(plain.messages.values()), '')}"
+        )
+    try:
+        ours = run_tests(environment.python, root, targets, folders, package.options, timeout)
+    except CannotRun as error:
+        ours = Outcomes(messages=dict.fromkeys(passed, str(error)))
+    differing = {
+        test: ours.messages.get(test) or ours.found.get(test) or "it was not run"
+        for test in passed
+        if ours.found.get(test) not in ("passed", "xpassed")
+    }
+    return Result(
+        package.name,
+        environment.version,
+        sum(plain.count(outcome) for outcome in ("passed", "failed", "xfailed", "xpassed", "running")),
+        len(passed),
+        len(passed) - len(differing),
+        differing,
+        (plain.seconds, ours.seconds),
+    )

@@ -1,0 +1,118 @@
+"""The command that runs packages' own tests: on a small package, with plain NumPy and accelerated."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.packages import command, environments, suites
+from conformance.packages.catalogue import PACKAGES, Package, package_of
+from conformance.packages.command import document, table
+from conformance.packages.environments import CannotRun, Environment
+from conformance.packages.suites import Result, compare, run_tests
+
+MODULE = """
+import numpy as np
+def halved(x): return np.asarray(x) / 2
+def kind(): return type(np.ones(2)).__module__
+"""
+TESTS = """
+import os
+import numpy as np
+import pytest
+from small import halved, kind
+
+def test_same(): assert np.array_equal(halved([2, 4]), [1, 2])
+def test_differs(): assert kind() == "numpy", "another NumPy"
+def test_never(): assert False
+@pytest.mark.skip
+def test_skipped(): pass
+def test_crash():
+    if kind() != "numpy":
+        os._exit(3)
+def test_after(): pass
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A folder with an installed package."""
+    folder = tmp_path / "small"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "__init__.py").write_text(MODULE)
+    (folder / "tests" / "__init__.py").touch()
+    (folder / "tests" / "test_small.py").write_text(TESTS)
+    return tmp_path
+
+
+class _Here(Environment):
+    """This environment, and a package in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.python, self.site_packages = Path(sys.executable), folder
+        self.module, self.version = "small", "1.0"
+
+
+@pytest.fixture
+def result(small: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.setattr(suites, "ROOT", f"{suites.ROOT}:{small}")
+    return compare(Package("small"), _Here(small), 60)
+
+
+def test_tests_that_differ_have_a_message(result: Result) -> None:
+    name = "small/tests/test_small.py::test_"
+    assert (result.tests, result.passed, result.kept) == (5, 4, 1)
+    assert list(result.differing) == [f"{name}{test}" for test in ("differs", "crash", "after")]
+    differs, crash, after = result.differing.values()
+    assert "another NumPy" in differs and "exit status 3" in crash and after == "it was not run"
+    listed = {f"small/{name}differs": "the test asks for the class"}
+    text = table([result], listed)
+    assert "25.00%" in text and "the test asks for the class" in text and text.count("not looked into") == 2
+    page = document([result], listed, "Here.")
+    assert "| small | 1.0 | 5 | 4 | 1 | 25.00% |" in page and f"* small: `{name}differs`" in page
+
+
+def test_tests_that_do_not_run_with_numpy(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "ROOT", f"{suites.ROOT}:{small}")
+    (small / "small" / "tests" / "test_small.py").write_text("import no_such_module_1")
+    with pytest.raises(CannotRun, match=r"tests of small do not run with plain NumPy.*no_such_module_1"):
+        compare(Package("small"), _Here(small))
+    (small / "small" / "tests" / "test_small.py").write_text("def test_it(): assert False, 'never'")
+    with pytest.raises(CannotRun, match=r"no test of small passes with plain NumPy: .*never"):
+        compare(Package("small"), _Here(small))
+    (small / "small" / "tests" / "test_small.py").write_text("")
+    with pytest.raises(CannotRun, match="no test"):
+        run_tests(Path(sys.executable), small, ["small"], [], (), 60)
+
+
+def test_packages_are_known_by_both_names() -> None:
+    assert package_of("pywt") is package_of("pywavelets") is PACKAGES[0]
+    assert package_of("scikit_image") is package_of("skimage") and package_of("other") == Package("other")
+
+
+def test_the_command_says_what_it_cannot_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, result: Result
+) -> None:
+    def refuse(package: Package) -> Any:
+        raise CannotRun(f"{package.name} cannot be installed: no such thing")
+
+    monkeypatch.setattr(command, "environment_of", refuse)
+    assert command.main(["nonsense"]) == 1
+    assert "nonsense cannot be installed: no such thing" in capsys.readouterr().out
+    monkeypatch.setattr(command, "environment_of", lambda package: None)
+    monkeypatch.setattr(command, "compare", lambda *_: result)
+    monkeypatch.setattr(command, "RESULTS", tmp_path / "results.json")
+    page = tmp_path / "packages.md"
+    assert command.main(["small", "--docs", str(page)]) == 1
+    assert "| small | 1.0 |" in page.read_text() and command._stored()["small"] == result
+    with pytest.raises(SystemExit):
+        command.main([])
+
+
+def test_an_environment_has_what_dcarray_needs() -> None:
+    needs = environments._requirements(Package("some", requirements=("other",)))
+    assert needs[0] == "some" and "other" in needs and any(need.startswith("sympy") for need in needs)
+    assert next(need for need in needs if need.startswith("numpy")).startswith("numpy==")
