@@ -23,6 +23,7 @@ from dcarray.api.array import evaluate
 from dcarray.core import config
 from dcarray.core.counters import is_inside, report
 from dcarray.distributed import jobs
+from dcarray.jit.extension_modules import extension_stand_in as with_stand_ins
 from dcarray.jit.numpy_proxy import namespace, patch_array_method
 
 from .user_files import UserFiles
@@ -54,16 +55,17 @@ class _Imports(UserFiles):
     """The ``__import__`` of the process: dcarray for NumPy in the user's files."""
 
     def install(self) -> None:
-        plain, users = builtins.__import__, self.has
+        plain, users, standard = builtins.__import__, self.has, sys.stdlib_module_names
 
         def __import__(
             name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
         ) -> Any:
             module = plain(name, globals, locals, fromlist, level)
-            if name.startswith("numpy") and level == 0 and globals is not None:
+            if globals is not None and (level or name.partition(".")[0] not in standard):
                 file = globals.get("__file__")
                 if isinstance(file, str) and users(file):
-                    return namespace(module)
+                    is_numpy = name.startswith("numpy") and level == 0
+                    return namespace(module) if is_numpy else with_stand_ins(module)
             return module
 
         build = builtins.__build_class__

@@ -184,3 +184,16 @@ def test_pytest_as_the_program(folder: Path) -> None:
     )
     done = _ours(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
     assert done.returncode == 0, done.stdout
+
+
+def test_compiled_functions_get_plain_arrays(folder: Path) -> None:
+    (folder / "compiled.py").write_text(
+        "import numpy as np\nimport scipy.signal._upfirdn_apply as whole\n"
+        "from scipy.signal import _upfirdn_apply as module\nfrom scipy.signal._upfirdn_apply import _apply\n"
+        "x, out = np.ones((1, 30_000)) * 3, np.zeros((1, 30_001)) + 0\n"
+        "for function in (_apply, module._apply):\n"
+        "    out *= 0\n    function(x, np.ones(2), out, 1, 1, 0, 0, 0.0)\n    print(out[0, 5], out.sum())\n"
+        "assert module.__name__ == 'scipy.signal._upfirdn_apply' and function == whole._apply\n"
+    )
+    done = _ours(folder, "compiled.py")
+    assert done.stdout == _python(folder, "compiled.py").stdout != "", done.stderr
