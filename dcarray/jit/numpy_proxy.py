@@ -6,6 +6,7 @@ true of plain and of wrapped arrays, and a class that derives from ``np.ndarray`
 
 from __future__ import annotations
 
+import copyreg
 import sys
 import types
 from abc import ABCMeta
@@ -154,6 +155,10 @@ ndarray: Any = _Arrays(
         **{name: _method(name, value) for name, value in vars(np.ndarray).items() if name not in _INHERITED},
     },
 )
+
+
+# Pickled as NumPy's class, which is the class of an array, so that programs without dcarray can read it.
+copyreg.pickle(_Arrays, lambda _: (type, (np.empty(0),)))  # type: ignore[arg-type, return-value]
 
 
 # ---- modules -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dcarray.jit.loops.sites.rewrite import ModuleRewrites
 
 from .extension_modules import extension_stand_in
 from .numpy_proxy import counterpart, members_known, patch_array_method
+from .type_stand_in import array_type, compares_types
 
 
 def dict_fingerprint(names: dict[str, Any]) -> int:
@@ -45,6 +46,7 @@ class ModuleNames:
         self.fingerprint = -1  # of the dictionary then
         self.substitutes: dict[str, tuple[Any, Any]] = {}  # by name: NumPy's object and dcarray's
         self.classes: dict[str, type] = {}
+        self.asks_types = False  # whether its code is to have another `type`
         self.rewrites = ModuleRewrites(names)
 
     def enter(self, *functions: FunctionType) -> None:
@@ -61,6 +63,8 @@ class ModuleNames:
                         if self.names.get(name) is value
                     ])  # fmt: skip
                 swap_names(self.names, self.swaps, False)
+                if self.asks_types:
+                    self.names.setdefault("type", array_type)
             self._put(functions, same)
 
     def read(self) -> bool:
@@ -75,7 +79,10 @@ class ModuleNames:
             return True
         self.fingerprint = fingerprint
         known = self.identities if fresh else {}
-        for name, value in [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]:
+        new = [(k, v) for k, v in self.names.items() if known.get(k) != id(v)]
+        if any(isinstance(value, (FunctionType, type)) for _, value in new):
+            self.asks_types = compares_types(self.names)
+        for name, value in new:
             self.identities[name] = id(value)
             substitute = substitute_for(name, value)
             self.substitutes.pop(name, None)
@@ -103,6 +110,8 @@ class ModuleNames:
             if self.users == 0:
                 self.rewrites.restore()
                 swap_names(self.names, self.swaps, True)
+                if self.asks_types and self.names.get("type") is array_type:
+                    del self.names["type"]
 
 
 def substitute_for(name: str, value: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
+import copy
 import functools
+import pickle
 import subprocess
 import sys
 import threading
@@ -315,6 +317,8 @@ def test_isinstance_is_true_of_both() -> None:
         case _:
             pytest.fail("a plain array does not match")
 
+    assert pickle.loads(pickle.dumps(cls)) is np.ndarray and copy.copy(cls) is cls
+
     @functools.singledispatch
     def kind(x: Any) -> str:
         return "other"
@@ -322,6 +326,51 @@ def test_isinstance_is_true_of_both() -> None:
     kind.register(cls, lambda x: "array")
     assert kind(N.ones(2)) == "array" and kind(1) == "other"
     assert cls.sum(N.ones(2)) == cls.sum(np.ones(2)) == 2
+
+
+ASKING = """
+import numpy as np
+class Kinds:
+    @staticmethod
+    def is_array(x): return type(x) is np.ndarray
+def run(x):
+    class Meta(type):
+        pass
+    class A(metaclass=Meta):
+        pass
+    B = type("B", (A,), {"z": 3})
+    assert B.z == 3 and type(B) is Meta and issubclass(Meta, type)
+    assert type(int) is type and type(type(x)) is not Meta and isinstance(A, type) and {type: 1}[type] == 1
+    assert repr(type) == "<class 'type'>" and type(3) is int
+    assert Kinds.is_array(x) and Kinds.is_array(np.ones(3)) and not Kinds.is_array([1])
+    assert isinstance(x, type(x)) and type(x) is type(np.ones(2)) and type(x).__name__ == "ndarray"
+    y, z = np.zeros(x.shape).view(type(x)), x[1:].view(type(x))
+    assert type(y) is type(z) is np.ndarray
+    z += 1
+    y += x
+    return y
+"""
+
+
+@pytest.mark.parametrize("n", [3, 30_000])
+def test_types_are_compared_as_with_numpy(n: int) -> None:
+    module = types.ModuleType("asking")
+    exec(ASKING, vars(module))
+    before, plain = dict(vars(module)), np.arange(float(n))
+    wanted = module.run(plain.copy())
+    for _ in range(2):
+        with dc.accelerate(module):
+            assert np.array_equal(module.run(plain.copy()), wanted)
+            found = module.run(dc.asarray(plain) * 1)
+            assert type(found) is dc.ndarray and np.array_equal(found, wanted)
+        assert dict(vars(module)) == before
+    module.type = len  # type: ignore[attr-defined]
+    with dc.accelerate(module):
+        assert vars(module)["type"] is len
+    quiet = types.ModuleType("quiet")
+    exec("import numpy as np\ndef run(x): return type(x)", vars(quiet))
+    with dc.accelerate(quiet):
+        assert "type" not in vars(quiet)
 
 
 def test_subclasses_are_numpys() -> None:
