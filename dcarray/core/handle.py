@@ -300,7 +300,8 @@ def wrap_new(cls: type[Handle], a: NDArray, eager_below: int) -> Any:
 def export(x: Handle) -> NDArray:
     """Return the plain view for code outside: while it or a view of it lives, work on this memory is eager.
 
-    Its base is a memoryview, so that views of it keep it alive rather than the memory alone.
+    Its base is a memoryview, or a plain array whose base is one, so that views of it keep that alive rather
+    than the memory alone.
     """
     a = x._writable()  # pending reads must not see what is written through it
     if x._small is not None:
@@ -311,11 +312,15 @@ def export(x: Handle) -> NDArray:
         head.exports = [lambda: a]
         return a
     exporter: Any = a
-    out: NDArray = np.asarray(memoryview(exporter))
+    mem = a if a.flags.c_contiguous else memory(x._store)
+    if mem is not a and mem.flags.c_contiguous:
+        exporter = mem  # NumPy asks it whether views may be written, and only contiguous memory can say so
+    held: NDArray = np.asarray(memoryview(exporter))
+    out = held if exporter is a else window.view(held, x._shape, x._window())
     if not writeable(a):
         out.flags.writeable = False
     x._store.is_exported()  # drops references to those that have gone
-    head.exports = [*(head.exports or []), weakref.ref(out)]
+    head.exports = [*(head.exports or []), weakref.ref(held)]
     return out
 
 

@@ -74,3 +74,20 @@ def test_what_cannot_be_a_buffer(way):
     frozen = dc.asarray(np.broadcast_to(np.float64(1), (8,)))
     with pytest.raises(TypeError):
         io.BytesIO(bytes(8)).readinto(frozen)
+
+
+@pytest.mark.parametrize("part", [np.s_[:, 1], np.s_[::-1, ::2], np.s_[3:9], ...])
+def test_views_of_parts_may_be_made_writable_again(part):
+    """As SciPy's sparse arrays do with indices."""
+    x = dc.asarray(np.arange(60_000.0).reshape(-1, 4)) * 2
+    for whole in (x, x.T):
+        plain = whole[part].__array__()
+        view = plain[...]
+        view.flags.writeable = False
+        view.flags.writeable = True
+        wanted = np.array(whole)
+        del plain
+        wanted[part] = 7
+        whole += 0  # not recorded, since the view is there
+        view[...] = 7
+        assert np.array_equal(whole, wanted)
