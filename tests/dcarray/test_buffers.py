@@ -82,6 +82,7 @@ def test_views_of_parts_may_be_made_writable_again(part):
     x = dc.asarray(np.arange(60_000.0).reshape(-1, 4)) * 2
     for whole in (x, x.T):
         plain = whole[part].__array__()
+        plain.flags.writeable = True
         view = plain[...]
         view.flags.writeable = False
         view.flags.writeable = True
