@@ -308,6 +308,13 @@ def test_both_ways_to_convert(built: bool, monkeypatch: pytest.MonkeyPatch) -> N
         assert module.list_elements((refused,)) == (refused,)
 
 
+def test_the_report_names_the_list() -> None:
+    text = "def f(A, B):\n    for i in range(2):\n        B.append(A[i][0])\n    return B"
+    dc.report(reset=True)
+    both(text, [[1.0], [2.0]], [])
+    assert any("B is no list" in line.function for line in dc.report().fallbacks)
+
+
 def test_conversions_that_last_longer_than_loops() -> None:
     found = ListConversion()
     big = ([[0.5] * 1000 for _ in range(1000)],)

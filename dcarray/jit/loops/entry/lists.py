@@ -70,15 +70,10 @@ class ListElements:
 
 
 def list_elements(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Return values with `ListElements` for lists; all lists stay as they are if one cannot be taken, or a
-    list occurs twice."""
-    found = []
-    for value in values:
-        made = elements_of(value) if type(value) is list else value
-        if made is None:
-            return tuple(values)
-        found.append(made)
-    return tuple(found) if are_distinct(found) else tuple(values)
+    """Return values with `ListElements` for lists; those that cannot be taken stay as they are, and all of
+    them if a list occurs twice."""
+    found = [elements_of(value) or value if type(value) is list else value for value in values]
+    return tuple(found if are_distinct(found) else values)
 
 
 def elements_of(value: list[Any]) -> ListElements | None:
