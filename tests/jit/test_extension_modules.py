@@ -121,6 +121,34 @@ def test_a_selection_by_a_mask(library: Any) -> None:
     assert module.run(dc.asarray(np.arange(30_000.0))) == float(sum(range(3, 30_000)))
 
 
+LINES = (
+    "x += y", "y = x * 2 - y", "x[::2] *= -1", "z = x[5:20]", "z -= 1", "x = y[::-1] + 1",
+    "c.fill(z.copy(), value=9.0)", "c.fill(x, value=2.5)", "z = c.fill(y)[30:]", "y = c.replace([y, x]) + 1",
+    "c.keep(x)", "c.keep(y[10:40])", "c.add_to_kept(0.5)", "found.append(c.total_of_kept())",
+    "found.append(total(y + x))", "x, _ = c.zeros(50)", "y[:25] += x[25:]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("jit", ["off", "eager"])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs(seed: int, jit: str, compiled: Any, library: Any) -> None:
+    """Whatever a function keeps, reads and writes, and whenever: NumPy's values."""
+    chosen = np.random.default_rng(seed).choice(LINES, 40 if jit == "off" else 12)
+    text = "def run(x, y):\n    found, z = [], x[3:]\n    c.keep(x)\n" + "".join(
+        f"    {line}\n" for line in chosen
+    )
+    text += "    return found, np.asarray(x) + 0, y + 0, z + 0, c.total_of_kept()\n"
+    plain = {"c": compiled, "np": np, "total": compiled.total}
+    exec(text, plain)
+    start = np.linspace(0, 1, 50), np.linspace(3, 2, 50)
+    wanted: Any = plain["run"](*(a.copy() for a in start))  # type: ignore[operator]
+    module = library(text)
+    with dc.options(eager_below=0, jit=jit):
+        found = module.run(*(dc.asarray(a.copy()) for a in start))
+        for one, other in zip(found, wanted, strict=True):
+            assert np.allclose(one, other, rtol=1e-12), text
+
+
 # ---- results -----------------------------------------------------------------------------------------
 def test_new_arrays_are_wrapped_and_others_are_not(compiled: Any, library: Any) -> None:
     module = library("def new(n): return c.zeros(n)\ndef known(): return c.table()")
