@@ -22,6 +22,7 @@ __all__ = ["KNOWN", "RESULTS", "document", "main", "table"]
 KNOWN = Path(__file__).with_name("known.txt")
 RESULTS = Path(__file__).with_name("results.json")
 _NEW = "not looked into yet"
+_LONGEST = 60  # tests that are printed
 _HEAD = """\
 # Whole packages
 
@@ -40,16 +41,22 @@ def table(results: Iterable[Result], listed: Mapping[str, str]) -> str:
     lines = [
         f"{'package':<18}{'version':>10}{'tests':>8}{'NumPy':>8}{'dcarray':>9}{'of these':>10}{'seconds':>14}"
     ]
-    details = []
+    details: list[str] = []
+    more = 0
     for r in results:
         share, (plain, ours) = 100 * r.kept / r.passed, r.seconds
         lines.append(
             f"{r.name:<18}{r.version:>10}{r.tests:>8}{r.passed:>8}{r.kept:>9}{share:>9.2f}%{plain:>7.0f}{ours:>7.0f}"
         )
         for test, message in r.differing.items():
-            details += [f"{r.name}/{test}", f"    {_cause(r, test, listed)}"]
-            if _cause(r, test, listed) == _NEW:
-                details.append(f"    {message.partition(chr(10))[0][:160]}")
+            cause = _cause(r, test, listed)
+            if len(details) >= 2 * _LONGEST:
+                more += 1
+                continue
+            what = f"{cause}: {message.partition(chr(10))[0][:160]}" if cause == _NEW else cause
+            details += [f"{r.name}/{test}", f"    {what}"]
+    if more:
+        details.append(f"and {more} more")
     return "\n".join([*lines, *([""] if details else []), *details])
 
 

@@ -66,7 +66,7 @@ def compares_types(names: dict[str, Any]) -> bool:
     names : dict
         The global names of the module.
     """
-    asking = [code.co_names for code in _codes(tuple(names.values()), names) if _asks(code)]
+    asking = [code.co_names for code in _codes(tuple(names.values()), names, set()) if _asks(code)]
     ours = {name for name, value in names.items() if value is _Wrapped or _is_dcarray(value)}
     return bool(asking) and all(map(ours.isdisjoint, asking))
 
@@ -80,8 +80,9 @@ def _asks(code: CodeType) -> bool:
     return "type" in used and ("ndarray" in used or "view" in used)
 
 
-def _codes(values: Iterable[Any], names: dict[str, Any]) -> Iterator[CodeType]:
-    """All code of functions and classes among these objects, if it has these global names."""
+def _codes(values: Iterable[Any], names: dict[str, Any], seen: set[int]) -> Iterator[CodeType]:
+    """All code of functions and classes among these objects, if it has these global names; ``seen`` are the
+    identities of classes, which may hold each other."""
     for value in values:
         if isinstance(value, (staticmethod, classmethod)):
             value = value.__func__
@@ -91,7 +92,9 @@ def _codes(values: Iterable[Any], names: dict[str, Any]) -> Iterator[CodeType]:
             if value.__globals__ is names:
                 yield from _and_inner(value.__code__)
         elif isinstance(value, type) and value.__module__ == names.get("__name__"):
-            yield from _codes(tuple(vars(value).values()), names)
+            known = id(value) in seen
+            seen.add(id(value))
+            yield from _codes(() if known else tuple(vars(value).values()), names, seen)
 
 
 def _and_inner(code: CodeType) -> Iterator[CodeType]:
