@@ -13,7 +13,9 @@ import pytest
 from written import written
 
 import dcarray as dc
+from benchmarks.polybench_kernels import KERNELS
 from dcarray.core import native
+from dcarray.ir.nodes import Call
 from dcarray.jit.loops.entry import lists
 from dcarray.jit.loops.sites.list_conversion import ListConversion
 
@@ -306,6 +308,20 @@ def test_both_ways_to_convert(built: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert str(vector.given) == "[nan, -0.0]"
     for refused in ([1, 2.0], [1.0, True], [2**63], [[1.0], [1.0, 2.0]], [], [[]], [None]):
         assert module.list_elements((refused,)) == (refused,)
+
+
+@pytest.mark.parametrize("name", ["gemm", "correlation", "covariance", "syrk"])
+def test_lists_and_arrays_have_one_plan(name: str) -> None:
+    """The same library calls; lists need no copies in case a run fails."""
+    kernel = next(one for one in KERNELS if one.name == name)
+    made = []
+    for as_list in (False, True):
+        given = [a.tolist() if as_list and isinstance(a, np.ndarray) else a for a in kernel.arguments(0.1)]
+        regions = [one.final for one in dc.explain(dc.accelerate(kernel.loops), *given).regions]
+        made.append([stmt.op for region in regions for stmt in region.body if isinstance(stmt, Call)])
+        kept = [a.name for region in regions for a in region.arrays if a.name.startswith("kept_")]
+        assert not (as_list and kept)
+    assert made[0] == made[1] == ["blas.matmul"]
 
 
 def test_the_report_names_the_list() -> None:

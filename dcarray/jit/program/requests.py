@@ -9,6 +9,7 @@ from dcarray.plans.requests import PlanInput
 
 from ..loops.entry.entry_values import Result
 from ..loops.sites.requests import LoopInterface, is_checked
+from .annotations import ArrayAnnotation
 from .description import Description
 
 __all__ = ["ProgramInterface", "ProgramRequest"]
@@ -83,8 +84,11 @@ class ProgramRequest(NamedTuple):
         traced = trace_program(self.program)
         region = traced.region
         arguments = [a for a in region.arrays if a.role != "temp"]
-        rewritten = frozenset() if traced.may_raise else idempotent_arrays(region)
-        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten
+        # lists are unchanged where a run fails
+        given = {name for name, a in self.program.parameters if isinstance(a, ArrayAnnotation) and a.as_list}
+        lists = frozenset(p.symbol for p in traced.parameters if p.name in given)
+        rewritten = frozenset() if traced.may_raise else idempotent_arrays(region) - lists
+        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten - lists
         shapes = "".join(f"({''.join(dims.show(n) + ', ' for n in a.shape)}), " for a in arguments)
         interface = ProgramInterface(
             tuple([(a.name, a.role, a.dtype.str) for a in arguments]),

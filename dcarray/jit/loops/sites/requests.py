@@ -9,7 +9,7 @@ from dcarray.core.errors import Untraceable
 from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
 
-from ..entry.entry_values import LoopDescription, Result
+from ..entry.entry_values import ListType, LoopDescription, Result, TracedLoop
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
@@ -79,8 +79,9 @@ class LoopRequest(NamedTuple):
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         arguments = [a for a in traced.region.arrays if a.role != "temp"]
         arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in arguments])
-        rewritten = frozenset() if traced.may_raise else idempotent_arrays(traced.region)
-        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten
+        lists = self._lists(traced)
+        rewritten = frozenset() if traced.may_raise else idempotent_arrays(traced.region) - lists
+        saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten - lists
         if not self.undone:
             saved = frozenset()
         checked = is_checked(traced.region)
@@ -95,6 +96,13 @@ class LoopRequest(NamedTuple):
             by_value,
         )
         return PlanInput(traced.region, {}, saved, interface, True, True)
+
+    def _lists(self, traced: TracedLoop) -> frozenset[str]:
+        """The arrays of lists' elements, which a run that fails need not restore: the lists are unchanged."""
+        given = dict(self.loop.names)
+        arrays = [a.name for a in traced.region.arrays if a.role in ("in", "inout")]
+        pairs = zip(arrays, traced.inputs, strict=True)
+        return frozenset(name for name, text in pairs if isinstance(given.get(text), ListType))
 
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
