@@ -18,6 +18,7 @@ from dcarray.core import native
 from dcarray.ir.nodes import Call
 from dcarray.jit.loops.entry import lists
 from dcarray.jit.loops.sites.list_conversion import ListConversion
+from dcarray.plans.slot import PlanSlot
 
 
 def outcome(f: Any, *args: Any) -> tuple[Any, str]:
@@ -336,7 +337,11 @@ def test_conversions_that_last_longer_than_loops() -> None:
     big = ([[0.5] * 1000 for _ in range(1000)],)
     for _ in range(40):
         found.elements(big)
-    assert found.lasts_longer(1e-6) and not found.lasts_longer(10.0)
+    waiting, refused = PlanSlot[Any](), PlanSlot[Any]()
+    refused.refuse()
+    assert found.are_a_loss(1e-6, [waiting, refused]) and not found.are_a_loss(10.0, [waiting])
+    twice = 2 * found._seconds / 40
+    assert not found.are_a_loss(twice, [refused, waiting]) and found.are_a_loss(twice, [refused])
 
 
 def test_in_the_background() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
+
+from dcarray.plans.slot import PlanSlot, PlanState
 
 from ..entry.lists import list_elements
 
 __all__ = ["ListConversion"]
 
 LEAST = 20e-3  # seconds of conversions before they are judged
+IN_VAIN = 0.05  # the part of a loop's time that they may take where they lead to nothing
 
 
 class ListConversion:
@@ -28,6 +32,8 @@ class ListConversion:
         self._count += 1
         return found
 
-    def lasts_longer(self, seconds: float) -> bool:
-        """Whether conversions have taken longer than runs of the loop in Python that take so many seconds."""
-        return self._seconds > LEAST and self._seconds > self._count * seconds
+    def are_a_loss(self, seconds: float, slots: Iterable[PlanSlot[Any]]) -> bool:
+        """Whether conversions have taken longer than runs of the loop in Python, which take so many seconds;
+        or a small part of it, if there is no hope of a plan."""
+        share = 1.0 if any(slot.state is not PlanState.REFUSED for slot in slots) else IN_VAIN
+        return self._seconds > LEAST and self._seconds > share * self._count * seconds

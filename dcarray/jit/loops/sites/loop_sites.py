@@ -130,11 +130,11 @@ class LoopSite:
             if served is not None:
                 return served
         if list in map(type, values):
-            values = self._lists.elements(values)
-            observed = runs.observations
-            if options.jit != "eager" and observed and self._lists.lasts_longer(self._spent / observed):
+            seconds = self._spent / runs.observations if runs.observations else 0.0
+            if options.jit != "eager" and seconds and self._lists.are_a_loss(seconds, self._entries.values()):
                 self._disable("to convert its lists takes longer than to run it")
                 return ()
+            values = self._lists.elements(values)
         processors = ProcessorValues.of(values)
         if processors is not None:
             values = processors.ordinary
