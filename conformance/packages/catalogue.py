@@ -60,10 +60,11 @@ PACKAGES = (
         ("pytest<9", "pytest-astropy", "scipy", "matplotlib"),
     ),
     Package("networkx", "networkx", ("networkx.linalg", "networkx.tests.test_convert_numpy"), ("scipy",)),
-    Package("emcee", "emcee", requirements=("scipy", "h5py")),
+    Package("emcee", "emcee", ("emcee.tests.unit",), ("scipy", "h5py")),
     Package("pyamg", "pyamg"),
     Package("quantities", "quantities"),
     Package("bottleneck", "bottleneck"),
+    Package("shapely", "shapely"),
 )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ExtensionFileLoader
 from operator import attrgetter
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from weakref import getweakrefcount
 
@@ -27,6 +27,9 @@ __all__ = ["ExtensionFunction", "extension_stand_in", "is_extension"]
 
 # Names of types: functions of Cython, f2py and nanobind.  All others are of `BuiltinFunctionType`.
 _FUNCTION_TYPES = frozenset(("cython_function_or_method", "fused_cython_function", "fortran", "nb_func"))
+# Packages in Python whose functions ask whether an array to write to is a numpy.ndarray, and leave any other
+# unfilled: they are taken for compiled ones.
+_FRONTS = ("scipy.ndimage",)
 # Packages of which nothing is replaced here: NumPy's names have other stand-ins, ours take wrapped arrays.
 _EXCLUDED = sys.stdlib_module_names | {"numpy", "dcarray"}
 
@@ -71,6 +74,8 @@ def is_extension(name: str | None) -> bool:
 def _is_function(value: Any) -> bool:
     """Whether an object is a function that compiled code of an installed package has made."""
     kind = type(value)
+    if kind is FunctionType:
+        return value.__module__.startswith(_FRONTS) if type(value.__module__) is str else False
     if kind is not BuiltinFunctionType and kind.__name__ not in _FUNCTION_TYPES:
         return False
     if kind.__name__ == "fortran":  # which does not say where it is from

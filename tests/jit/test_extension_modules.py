@@ -246,3 +246,22 @@ def test_functions_of_scipy() -> None:
         assert type(inverse) is dc.ndarray and np.allclose(np.asarray(inverse) @ a, np.eye(200))
         found = module.filtered(dc.asarray(np.ones((1, 9000))) * 3, dc.asarray(np.zeros((1, 9001))) + 0)
     assert np.array_equal(found, module.filtered(np.ones((1, 9000)) * 3, np.zeros((1, 9001))))
+
+
+@pytest.mark.parametrize("n", [8, 200])
+def test_functions_that_leave_other_outputs_unfilled(n: int) -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    module = types.ModuleType("calling")
+    vars(module).update(ndimage=ndimage, erosion=ndimage.binary_erosion, np=np)
+    exec(
+        "def run(x):\n    y, z = np.empty(x.shape, bool), np.empty(x.shape)\n"
+        "    assert ndimage.gaussian_filter(x + 1, 2, output=z) is z\n"
+        "    return erosion(x > 0.2, output=y) is None or y, z, ndimage.label(x > 0.5)[0]",
+        vars(module),
+    )
+    plain = np.random.default_rng(2).random((n, n))
+    wanted = module.run(plain)
+    with dc.accelerate(module):
+        found = module.run(dc.asarray(plain) * 1)
+        assert all(type(one) is dc.ndarray for one in found)
+    assert all(map(np.array_equal, found, wanted))
