@@ -120,6 +120,7 @@ def emulate_network(
         [(kernel.name, [buffer.pointer for buffer in kernel.arguments]) for kernel in stage]
         for stage in intel.kernels(network, "k")
     ]
+    stages = [stages[k] for numbers, several in network.runs() for k in list(numbers) * several]
     job = emulator.Job(intel.emit(network, "k"), stages, values, [b.pointer for b in empty], times)
     found = emulator.run(job, strict=strict, timeout=timeout)
     return results(network, {buffer: found[buffer.pointer] for buffer in empty}, memory)

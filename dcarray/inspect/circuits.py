@@ -61,7 +61,10 @@ class CircuitView:
             return [f"no circuit for {self.target}: {self.reason}"]
         found = [f"circuit for {self.target}: {self._summary()}"]
         for number, (stage, model) in enumerate(zip(self.network.stages, self.model.stages, strict=True)):
-            found.append(f"  stage {number}: {model.cycles:,} cycles, {model.latency:,} with latencies")
+            often = f"; it runs {model.times} times" if model.times > 1 else ""
+            found.append(
+                f"  stage {number}: {model.cycles:,} cycles, {model.latency:,} with latencies{often}"
+            )
             head = f"{'iterations':>12}{'interval':>10}{'latency':>9}{'DSP':>6}{'LUT':>8}{'FF':>8}{'BRAM':>6}"
             found.append(f"    {'process':<28}{head}{'memory':>10}")
             for process, one in zip(stage.processes, model.processes, strict=True):
@@ -97,7 +100,8 @@ class CircuitView:
                 )
                 for name in sources(process):
                     edges[sender[name], process.name] = "m" if depth[name] > 1 else ""
-            note = f"{model.cycles:,} cycles, {model.latency:,} with latencies; {_cost(model.cost)}"
+            often = f"{model.times} times " if model.times > 1 else ""
+            note = f"{often}{model.cycles:,} cycles, {model.latency:,} with latencies; {_cost(model.cost)}"
             found.append(Panel(f"Stage {number} for {self.target}", note, nodes, edges))
         return found
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
     """Lines of a block; pragmas stand at the margin."""
     for line in lines:
         yield line if line.startswith("#") else f"  {line}"
+
+
+def repeated(times: int, lines: Sequence[str]) -> Iterator[str]:
+    """Statements that run so many times."""
+    if times == 1:
+        yield from lines
+        return
+    yield f"for (int64_t turn = 0; turn < {times}; turn++) {{"
+    yield from indented(lines)
+    yield "}"
 
 
 def count(elements: int) -> str:

@@ -10,7 +10,7 @@ from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 from ..network.arguments import arguments, process_arguments
 from ..network.line_buffers import SHORTEST_DELAY
 from ..network.nodes import Buffer, Fifo, Network, Stage, Work
-from .blocks import indented
+from .blocks import indented, repeated
 from .printer import ProcessPrinter
 
 HLS = Dialect(
@@ -72,13 +72,17 @@ class _Emitter(ProcessPrinter):
                 lines.append(f"#pragma HLS INTERFACE m_axi port={name} offset=slave bundle=gmem_{name}")
             lines.append(f"#pragma HLS INTERFACE s_axilite port={name}")
         lines.append("#pragma HLS INTERFACE s_axilite port=return")
-        for number, stage in enumerate(self.network.stages):
-            names = ", ".join(buffer.pointer for buffer, _ in self.used(stage))
-            lines.append(f"  {self.top}_stage_{number}({names});")
+        for numbers, times in self.network.runs():
+            lines += indented(repeated(times, [self.called(number) for number in numbers]))
         return "\n".join([HLS.head, *self.printer.helpers, "", *self.vector_types(), *lines, "}", ""])
 
     def declared(self, buffer: Buffer, written: bool) -> str:
         return declared(self.arrays[buffer.array], buffer, written, buffer.pointer in self.values)
+
+    def called(self, number: int) -> str:
+        """The call of a stage's function."""
+        names = ", ".join(buffer.pointer for buffer, _ in self.used(self.network.stages[number]))
+        return f"{self.top}_stage_{number}({names});"
 
     def used(self, stage: Stage) -> list[tuple[Buffer, bool]]:
         found: dict[Buffer, bool] = {}

@@ -88,12 +88,15 @@ class StageModel:
         From the first iteration of a process to the last one, without latencies and prologues.
     latency : int
         The same with them.
+    times : int
+        How often it runs; all figures are of one time.
     """
 
     processes: tuple[ProcessModel, ...]
     fifos: Cost
     cycles: int
     latency: int
+    times: int
 
     @property
     def cost(self) -> Cost:
@@ -115,12 +118,12 @@ class NetworkModel:
     @property
     def cycles(self) -> int:
         """Cycles of all stages, without latencies and prologues."""
-        return sum(stage.cycles for stage in self.stages)
+        return sum(stage.times * stage.cycles for stage in self.stages)
 
     @property
     def latency(self) -> int:
         """Cycles of all stages."""
-        return sum(stage.latency for stage in self.stages)
+        return sum(stage.times * stage.latency for stage in self.stages)
 
     @property
     def interval(self) -> int:
@@ -130,12 +133,12 @@ class NetworkModel:
     @property
     def bytes_read(self) -> int:
         """Bytes read from the board's memory."""
-        return sum(process.bytes_read for process in self.processes)
+        return sum(stage.times * one.bytes_read for stage in self.stages for one in stage.processes)
 
     @property
     def bytes_written(self) -> int:
         """Bytes written to the board's memory."""
-        return sum(process.bytes_written for process in self.processes)
+        return sum(stage.times * one.bytes_written for stage in self.stages for one in stage.processes)
 
     @property
     def cost(self) -> Cost:
@@ -146,15 +149,17 @@ class NetworkModel:
 def model(network: Network) -> NetworkModel:
     """Return the model of a network."""
     arrays = {array.name: array for array in network.region.arrays}
-    return NetworkModel(tuple(_stage(stage, arrays) for stage in network.stages))
+    return NetworkModel(
+        tuple(_stage(stage, arrays, network.times(k)) for k, stage in enumerate(network.stages))
+    )
 
 
-def _stage(stage: Stage, arrays: Mapping[str, Array]) -> StageModel:
+def _stage(stage: Stage, arrays: Mapping[str, Array], times: int) -> StageModel:
     fifos = {fifo.name: fifo for fifo in stage.fifos}
     processes = tuple(_process(process, fifos, arrays) for process in stage.processes)
     cost = total(memory(fifo.depth, fifo.width * bits(fifo.dtype)) for fifo in stage.fifos)
     bare = _last_cycle(stage, processes, fifos, latencies=False)
-    return StageModel(processes, cost, bare, _last_cycle(stage, processes, fifos, latencies=True))
+    return StageModel(processes, cost, bare, _last_cycle(stage, processes, fifos, latencies=True), times)
 
 
 # ---- when things happen ----------------------------------------------------------------------------------

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Load
 
 
-def assemble(drafts: list[Draft], width: int) -> tuple[Stage, ...]:
-    """Return the stages of drafts, with streams of at most so many elements at a time; what nobody receives
-    is left out."""
+def assemble(drafts: list[Draft], width: int) -> tuple[tuple[Stage, ...], dict[int, int]]:
+    """Return the stages of drafts, with streams of at most so many elements at a time, and their numbers by
+    those that drafts have; what nobody receives is left out."""
     kept = _used(drafts)
     numbers = sorted({draft.stage for draft in kept})
-    return tuple(_Assembler([draft for draft in kept if draft.stage == n], width).stage() for n in numbers)
+    stages = tuple(_Assembler([draft for draft in kept if draft.stage == n], width).stage() for n in numbers)
+    return stages, {number: k for k, number in enumerate(numbers)}
 
 
 def _used(drafts: list[Draft]) -> list[Draft]:

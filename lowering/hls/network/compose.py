@@ -12,95 +12,27 @@ All else goes through memory: the array is written by the end of one stage and r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
-
-import numpy as np
 
 from dcarray.ir.analysis.effects import reads, without_reduced_axes, writes
 from dcarray.ir.analysis.matrix_products import as_sum
-from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Load, Loop, Region, Stmt, While, Window
-from dcarray.ir.ops import OPS
-from dcarray.ir.statements import bodies, flatten
-from dcarray.ir.text import show_stmt
-from dcarray.ir.windows import identity, loads, walk
+from dcarray.ir.nodes import Array, Call, Compute, Gather, Load, Loop, Region, Stmt, Window
+from dcarray.ir.statements import flatten
+from dcarray.ir.windows import identity, loads
 from dcarray.lowering.errors import Unsupported
 
 from .assemble import assemble
 from .boxes import Box
 from .drafts import Draft, Port
+from .legality import can_synthesise, streams
 from .memory_statements import computes, needs_scratch
-from .nodes import Buffer, Network, Sequential, verify
+from .nodes import Buffer, Network, Repeat, Sequential, verify
 from .products import Product, can_be_systolic
 from .systolic_array import systolic_array
 from .tables import is_table
-from .time_steps import steps
-
-
-def can_synthesise(region: Region) -> str | None:
-    """Return why a region cannot be a process network, naming the statement or array; None if it can."""
-    if region.symbols:
-        names = ", ".join(symbol.name for symbol in region.symbols)
-        return f"sizes have to be numbers, for buffers on the chip are static, but {names} is not known"
-    arrays = {array.name: array for array in region.arrays}
-    for array in region.arrays:
-        if _no_type(array.dtype):
-            return f"{array.name} is {array.dtype.name}: use float32, float64 or integers"
-        if array.base is not None:
-            return f"{array.name} is another view of the memory of {array.base}: use a copy of it"
-    for stmt in _everything(region.body):
-        reason = _refused(stmt, arrays)
-        if reason:
-            return f"'{show_stmt(stmt, region).strip().splitlines()[0]}' {reason}"
-    return None
-
-
-def _everything(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """All statements, also those in loops and branches."""
-    for stmt in flatten(body):
-        yield stmt
-        for inner in bodies(stmt):
-            yield from _everything(inner)
-
-
-def _no_type(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "c" or dtype == np.float16
-
-
-def _refused(stmt: Stmt, arrays: Mapping[str, Array]) -> str | None:
-    match stmt:
-        case Compute():
-            if stmt.combine is not None and not (stmt.combine in OPS and OPS[stmt.combine].combine):
-                return f"folds with {stmt.combine}, which has no process yet"
-            roots = [stmt.body, *([stmt.init] if stmt.init is not None else [])]
-        case While(cond) | Branch(cond):
-            roots = [cond]
-        case Call():
-            if stmt.op != "blas.matmul" or stmt.attrs:
-                return f"calls {stmt.op}, which has no process"
-            if len({arrays[window.array].dtype for window in (*stmt.reads, *stmt.writes)}) > 1:
-                return "multiplies matrices of several dtypes: convert them first"
-            return None
-        case _:
-            return None
-    for node in walk(*roots):
-        value: Any = node
-        if _no_type(value.dtype):
-            return f"computes with {value.dtype.name}: use float32, float64 or integers"
-    return None
-
-
-def streams(stmt: Stmt) -> str | None:
-    """Return why a statement is not a process of its own with streams; None if it is one."""
-    match stmt:
-        case Compute():
-            return None if stmt.scan is None else "a scan works on arrays in memory"
-        case Call():
-            return None  # of matrices by processing elements, of vectors as a sum
-    what = {Loop: "a loop", While: "a loop", Branch: "a branch"}[type(stmt)]
-    return f"{what} works on arrays in memory, one statement after the other"
+from .time_steps import LONGEST, can_be_chain, turns
 
 
 def stream_box(window: Window, array: Array) -> Box | str:
@@ -120,7 +52,7 @@ def stream_box(window: Window, array: Array) -> Box | str:
     return Box(tuple(ix.offset for ix in window.index), tuple(window.shape))
 
 
-def compose(region: Region, *, elements: int = 4, width: int = 1) -> Network:
+def compose(region: Region, *, elements: int = 4, width: int = 1, steps: int = LONGEST) -> Network:
     """Return the process network of a region.
 
     Parameters
@@ -131,6 +63,8 @@ def compose(region: Region, *, elements: int = 4, width: int = 1) -> Network:
     width : int, optional
         How many elements streams carry at a time at most: a power of 2.  No more than a port to memory has
         room for, and less where `widths.cannot_be_wide` gives a reason, which the stage has then.
+    steps : int, optional
+        Of a loop over time steps, how many a chain of processes has at most.
 
     Raises
     ------
@@ -140,7 +74,7 @@ def compose(region: Region, *, elements: int = 4, width: int = 1) -> Network:
     reason = can_synthesise(region)
     if reason is not None:
         raise Unsupported(reason)
-    network = _Composer(region, elements, width).network()
+    network = _Composer(region, elements, width, steps).network()
     verify(network)
     return network
 
@@ -162,8 +96,8 @@ class _Version:
 
 
 class _Composer:
-    def __init__(self, region: Region, elements: int, width: int) -> None:
-        self.region, self.elements, self.width = region, elements, width
+    def __init__(self, region: Region, elements: int, width: int, steps: int) -> None:
+        self.region, self.elements, self.width, self.steps = region, elements, width, steps
         self.arrays = {array.name: array for array in region.arrays}
         self.current = {name: _Version(Buffer(name, 0)) for name in self.arrays}
         self.drafts: list[Draft] = []
@@ -171,26 +105,91 @@ class _Composer:
         self.reasons: dict[tuple[int, str, str], None] = {}
         self.number = 0
         self.versions = dict.fromkeys(self.arrays, 0)
+        self.floor = 0  # the first stage that a statement may be in
+        self.repeats: list[tuple[int, int, int, tuple[Buffer, ...]]] = []
 
     def network(self) -> Network:
-        for why, several in groupby(steps(self.region.body, self.is_stream), streams):
-            body = tuple(several)
+        for chained, several in groupby(flatten(self.region.body), self.is_chain):
+            if chained:
+                for loop in several:
+                    assert isinstance(loop, Loop)
+                    self.chain(loop)
+            else:
+                self.block(several)
+        results = {}
+        for array in self.region.arrays:
+            if array.role in ("out", "inout"):
+                results[array.name] = self.in_memory(self.current[array.name])
+        stages, numbers = assemble(self.drafts, self.width)
+        repeats = []
+        for first, last, times, state in self.repeats:
+            inside = [new for old, new in numbers.items() if first <= old <= last]
+            if inside:
+                repeats.append(Repeat(min(inside), max(inside), times, state))
+        return Network(self.region, stages, results, tuple(self.reasons), tuple(repeats))
+
+    def is_chain(self, stmt: Stmt) -> bool:
+        """Whether a statement is a loop over time steps."""
+        return isinstance(stmt, Loop) and can_be_chain(stmt, self.is_stream) is None
+
+    def block(self, body: Iterable[Stmt]) -> None:
+        """Statements that are not loops over time steps."""
+        for why, several in groupby(body, streams):
+            part = tuple(several)
             if why is not None:
-                self.sequential(body, why)
-                self.number += len(body)
+                self.sequential(part, why)
+                self.number += len(part)
                 continue
-            for stmt in body:
+            for stmt in part:
                 if isinstance(stmt, Call):
                     self.product(stmt)
                 else:
                     assert isinstance(stmt, Compute)
                     self.statement(stmt)
                 self.number += 1
-        results = {}
-        for array in self.region.arrays:
-            if array.role in ("out", "inout"):
-                results[array.name] = self.in_memory(self.current[array.name])
-        return Network(self.region, assemble(self.drafts, self.width), results, tuple(self.reasons))
+
+    def chain(self, loop: Loop) -> None:
+        """A loop over time steps: some of them by processes of their own, the others by a chain of processes
+        that runs several times."""
+        alone, length, times = turns(len(range(*loop.bounds)), self.steps)
+        for _ in range(alone):
+            self.block(flatten(loop.body))
+        if not times:
+            return
+        carried = list(dict.fromkeys(window.array for stmt in flatten(loop.body) for window in writes(stmt)))
+        before = self.end()
+        state = {name: self.fresh(name) for name in carried}
+        copies = {name: self.copied(self.current[name], state[name], before, "begin") for name in carried}
+        for name in carried:
+            self.current[name] = _Version(state[name], before)
+        self.floor, number = before + 1, len(self.drafts)
+        for _ in range(length):
+            self.block(flatten(loop.body))
+        used = {buffer for draft in self.drafts[number:] for buffer in draft.reads()}
+        for name in carried:
+            self.in_memory(self.current[name])
+        last = self.end()
+        for name in carried:
+            if state[name] in used:
+                self.copied(self.current[name], state[name], last, "again")
+            else:  # each turn begins with values of its own
+                self.drafts = [draft for draft in self.drafts if draft is not copies[name]]
+        for name in carried:
+            self.current[name] = _Version(self.current[name].buffer, last)
+        kept = tuple(buffer for buffer in state.values() if buffer in used)
+        self.repeats.append((before + 1, last, times, kept))
+        self.floor = last + 1
+
+    def end(self) -> int:
+        """The first stage after all others."""
+        return max([draft.stage for draft in self.drafts] + [self.floor - 1], default=-1) + 1
+
+    def copied(self, version: _Version, to: Buffer, stage: int, when: str) -> Draft:
+        """Copy an array in memory to another buffer, in a stage; return what stores it."""
+        port = self.stream(version, stage)
+        whole = identity(self.arrays[to.array])
+        self.write(to, stage, port, whole, None, loose=False, when=f"_{when}")
+        return self.drafts[-1]
 
     def statement(self, stmt: Compute) -> None:
         name = stmt.target.array
@@ -219,7 +218,7 @@ class _Composer:
                 stages.append(old.streams_from)
         elif not covers or folds_on:
             stages.append(old.stage + 1)
-        stage = max(stages, default=0)
+        stage = max([self.floor, *stages])
         draft = Draft("work", f"compute_{self.number}", stage, stmt=stmt, number=self.number)
         for load in streamed:
             port = self.stream(self.current[load.window.array], stage)
@@ -256,7 +255,7 @@ class _Composer:
         """Statements that run in memory."""
         written = dict.fromkeys(window.array for stmt in body for window in writes(stmt))
         touched = dict.fromkeys([*written, *(window.array for stmt in body for window in reads(stmt))])
-        stage = max((self.current[name].stage + 1 for name in touched), default=0)
+        stage = max([self.floor, *(self.current[name].stage + 1 for name in touched)])
         held = tuple((name, self.in_memory(self.current[name])) for name in touched if name not in written)
         kept = []
         for name in written:
@@ -284,7 +283,7 @@ class _Composer:
             return
         used = [self.current[window.array] for window in factors]
         old, covers = self.current[target.array], _covers(target, array)
-        stage = max(one.stage + 1 for one in (*used, *([] if covers else [old])))
+        stage = max([self.floor, *(one.stage + 1 for one in (*used, *([] if covers else [old])))])
         product = Product(call, self.number, array.dtype, min(self.elements, int(target.shape[-2])))
         base = None if covers else self.in_memory(old)
         buffer = self.fresh(target.array)
@@ -341,9 +340,12 @@ class _Composer:
         return version.buffer
 
     def write(
-        self, buffer: Buffer, stage: int, port: Port, window: Window, base: Buffer | None, *, loose: bool
-    ) -> None:
-        draft = Draft("write", f"write_{buffer.array}_{buffer.version}", stage, buffer=buffer, window=window)
+        self, buffer: Buffer, stage: int, port: Port, window: Window, base: Buffer | None, *, loose: bool,
+        when: str = "",
+    ) -> None:  # fmt: skip
+        draft = Draft(
+            "write", f"write_{buffer.array}_{buffer.version}{when}", stage, buffer=buffer, window=window
+        )
         draft.feeds, draft.start, draft.loose = [port], base, loose
         self.drafts.append(draft)
 

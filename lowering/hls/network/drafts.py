@@ -55,6 +55,11 @@ class Draft:
         """Whether it computes a fold."""
         return self.stmt is not None and self.stmt.combine is not None
 
+    def reads(self) -> list[Buffer]:
+        """The buffers that it reads."""
+        found = [buffer for _, buffer in self.held] + ([self.start] if self.start is not None else [])
+        return [*found, self.buffer] if self.kind == "read" and self.buffer is not None else found
+
     def inputs(self) -> list[Port]:
         """The streams that it receives, each once."""
         return list(dict.fromkeys([*self.feeds, *(port for _, port in self.taps)]))

@@ -15,7 +15,7 @@ vector: those of its elements that lie outside of the box have no meaning.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -193,6 +193,17 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Stages, from ``first`` to ``last``, that run one after the other so many ``times``; the buffers of
+    ``state`` hold what one time leaves for the next."""
+
+    first: int
+    last: int
+    times: int
+    state: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Network:
     """A region as a streaming circuit.
 
@@ -205,12 +216,30 @@ class Network:
     reasons : tuple of (int, str, str)
         Of statements that do not receive an array as a stream, or send one: the number of the statement, the
         name of the array and why.
+    repeats : tuple of Repeat
+        The stages that run more than once, in order.
     """
 
     region: Region
     stages: tuple[Stage, ...]
     results: Mapping[str, Buffer]
     reasons: tuple[tuple[int, str, str], ...]
+    repeats: tuple[Repeat, ...] = ()
+
+    def runs(self) -> Iterator[tuple[range, int]]:
+        """The numbers of the stages in order, in parts, with how often each part runs."""
+        at = 0
+        for one in self.repeats:
+            if at < one.first:
+                yield range(at, one.first), 1
+            yield range(one.first, one.last + 1), one.times
+            at = one.last + 1
+        if at < len(self.stages):
+            yield range(at, len(self.stages)), 1
+
+    def times(self, number: int) -> int:
+        """How often a stage runs."""
+        return next(times for stages, times in self.runs() if number in stages)
 
 
 def sources(process: Process) -> tuple[str, ...]:
@@ -271,7 +300,8 @@ def verify(network: Network) -> None:
 
     * Each FIFO has one process that sends, and one before which it stands that receives; it holds an element
       or more.
-    * A buffer is written at most once, and read in later stages only; what a region gives back is written.
+    * A buffer is written in one stage at most, but for one that keeps what stages that are repeated leave for
+      their next time, and read in later stages only; what a region gives back is written.
     * Shift registers hold all the elements that are tapped.
 
     Raises
@@ -279,6 +309,7 @@ def verify(network: Network) -> None:
     NetworkError
     """
     made = {Buffer(array.name, 0) for array in network.region.arrays}
+    state = {buffer for one in network.repeats for buffer in one.state}
     for number, stage in enumerate(network.stages):
         where = f"stage {number}"
         sent, received = Counter[str](), Counter[str]()
@@ -291,7 +322,8 @@ def verify(network: Network) -> None:
             for buffer in buffers_read(process):
                 _need(buffer in made, f"{where}: {process.name} reads {buffer}, which is not finished")
             for buffer in buffers_written(process):
-                _need(buffer not in made | written, f"{where}: {buffer} is written a second time")
+                once = buffer not in written and (buffer not in made or buffer in state)
+                _need(once, f"{where}: {buffer} is written a second time")
                 written.add(buffer)
             if isinstance(process, Work):
                 _taps(process, where)
@@ -329,6 +361,8 @@ def dump(network: Network) -> str:
             width = f", {fifo.width} at a time" if fifo.width > 1 else ""
             lines.append(f"  fifo {fifo.name}: {dtype_name(fifo.dtype)}[{shape}]{width}, depth {fifo.depth}")
         lines += [f"  narrow: {why}" for why in stage.narrow]
+    for one in network.repeats:
+        lines.append(f"stages {one.first} to {one.last} run {one.times} times")
     lines += [f"result {name} = {buffer}" for name, buffer in network.results.items()]
     lines += [f"statement {k} has {name} in memory: {why}" for k, name, why in network.reasons]
     return "\n".join(lines) + "\n"

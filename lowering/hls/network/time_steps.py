@@ -1,40 +1,32 @@
-"""Loops over time steps of stencils as chains of processing elements: each step has processes of its own."""
+"""Loops over time steps of stencils as chains of processing elements: each step has processes of its own, and
+long loops run a chain several times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
-from dcarray.ir.nodes import Compute, Loop, Size, Stmt, Window
+from dcarray.ir.nodes import Compute, Loop, Size, Window
 from dcarray.ir.statements import flatten
 from dcarray.ir.windows import loads, walk
 
-#: A chain has so many steps at most; longer loops work in memory.
+#: A chain has so many steps at most.
 LONGEST = 16
 
 
-def steps(body: Iterable[Stmt], streams: Callable[[Window], bool]) -> Iterator[Stmt]:
-    """Walk over statements, with those of each loop that is a chain as often as it runs.
-
-    Parameters
-    ----------
-    body : iterable of Stmt
-    streams : callable
-        Whether the elements of a window come in the order of a stream.
-    """
-    for stmt in flatten(body):
-        if isinstance(stmt, Loop) and can_be_chain(stmt, streams) is None:
-            for _ in range(*stmt.bounds):
-                yield from flatten(stmt.body)
-        else:
-            yield stmt
+def turns(count: int, longest: int) -> tuple[int, int, int]:
+    """Return how many of so many time steps have processes of their own, how many steps a chain has that runs
+    several times, and how often."""
+    if count <= longest:
+        return count, 0, 0
+    # few steps of their own, then a long chain
+    length = min(range(longest, (longest + 1) // 2 - 1, -1), key=lambda one: count % one)
+    return count % length, length, count // length
 
 
 def can_be_chain(loop: Loop, streams: Callable[[Window], bool]) -> str | None:
     """Return why a loop is no chain of processing elements; None if it is one."""
     if not all(type(bound) is int for bound in loop.bounds):
         return "how often it runs is not known"
-    if len(range(*loop.bounds)) > LONGEST:
-        return f"it has more than {LONGEST} steps"
     for stmt in flatten(loop.body):
         if not isinstance(stmt, Compute) or stmt.combine is not None:
             return "not all of its statements are streams"

@@ -7,19 +7,20 @@ from dcarray.ir.nodes import Region
 from ..model.model import model
 from ..network.compose import compose
 from ..network.nodes import Network
+from ..network.time_steps import LONGEST
 from .boards import Board
 
 WIDEST = 16
 """Elements that streams carry at a time at most, unless more are asked for."""
 SHARE = 0.7
-"""Of the board's DSP slices and LUTs, what a circuit may take to be made wider."""
+"""Of the board's DSP slices and LUTs, what a circuit may take to be wider, or have longer chains."""
 
 
 def fitted(region: Region, board: Board, width: int | None = None) -> Network:
     """Return the network of a region with streams of at most so many elements at a time.
 
-    Without a width these are as many as a port to memory has room for, or, if the board has too little
-    hardware, half of that, and so on.
+    Without a width these are as many as a port to memory has room for.  If that takes more than the board
+    has, half of that, and so on; then chains of time steps become shorter.
 
     Raises
     ------
@@ -31,11 +32,26 @@ def fitted(region: Region, board: Board, width: int | None = None) -> Network:
     if width is not None:
         if type(width) is not int or width not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"width is a power of 2 from 1 to 64, not {width!r}")
-        return compose(region, width=width)
+        return _shortened(region, board, width)
     width = WIDEST
-    while True:
+    while width > 1:
         network = compose(region, width=width)
-        cost = model(network).cost
-        if width == 1 or (cost.dsp <= SHARE * board.dsp and cost.lut <= SHARE * board.lut):
+        if _fits(network, board):
             return network
         width //= 2
+    return _shortened(region, board, 1)
+
+
+def _shortened(region: Region, board: Board, width: int) -> Network:
+    """The network of a region with chains of time steps that are as long as the board has hardware for."""
+    steps = LONGEST
+    while True:
+        network = compose(region, width=width, steps=steps)
+        if steps == 1 or _fits(network, board):
+            return network
+        steps //= 2
+
+
+def _fits(network: Network, board: Board) -> bool:
+    cost = model(network).cost
+    return cost.dsp <= SHARE * board.dsp and cost.lut <= SHARE * board.lut

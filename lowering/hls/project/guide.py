@@ -31,7 +31,8 @@ def _streams(design: Design) -> list[str]:
     widths = sorted({fifo.width for stage in stages for fifo in stage.fifos} | {1})
     lines = [f"Streams carry {' or '.join(map(str, widths))} elements at a time."] if len(widths) > 1 else []
     reasons = [f"* Stage {number}: {why}." for number, stage in enumerate(stages) for why in stage.narrow]
-    return [*lines, *reasons]
+    several = [f"* Stages {one.first} to {one.last} run {one.times} times." for one in design.network.repeats]
+    return [*lines, *reasons, *several]
 
 
 def _elements(a: Argument) -> str:

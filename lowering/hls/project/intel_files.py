@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence, Set
+
 from ..kernels import intel
-from ..kernels.blocks import indented
+from ..kernels.blocks import indented, repeated
+from ..network.nodes import Buffer
 from .design import Design
 from .test_bench import compared, opencl_as_cpp, prepared
 
@@ -31,13 +34,9 @@ def _host(design: Design) -> str:
     for a in (one for one in design.given if not one.is_value):
         lines.append(_copied("Write", a.name, a.type))
     lines.append("auto start = std::chrono::steady_clock::now();")
-    for stage in intel.kernels(design.network, design.name):
-        started = []
-        for kernel in stage:
-            names = ((b.pointer, "[0]" if b in values else "_mem") for b in kernel.arguments)
-            given = ", ".join(f"argument({name}{what})" for name, what in names)
-            started.append(f'  {{"{kernel.name}", {{{given}}}}},')
-        lines += ["run(context, device, program, {", *started, "});"]
+    stages = intel.kernels(design.network, design.name)
+    for numbers, times in design.network.runs():
+        lines += repeated(times, [line for k in numbers for line in _started(stages[k], values)])
     lines += [
         "std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;",
         'printf("the kernels took %.3f ms\\n", taken.count());',
@@ -48,6 +47,17 @@ def _host(design: Design) -> str:
             [design.template("opencl_host.cpp").rstrip("\n"), *indented([*lines, *compared(design)]), "}", ""]
         )
     )
+
+
+def _started(kernels: Sequence[intel.Kernel], values: Set[Buffer]) -> Iterator[str]:
+    """The statements that run the kernels of a stage."""
+    yield "run(context, device, program, {"
+    for kernel in kernels:
+        given = ", ".join(
+            f"argument({b.pointer}{'[0]' if b in values else '_mem'})" for b in kernel.arguments
+        )
+        yield f'  {{"{kernel.name}", {{{given}}}}},'
+    yield "});"
 
 
 def _copied(verb: str, name: str, kind: str) -> str:

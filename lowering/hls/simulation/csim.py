@@ -21,10 +21,10 @@ from dcarray.lowering.cpu.c.target import compiler
 from dcarray.lowering.errors import Unsupported
 
 from ..kernels import intel, vitis
-from ..kernels.blocks import indented
+from ..kernels.blocks import indented, repeated
 from ..kernels.printer import carried_by
 from ..network.arguments import arguments, is_value, process_arguments
-from ..network.nodes import Network
+from ..network.nodes import Network, Stage
 from .buffers import from_bytes, initial, results
 
 _FOLDER = Path(__file__).parent
@@ -57,19 +57,25 @@ class Language:
 
 
 def _vitis_stages(network: Network, top: str) -> list[str]:
-    lines = []
-    for stage in network.stages:
-        lines.append("  {")
-        for fifo in stage.fifos:
-            kind, name = carried_by(fifo, vitis.HLS), fifo.name
-            lines.append(f'    hls::stream<{kind}> {name}("{name}", {fifo.depth});')
-        lines += [f"    csim::watch({{{', '.join(f'&{fifo.name}' for fifo in stage.fifos)}}});"]
-        lines.append("    csim::run({")
-        for process in stage.processes:
-            streams, read, written = process_arguments(process)
-            given = ", ".join([*streams, *(buffer.pointer for buffer in (*read, *written))])
-            lines.append(f'      {{"{process.name}", [&] {{ {top}_{process.name}({given}); }}}},')
-        lines += ["    });", "  }"]
+    lines: list[str] = []
+    for numbers, times in network.runs():
+        stages = [network.stages[k] for k in numbers]
+        lines += repeated(times, [line for stage in stages for line in _vitis_stage(stage, top)])
+    return lines
+
+
+def _vitis_stage(stage: Stage, top: str) -> list[str]:
+    lines = ["  {"]
+    for fifo in stage.fifos:
+        kind, name = carried_by(fifo, vitis.HLS), fifo.name
+        lines.append(f'    hls::stream<{kind}> {name}("{name}", {fifo.depth});')
+    lines += [f"    csim::watch({{{', '.join(f'&{fifo.name}' for fifo in stage.fifos)}}});"]
+    lines.append("    csim::run({")
+    for process in stage.processes:
+        streams, read, written = process_arguments(process)
+        given = ", ".join([*streams, *(buffer.pointer for buffer in (*read, *written))])
+        lines.append(f'      {{"{process.name}", [&] {{ {top}_{process.name}({given}); }}}},')
+    lines += ["    });", "  }"]
     return lines
 
 
@@ -100,13 +106,17 @@ def _intel_begin(network: Network, top: str) -> list[str]:
 
 def _intel_stages(network: Network, top: str) -> list[str]:
     """Start the others, as a host does."""
-    lines = []
-    for started in intel.kernels(network, top):
-        lines.append("  csim::run({")
-        for kernel in started:
-            given = ", ".join(buffer.pointer for buffer in kernel.arguments)
-            lines.append(f'    {{"{kernel.name}", [&] {{ {kernel.name}({given}); }}}},')
-        lines.append("  });")
+    lines: list[str] = []
+    stages = intel.kernels(network, top)
+    for numbers, times in network.runs():
+        started = []
+        for kernels in (stages[k] for k in numbers):
+            started.append("  csim::run({")
+            for kernel in kernels:
+                given = ", ".join(buffer.pointer for buffer in kernel.arguments)
+                started.append(f'    {{"{kernel.name}", [&] {{ {kernel.name}({given}); }}}},')
+            started.append("  });")
+        lines += repeated(times, started)
     return lines
 
 

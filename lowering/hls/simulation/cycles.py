@@ -78,13 +78,15 @@ def simulate(network: Network, memory: Mapping[str, NDArray]) -> Outcome:
     for name, array in arrays.items():
         given = memory.get(name) if array.role in ("in", "inout") else None
         buffers[Buffer(name, 0)] = np.zeros(array.shape, array.dtype) if given is None else given.copy()
-    cycles = []
     for stage in network.stages:
         for process in stage.processes:
             for buffer in buffers_written(process):
                 array = arrays[buffer.array]
                 buffers[buffer] = np.zeros(array.shape, array.dtype)
-        cycles.append(_Simulation(stage, buffers, arrays).run())
+    cycles = [0] * len(network.stages)
+    for numbers, times in network.runs():
+        for number in list(numbers) * times:
+            cycles[number] += _Simulation(network.stages[number], buffers, arrays).run()
     return Outcome({name: buffers[buffer] for name, buffer in network.results.items()}, tuple(cycles))
 
 

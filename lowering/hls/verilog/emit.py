@@ -110,6 +110,8 @@ class _Emitter:
         for array in network.region.arrays:
             if array.dtype.kind not in "iub":
                 raise Unsupported(f"{array.name} is {array.dtype.name}: a circuit in Verilog is of integers")
+        if network.repeats:
+            raise Unsupported("stages in Verilog run once")
         for stage in network.stages:
             if any(fifo.width > 1 for fifo in stage.fifos):
                 raise Unsupported("streams in Verilog carry one element at a time")
