@@ -23,6 +23,8 @@ from dcarray.api.array import ndarray, placed_by_option
 from dcarray.core.handle import export
 from dcarray.core.native import BUILT
 
+from .extension_classes import EXCLUDED, class_stand_in, is_compiled_class, replace_methods
+
 __all__ = ["ExtensionFunction", "extension_stand_in", "is_extension"]
 
 # Names of types: functions of Cython, f2py and nanobind.  All others are of `BuiltinFunctionType`.
@@ -30,8 +32,6 @@ _FUNCTION_TYPES = frozenset(("cython_function_or_method", "fused_cython_function
 # Packages in Python whose functions ask whether an array to write to is a numpy.ndarray, and leave any other
 # unfilled: they are taken for compiled ones.
 _FRONTS = ("scipy.ndimage",)
-# Packages of which nothing is replaced here: NumPy's names have other stand-ins, ours take wrapped arrays.
-_EXCLUDED = sys.stdlib_module_names | {"numpy", "dcarray"}
 
 
 def holds_no_wrapped(value: Any, /) -> bool:
@@ -58,7 +58,7 @@ def is_extension(name: str | None) -> bool:
     name : str or None
         Its name in ``sys.modules``; None, or one that is not there, is no module.
     """
-    while name and name.partition(".")[0] not in _EXCLUDED:
+    while name and name.partition(".")[0] not in EXCLUDED:
         module = sys.modules.get(name)
         if not isinstance(module, ModuleType):
             return False
@@ -84,13 +84,13 @@ def _is_function(value: Any) -> bool:
     if not isinstance(name, str):
         owner = getattr(value, "__self__", None)
         name = owner.__name__ if isinstance(owner, ModuleType) else type(owner).__module__
-    return name.partition(".")[0] not in _EXCLUDED
+    return name.partition(".")[0] not in EXCLUDED
 
 
 def _has_functions(module: ModuleType) -> bool:
     """Whether a module is compiled, or shows functions of a compiled one as its own."""
     name = module.__name__
-    if name.partition(".")[0] in _EXCLUDED or sys.modules.get(name) is not module:
+    if name.partition(".")[0] in EXCLUDED or sys.modules.get(name) is not module:
         return False
     return is_extension(name) or any(map(_is_function, tuple(vars(module).values())))
 
@@ -164,7 +164,14 @@ def _wrap_item(holder: Any, k: int, given: dict[int, Any]) -> Any:
         items = [_wrap_item(holder[k], n, given) for n in range(len(holder[k]))]
         if any(a is not b for a, b in zip(items, holder[k], strict=True)):
             return kind(items)
+    elif kind not in _looked_at:
+        _looked_at.add(kind)
+        if is_compiled_class(kind):
+            replace_methods(kind, ExtensionFunction)
     return holder[k]
+
+
+_looked_at: set[type] = set()  # types of results
 
 
 def _of_function(name: str) -> Any:
@@ -248,7 +255,7 @@ _stand_ins: dict[int, tuple[Any, Any]] = {}  # by the identity of a function or 
 
 
 def extension_stand_in(value: Any) -> Any:
-    """Return the stand-in for a compiled function, or for a module that has some; anything else as it is.
+    """Return the stand-in for a compiled function or class, or for a module that has some; else the value.
 
     Parameters
     ----------
@@ -258,7 +265,7 @@ def extension_stand_in(value: Any) -> Any:
     Returns
     -------
     object
-        Always the same stand-in for one function or module.  Classes have none.
+        Always the same stand-in for one function, class or module.
     """
     if type(value) is ExtensionFunction or type(value) is _ExtensionModule:
         return value
@@ -272,6 +279,9 @@ def extension_stand_in(value: Any) -> Any:
         _originals[id(made)] = value
     elif _is_function(value):
         made = ExtensionFunction(value)
+    elif is_compiled_class(value):
+        replace_methods(value, ExtensionFunction)
+        made = class_stand_in(value, ExtensionFunction(value))
     else:
         return value
     _stand_ins[id(value)] = value, made

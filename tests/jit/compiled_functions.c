@@ -109,7 +109,72 @@ replace(PyObject *module, PyObject *values)
     return old;
 }
 
+/* Sums(x): keeps an array; its method plus(y) returns the sum of both arrays' elements */
+typedef struct {
+    PyObject head;
+    PyObject *x;
+} Sums;
+
+static PyObject *
+sums_new(PyTypeObject *kind, PyObject *args, PyObject *named)
+{
+    PyObject *x, *made;
+    if (!PyArg_ParseTuple(args, "O", &x) || !is_doubles(x) || (made = kind->tp_alloc(kind, 0)) == NULL)
+        return NULL;
+    ((Sums *)made)->x = Py_NewRef(x);
+    return made;
+}
+
+static void
+sums_end(PyObject *self)
+{
+    Py_XDECREF(((Sums *)self)->x);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *
+plus(PyObject *self, PyObject *y)
+{
+    return is_doubles(y) ? PyFloat_FromDouble(sum_of(((Sums *)self)->x) + sum_of(y)) : NULL;
+}
+
+static PyMethodDef sums_methods[] = {{"plus", plus, METH_O, "The sum of both."}, {NULL}};
+static PyTypeObject SumsType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "compiled_functions.Sums",
+    .tp_basicsize = sizeof(Sums),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = sums_new,
+    .tp_dealloc = sums_end,
+    .tp_methods = sums_methods,
+};
+static PyTypeObject OpenSumsType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "compiled_functions.OpenSums",
+    .tp_basicsize = sizeof(Sums),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = sums_new,
+    .tp_dealloc = sums_end,
+    .tp_methods = sums_methods,
+};
+static PyTypeObject HiddenType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "compiled_functions.Hidden",
+    .tp_basicsize = sizeof(Sums),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_dealloc = sums_end,
+    .tp_methods = sums_methods,
+};
+
+/* hidden(x): an object of a class that has no name here */
+static PyObject *
+hidden(PyObject *module, PyObject *x)
+{
+    PyObject *made = is_doubles(x) ? HiddenType.tp_alloc(&HiddenType, 0) : NULL;
+    if (made != NULL)
+        ((Sums *)made)->x = Py_NewRef(x);
+    return made;
+}
+
 static PyMethodDef functions[] = {
+    {"hidden", hidden, METH_O, NULL},
     {"total", total, METH_O, "The sum of all elements."},
     {"fill", (PyCFunction)(void (*)(void))fill, METH_VARARGS | METH_KEYWORDS, NULL},
     {"keep", keep, METH_O, NULL},
@@ -127,6 +192,12 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "compiled_functio
 PyMODINIT_FUNC
 PyInit_compiled_functions(void)
 {
+    PyObject *module;
     import_array();
-    return PyModule_Create(&definition);
+    if (PyType_Ready(&SumsType) < 0 || PyType_Ready(&OpenSumsType) < 0 || PyType_Ready(&HiddenType) < 0)
+        return NULL;
+    module = PyModule_Create(&definition);
+    PyModule_AddObjectRef(module, "Sums", (PyObject *)&SumsType);
+    PyModule_AddObjectRef(module, "OpenSums", (PyObject *)&OpenSumsType);
+    return module;
 }

@@ -175,6 +175,42 @@ def test_a_function_that_is_accelerated_returns_plain_arrays(compiled: Any) -> N
     assert names["total"] is total
 
 
+# ---- classes -----------------------------------------------------------------------------------------
+@SIZES
+@pytest.mark.parametrize("name", ["Sums", "OpenSums"])
+def test_classes_are_given_plain_arrays(name: str, n: int, compiled: Any, library: Any) -> None:
+    kind = getattr(compiled, name)
+    with pytest.raises(TypeError, match="expected numpy"):
+        kind(dc.asarray(np.ones(n)))
+    module = library(
+        f"def run(x):\n    made = c.{name}(x + 1)\n    assert isinstance(made, c.{name})\n"
+        f"    assert type(made) == c.{name}\n"
+        "    return made, made.plus(x)\n"
+        f"def kept(x):\n    made = c.{name}(x)\n    x += 1\n    x *= 3\n    return made.plus(x)\n"
+        "def hidden(x): return c.hidden(x)"
+    )
+    made, total = module.run(dc.asarray(np.ones(n)) * 2)
+    assert type(made) is kind and total == 5 * n
+    assert module.kept(dc.asarray(np.ones(n)) * 2) == 18 * n
+    assert module.hidden(dc.asarray(np.ones(n)) * 2).plus(dc.asarray(np.ones(n)) + 3) == 6 * n
+    assert made.plus(np.ones(n)) == 4 * n and kind.plus.__doc__ == "The sum of both."
+    found = extension_stand_in(kind)
+    assert found == kind and kind == found and hash(found) == hash(kind) and repr(found) == repr(kind)
+    assert (
+        issubclass(found, kind) == (name == "OpenSums") and issubclass(kind, found) and found.__name__ == name
+    )
+    assert found is extension_stand_in(kind) is extension_stand_in(found)
+    if name == "OpenSums":
+
+        class Mine(found):  # type: ignore[misc, valid-type]
+            """Derives from the class itself."""
+
+        assert Mine.__mro__[1] is kind and isinstance(Mine(np.ones(n)), found)
+    else:
+        with pytest.raises(TypeError):
+            type("Mine", (found,), {})
+
+
 # ---- the stand-ins -----------------------------------------------------------------------------------
 def test_a_stand_in_is_like_its_function(compiled: Any, library: Any) -> None:
     found = extension_stand_in(compiled.total)
