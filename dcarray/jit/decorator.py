@@ -83,7 +83,8 @@ def _module(target: ModuleType | str) -> ModuleType:
             f"module {found.__name__!r} is compiled code, which keeps NumPy: accelerate what calls it"
         )
     held = module_names(vars(found)).users or any(
-        substitute_for(name, value) is not value for name, value in vars(found).items()
+        substitute_for(name, value) is not value or (isinstance(value, type) and "__array__" in vars(value))
+        for name, value in vars(found).items()
     )
     if not held:
         raise ValueError(

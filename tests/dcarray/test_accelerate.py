@@ -255,6 +255,17 @@ def test_a_module_for_a_block_also_after_an_error() -> None:
     assert dict(vars(module)) == before and type(module.make(3)[0]) is np.ndarray
 
 
+def test_a_module_that_has_arrays_from_others() -> None:
+    module = types.ModuleType("holding")
+    exec("class Held:\n    def __array__(self, dtype=None, copy=None): return self.x", vars(module))
+    held = module.Held()
+    held.x = dc.asarray(np.ones(3)) + 1
+    with pytest.raises(ValueError, match="not producing an array"):
+        np.asarray(held)
+    with dc.accelerate(module):
+        assert type(np.asarray(held)) is np.ndarray and np.sum(held) == 6
+
+
 def test_a_module_by_a_call() -> None:
     module = _library()
     done = dc.accelerate(module)
