@@ -160,7 +160,7 @@ class _Assembler:
         widths: dict[int, int] = {}
         narrow = []
         for group in self._groups():
-            at_ticks = any(not (draft.whole or draft.loose) for draft in group)
+            at_ticks = any(not (draft.whole or draft.loose or draft.box == Box((), ())) for draft in group)
             width = most = min(asked, widest(group)) if at_ticks else 1
             while width > 1 and cannot_be_wide(group, width):
                 width //= 2

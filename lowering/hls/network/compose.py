@@ -166,15 +166,12 @@ class _Composer:
         for _ in range(length):
             self.block(flatten(loop.body))
         used = {buffer for draft in self.drafts[number:] for buffer in draft.reads()}
-        for name in carried:
-            self.in_memory(self.current[name])
         last = self.end()
         for name in carried:
-            if state[name] in used:
-                self.copied(self.current[name], state[name], last, "again")
-            else:  # each turn begins with values of its own
+            if state[name] not in used:  # each turn begins with values of its own
                 self.drafts = [draft for draft in self.drafts if draft is not copies[name]]
-        for name in carried:
+                continue
+            self.copied(self.current[name], state[name], last, "again")
             self.current[name] = _Version(self.current[name].buffer, last)
         kept = tuple(buffer for buffer in state.values() if buffer in used)
         self.repeats.append((before + 1, last, times, kept))
@@ -186,7 +183,7 @@ class _Composer:
 
     def copied(self, version: _Version, to: Buffer, stage: int, when: str) -> Draft:
         """Copy an array in memory to another buffer, in a stage; return what stores it."""
-        port = self.stream(version, stage)
+        port = self.stream(_Version(self.in_memory(version), version.stage), stage)
         whole = identity(self.arrays[to.array])
         self.write(to, stage, port, whole, None, loose=False, when=f"_{when}")
         return self.drafts[-1]

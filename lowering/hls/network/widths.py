@@ -49,8 +49,6 @@ def _of_statement(draft: Draft) -> str | None:
     if stmt is None:
         return None
     last = len(stmt.target.shape) - 1
-    if last < 0:
-        return "a single element"
     taken = {load for load, _ in draft.taps}
     for load in loads(stmt.body):
         if load in taken or load.window.array in draft.tables:

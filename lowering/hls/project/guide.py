@@ -15,7 +15,7 @@ _HEAD = """# @name@
 
 def readme(design: Design) -> str:
     """Return the text: the buffers, and the commands."""
-    rows = [f"| `{a.name}` | {_elements(a)} | {_meaning(a)} | {a.bank} |" for a in design.arguments]
+    rows = [f"| `{a.name}` | {_elements(a)} | {_meaning(a)} | {_bank(a)} |" for a in design.arguments]
     text = _HEAD + "\n".join([*rows, "", *_streams(design), "", design.template(f"{design.board.target}.md")])
     if any(a.tolerance != "0" for a in design.results):
         text += (
@@ -37,6 +37,10 @@ def _streams(design: Design) -> list[str]:
 
 def _elements(a: Argument) -> str:
     return f"{a.array.dtype.name}[{', '.join(map(str, a.array.shape))}]"
+
+
+def _bank(a: Argument) -> str:
+    return "none: by value" if a.is_value else str(a.bank)
 
 
 def _meaning(a: Argument) -> str:

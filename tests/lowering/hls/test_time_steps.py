@@ -68,7 +68,7 @@ def test_fewer_steps_than_a_chain_could_have():
 
 
 TWO_LOOPS = """region() {
-  inout A: f64[6, 16];  inout C: f64[6, 16];  temp t: f64[6, 16];  out s: f64[]
+  inout A: f64[6, 16];  inout C: f64[6, 16];  out t: f64[6, 16];  out s: f64[]
   for t0 in range(0, 20, 1) {
     t[i,j] = multiply(A[i,j], 0.5) for i<6, j<16
     A[i+1,j] = add(t[i,j], t[i+2,j]) for i<4, j<16

@@ -189,7 +189,7 @@ class Tracer(LoopStatements):
         if array.role in ("in", "inout") or window != whole_window(array.name, array.shape):
             raise self.scope.fail(f"{name} is a view")
         if array.name in self.memory.reordered:
-            raise self.scope.fail(f"{name} may lie in another order than C")
+            raise self.scope.fail(f"{name} may lie in another order than C: return a copy of it, x.copy()")
         self.memory.arrays[array.name] = replace(array, role="out")
         return array.name
 
