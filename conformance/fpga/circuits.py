@@ -23,6 +23,7 @@ from dcarray.lowering.hls.kernels import intel
 from dcarray.lowering.hls.model.model import NetworkModel, model
 from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.nodes import Network
+from dcarray.lowering.hls.network.time_steps import LONGEST
 from dcarray.lowering.hls.project.boards import board_of
 from dcarray.lowering.hls.project.fitting import fitted
 from dcarray.lowering.hls.simulation.buffers import from_bytes, initial, results, written
@@ -82,9 +83,11 @@ class Circuit:
         return [*found, *(after[name] for name in changed)]
 
 
-def circuit_of(function: Callable[..., Any], given: Sequence[Any], target: str | None = None) -> Circuit:
+def circuit_of(
+    function: Callable[..., Any], given: Sequence[Any], target: str | None = None, steps: int = LONGEST
+) -> Circuit:
     """Return a call of a function as a process network, whose streams carry an element at a time, or as many
-    as projects for a target have.
+    as projects for a target have; chains have at most so many time steps.
 
     Raises
     ------
@@ -94,7 +97,10 @@ def circuit_of(function: Callable[..., Any], given: Sequence[Any], target: str |
     names.apply_defaults()
     try:
         static = static_region(function, tuple(given))
-        network = compose(static.region) if target is None else fitted(static.region, board_of(target, None))
+        if target is None:
+            network = compose(static.region, steps=steps)
+        else:
+            network = fitted(static.region, board_of(target, None), steps=steps)
     except (ProgramError, Unsupported, TypeError, ValueError) as refused:
         raise Refused(str(refused)) from None
     return Circuit(network, model(network), static.memory, static.traced, names.arguments)

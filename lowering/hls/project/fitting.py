@@ -16,8 +16,9 @@ SHARE = 0.7
 """Of the board's DSP slices and LUTs, what a circuit may take to be wider, or have longer chains."""
 
 
-def fitted(region: Region, board: Board, width: int | None = None) -> Network:
-    """Return the network of a region with streams of at most so many elements at a time.
+def fitted(region: Region, board: Board, width: int | None = None, steps: int = LONGEST) -> Network:
+    """Return the network of a region with streams of at most so many elements at a time, and chains of at
+    most so many time steps.
 
     Without a width these are as many as a port to memory has room for.  If that takes more than the board
     has, half of that, and so on; then chains of time steps become shorter.
@@ -32,19 +33,18 @@ def fitted(region: Region, board: Board, width: int | None = None) -> Network:
     if width is not None:
         if type(width) is not int or width not in (1, 2, 4, 8, 16, 32, 64):
             raise ValueError(f"width is a power of 2 from 1 to 64, not {width!r}")
-        return _shortened(region, board, width)
+        return _shortened(region, board, width, steps)
     width = WIDEST
     while width > 1:
-        network = compose(region, width=width)
+        network = compose(region, width=width, steps=steps)
         if _fits(network, board):
             return network
         width //= 2
-    return _shortened(region, board, 1)
+    return _shortened(region, board, 1, steps)
 
 
-def _shortened(region: Region, board: Board, width: int) -> Network:
+def _shortened(region: Region, board: Board, width: int, steps: int) -> Network:
     """The network of a region with chains of time steps that are as long as the board has hardware for."""
-    steps = LONGEST
     while True:
         network = compose(region, width=width, steps=steps)
         if steps == 1 or _fits(network, board):
