@@ -249,6 +249,50 @@ def patch_array_method(kind: Any) -> Any:
     return kind
 
 
+def patch_subclass(kind: Any) -> None:
+    """Let a subclass of ``np.ndarray`` that is older than its module's acceleration live with the stand-in.
+
+    Its views as ``np.ndarray`` are plain arrays, which its base knows, and ``obj.__class__ is np.ndarray`` in
+    its ``__array_finalize__`` is true of plain arrays while ``np.ndarray`` is the stand-in.
+
+    Parameters
+    ----------
+    kind : type
+        The class, which is changed in place.
+    """
+    if not issubclass(kind, np.ndarray) or kind is ndarray or issubclass(kind, _Base):
+        return
+    if kind.view is np.ndarray.view:
+        kind.view = _view
+    body = vars(kind).get("__array_finalize__")
+    if not isinstance(body, FunctionType) or hasattr(body, "sees_stand_in"):
+        return
+    used, names = body.__code__.co_names, body.__globals__
+    if not {"__class__", "ndarray"}.issubset(used):
+        return
+    name = next((n for n in used if n in names and counterpart(names[n]) in (_numpy(), ndarray)), "")
+
+    @wraps(body)
+    def __array_finalize__(self: Any, obj: Any) -> Any:
+        if type(obj) is np.ndarray and (names.get(name) is _numpy() or names.get(name) is ndarray):
+            obj = np.ndarray.view(obj, ndarray)
+        return body(self, obj)
+
+    vars(__array_finalize__)["sees_stand_in"] = True
+    kind.__array_finalize__ = __array_finalize__
+
+
+@wraps(np.ndarray.view)
+def _view(self: Any, *args: Any, **kwargs: Any) -> Any:
+    args = tuple(np.ndarray if a is ndarray else a for a in args)
+    kwargs = {k: np.ndarray if v is ndarray else v for k, v in kwargs.items()}
+    return np.ndarray.view(self, *args, **kwargs)
+
+
+def _numpy() -> ModuleType:
+    return namespace(np)
+
+
 # ---- objects that code has imported already ----------------------------------------------------------
 _known: dict[int, tuple[ModuleType, str]] = {}  # by the identity of NumPy's object: its module and name
 _HOLDERS = [

@@ -14,7 +14,7 @@ from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites.rewrite import ModuleRewrites
 
 from .extension_modules import extension_stand_in
-from .numpy_proxy import counterpart, members_known, patch_array_method
+from .numpy_proxy import counterpart, members_known, patch_array_method, patch_subclass
 from .type_stand_in import array_type, compares_types
 
 
@@ -90,6 +90,7 @@ class ModuleNames:
                 self.substitutes[name] = value, substitute
             elif isinstance(value, type) and value.__module__ == self.names.get("__name__"):
                 self.classes[name] = patch_array_method(value)
+                patch_subclass(value)
         return False
 
     def put(self, *functions: FunctionType) -> None:

@@ -339,6 +339,38 @@ def test_isinstance_is_true_of_both() -> None:
     assert cls.sum(N.ones(2)) == cls.sum(np.ones(2)) == 2
 
 
+FINALIZING = """
+import numpy as np
+class Quantity(np.ndarray):
+    unit = None
+    def __array_finalize__(self, obj):
+        if obj is None or obj.__class__ is np.ndarray:
+            return
+        self.unit = obj.__dict__["unit"]
+    def __array_ufunc__(self, function, method, *inputs, **kwargs):
+        values = [x.view(np.ndarray) if isinstance(x, Quantity) else x for x in inputs]
+        found = super().__array_ufunc__(function, method, *values, **kwargs)
+        return found if found is NotImplemented else found.view(Quantity)
+def run(x):
+    made = (x + 1).view(Quantity)
+    made.unit = "m"
+    assert type(made + made) is Quantity and (made + made)[1] == 2 * made[1]
+    return made[2:], made
+"""
+
+
+def test_subclasses_are_told_of_plain_arrays() -> None:
+    module = types.ModuleType("finalizing")
+    exec(FINALIZING, vars(module))
+    for _ in range(2):
+        with dc.accelerate(module):
+            for x in (dc.asarray(np.arange(4.0)), np.arange(4.0), dc.asarray(np.arange(30_000.0)) * 1):
+                part, made = module.run(x)
+                assert type(part) is type(made) is module.Quantity and part.unit == made.unit == "m"
+                assert part[0] == 3
+        assert module.run(np.arange(4.0))[0].unit == "m"
+
+
 ASKING = """
 import numpy as np
 class Kinds:
