@@ -189,9 +189,8 @@ class _Emitter(ProcessPrinter):
     def table(self, kind: str, name: str, copies: int, length: int) -> Iterator[str]:
         yield f"{kind} {name}[{copies}][{length}];"  # the compiler replicates what is read several times
 
-    def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
-        width = 8 if kind == "double" else 4  # each lane a bank: all are read at once in the end
-        banks = f"__attribute__((numbanks({lanes}), bankwidth({width}))) " if lanes > 1 else ""
+    def accumulators(self, kind: str, size: int, count: int, lanes: int) -> Iterator[str]:
+        banks = f"__attribute__((numbanks({lanes}), bankwidth({max(size, 4)}))) " if lanes > 1 else ""
         yield f"{kind} {banks}acc[{count}][{lanes}];"
 
     # ---- folds ------------------------------------------------------------------------------------------

@@ -55,7 +55,12 @@ _AS_UFUNC = {name: name.removeprefix("c_") for name in C_LIBRARY} | {
 
 def carried_by(fifo: Fifo, dialect: Dialect) -> str:
     """The type of what a FIFO carries at a time: an element, or a vector of them."""
-    return dialect.type(fifo.dtype) if fifo.width == 1 else f"{fifo.dtype.name}x{fifo.width}"
+    return dialect.type(fifo.dtype) if fifo.width == 1 else vector_type(fifo.dtype, fifo.width)
+
+
+def vector_type(dtype: np.dtype[Any], width: int) -> str:
+    """The name of the type of vectors of so many elements."""
+    return f"{dtype.name}x{width}"
 
 
 class ProcessPrinter(ABC):
@@ -126,7 +131,7 @@ class ProcessPrinter(ABC):
         """The declaration of the copies of a table."""
 
     @abstractmethod
-    def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
+    def accumulators(self, kind: str, size: int, count: int, lanes: int) -> Iterator[str]:
         """The declaration of ``acc``: for each result of a fold as many accumulators as there are lanes."""
 
     # ---- processes --------------------------------------------------------------------------------------
@@ -164,9 +169,16 @@ class ProcessPrinter(ABC):
 
     def vector_types(self) -> Iterator[str]:
         """The declarations of the types of vectors."""
-        fifos = (fifo for stage in self.network.stages for fifo in stage.fifos if fifo.width > 1)
-        for kind, fifo in {self.carried_by(fifo): fifo for fifo in fifos}.items():
-            yield f"typedef struct {{ {self.type(fifo.dtype)} v[{fifo.width}]; }} {kind};"
+        used = {
+            (fifo.dtype, fifo.width): None
+            for stage in self.network.stages for fifo in stage.fifos if fifo.width > 1
+        }  # fmt: skip
+        for stage in self.network.stages:
+            for work in stage.processes:
+                if isinstance(work, Work) and work.adds_vectors:
+                    used[self.arrays[work.stmt.target.array].dtype, work.width] = None
+        for dtype, width in used:
+            yield f"typedef struct {{ {self.type(dtype)} v[{width}]; }} {vector_type(dtype, width)};"
 
     # ---- folds ------------------------------------------------------------------------------------------
     def lanes(self, work: Work) -> int:
@@ -228,7 +240,15 @@ class ProcessPrinter(ABC):
         if lanes > 1:
             yield f"// sums are of {lanes} parts, each of every {lanes}th element: not NumPy's order"
             yield "int64_t lane = 0;"
-        yield from self.accumulators(self.result_type(work), prod(shape), lanes)
+        kind, size, places = (
+            self.result_type(work),
+            self.arrays[stmt.target.array].dtype.itemsize,
+            prod(shape),
+        )
+        if work.adds_vectors:
+            kind, size = vector_type(self.arrays[stmt.target.array].dtype, work.width), size * work.width
+            places = places // shape[-1] * -(-shape[-1] // work.width)
+        yield from self.accumulators(kind, size, places, lanes)
         lines = []
         for axis in range(len(stmt.target.shape)):
             x = "0"
@@ -236,10 +256,18 @@ class ProcessPrinter(ABC):
                 x = f"i / {prod(shape[kept.index(axis) + 1 :])} % {stmt.target.shape[axis]}"
             lines.append(f"const int64_t x{axis} = {x};")
         result, computed = self.initial(work)
-        lines += [*computed, f"acc[i][0] = {result};"]
+        lines += [*computed, f"{self.accumulator(work, '0')} = {result};"]
         if lanes > 1:
-            lines += self.unrolled(f"int j = 1; j < {lanes}; j++", [f"acc[i][j] = {self.neutral(work)};"])
+            cleared = [f"{self.accumulator(work, 'j')} = {self.neutral(work)};"]
+            lines += self.unrolled(f"int j = 1; j < {lanes}; j++", cleared)
         yield from self.plain("", count(prod(shape)), lines)
+
+    def accumulator(self, work: Work, lane: str) -> str:
+        """An accumulator of the result number ``i``."""
+        if not work.adds_vectors:
+            return f"acc[i][{lane}]"
+        row, width = work.stmt.target.shape[-1], work.width
+        return f"acc[i / {row} * {-(-row // width)} + i % {row} / {width}][{lane}].v[i % {row} % {width}]"
 
     def deliver(self, work: Work, result: str) -> Iterator[str]:
         """What is done with the value of a statement at a point."""
@@ -258,9 +286,9 @@ class ProcessPrinter(ABC):
     def finish(self, work: Work) -> Iterator[str]:
         """The lanes joined, and the results sent."""
         lanes = self.lanes(work)
-        lines = [f"{self.result_type(work)} r = acc[i][0];"]
+        lines = [f"{self.result_type(work)} r = {self.accumulator(work, '0')};"]
         if lanes > 1:
-            joined = [f"r = {self.combined(work, 'r', 'acc[i][j]')};"]
+            joined = [f"r = {self.combined(work, 'r', self.accumulator(work, 'j'))};"]
             lines += self.unrolled(f"int j = 1; j < {lanes}; j++", joined)
         lines.append(self.send(work.out, "r"))
         yield from self.plain(f"{work.name}_send", count(self.results(work)), lines)

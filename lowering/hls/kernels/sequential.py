@@ -141,7 +141,7 @@ class _Writer:
             yield from self.loops(reduced, shape, lines, self.pipelined)
             yield f"{at} = start;"
             return
-        yield from self.printer.accumulators(kind, 1, lanes)
+        yield from self.printer.accumulators(kind, self.arrays[stmt.target.array].dtype.itemsize, 1, lanes)
         neutral = int(stmt.combine == "multiply")
         yield from self.printer.unrolled(f"int j = 0; j < {lanes}; j++", [f"acc[0][j] = {neutral};"])
         yield "int64_t lane = 0;"

@@ -109,22 +109,33 @@ def _points(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> I
     for axis, start in enumerate(work.box.first[:-1]):
         yield f"const int64_t x{axis} = h{axis}{less(start)};"
     result, lines = printer.value(stmt.body, work, tables(printer, work))
+    after: list[str] = []
     if stmt.combine is None:
         yield f"{printer.carried_by(fifos[work.out])} v = {{{{0}}}};"
-        stored = f"v.v[j] = {result};"
+        stored, after = f"v.v[j] = {result};", [*printer.deliver(work, "v")]
+    elif work.adds_vectors:
+        row, place = f"h{last}", ""
+        for axis in printer.kept(work)[:-1]:
+            place = f"({place} * {stmt.target.shape[axis]} + x{axis})" if place else f"x{axis}"
+        at = f"{place} * {-(-stmt.target.shape[-1] // width)} + {row}" if place else row
+        many = printer.lanes(work)
+        spot = f"acc[{at}][{'lane' if many > 1 else '0'}].v[j]"
+        stored = f"{spot} = {printer.combined(work, spot, result)};"
+        after = [f"lane = (lane + 1) % {many};"] if many > 1 else []
     else:
         dtype = printer.arrays[stmt.target.array].dtype
         nothing = neutral(stmt.combine, dtype)
         assert nothing is not None
         yield f"{printer.type(dtype)} part = {printer.literal(nothing)};"
         stored = f"part = {printer.combined(work, 'part', result)};"
+        after = [*printer.deliver(work, "part")]
     first, count = work.box.first[-1], work.box.shape[-1]
     lane = [*lines, stored]
     if first % width or count % width:  # some of a vector's elements are not of the domain
         lane = [f"if (x{last} >= 0 && x{last} < {count}) {{", *indented(lane), "}"]
     at = f"const int64_t x{last} = h{last} * {width} + j{less(first)};"
     yield from printer.unrolled(lanes(width), [at, *lane])
-    yield from printer.deliver(work, "v" if stmt.combine is None else "part")
+    yield from after
 
 
 def less(start: int) -> str:

@@ -162,6 +162,6 @@ class _Emitter(ProcessPrinter):
         yield f"{kind} {name}[{copies}][{length}];"
         yield f"#pragma HLS ARRAY_PARTITION variable={name} complete dim=1"
 
-    def accumulators(self, kind: str, count: int, lanes: int) -> Iterator[str]:
+    def accumulators(self, kind: str, size: int, count: int, lanes: int) -> Iterator[str]:
         yield f"{kind} acc[{count}][{lanes}];"
         yield "#pragma HLS ARRAY_PARTITION variable=acc complete dim=2"

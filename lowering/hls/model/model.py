@@ -343,7 +343,8 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
         if needed > interval:
             interval, why = needed, f"{stmt.combine} takes {step.latency} cycles"
         parts += [*[step] * work.width, memory(results * lanes, bits(dtype))]
-        joined = step.latency * (work.width if work.width > 1 else 0)  # those of a vector, before
+        # the elements of a vector are joined before, but where accumulators are vectors
+        joined = step.latency * (work.width if work.width > 1 and not work.adds_vectors else 0)
         latency += joined + step.latency + (step.latency * lanes if lanes > 1 else 0)
         prologue += results
         if stmt.init is not None:

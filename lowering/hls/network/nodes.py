@@ -146,6 +146,13 @@ class Work:
     tables: tuple[str, ...] = ()
 
     @property
+    def adds_vectors(self) -> bool:
+        """Whether it is a fold that keeps the last axis, along which vectors lie: its accumulators are vectors."""
+        last = len(self.stmt.target.shape) - 1
+        kept = any(ix.axis == last for ix in self.stmt.target.index)
+        return self.width > 1 and self.stmt.combine is not None and kept
+
+    @property
     def vectors(self) -> Box:
         """Where the domain lies in the raster."""
         return self.box.vectors(self.width)
