@@ -147,7 +147,7 @@ class Work:
 
     @property
     def adds_vectors(self) -> bool:
-        """Whether it is a fold that keeps the last axis, along which vectors lie: its accumulators are vectors."""
+        """Whether its accumulators are vectors: it is a fold that keeps the axis along which these lie."""
         last = len(self.stmt.target.shape) - 1
         kept = any(ix.axis == last for ix in self.stmt.target.index)
         return self.width > 1 and self.stmt.combine is not None and kept
