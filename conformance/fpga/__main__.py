@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit status is 0 if all that ran is right."""
+    """Run the command; return 0 if all results are right, else 1."""
     parser = argparse.ArgumentParser(prog="python -m conformance.fpga", description=__doc__)
     parser.add_argument(
         "--npbench", type=Path, metavar="PATH",

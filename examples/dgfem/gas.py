@@ -63,7 +63,7 @@ def conserved(rho, u, v, w, p):
 
 
 def free_stream(mesh):
-    """The same everywhere."""
+    """Return a gas that has the same density, velocity and pressure everywhere; its flow stays as it is."""
     return conserved(np.full_like(mesh.x[0], 1.2), 0.7, -0.3, 0.4, 0.9)
 
 

@@ -107,7 +107,7 @@ def header_text(functions: tuple[Function, ...], stem: str) -> str:
 
 
 def shape_text(shape: tuple[Dim, ...]) -> str:
-    """Return a shape as C writes it."""
+    """Return the shape of an array as a declaration in C has it: ``[N][M]``."""
     return "".join(f"[{dims.show(extent)}]" for extent in shape)
 
 

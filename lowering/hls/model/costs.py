@@ -76,7 +76,8 @@ _DIVISIONS = frozenset({"divide", "floor_divide", "remainder", "fmod", "divmod",
 
 
 def operation(op: str, args: Sequence[np.dtype[Any]], dtype: np.dtype[Any]) -> Cost:
-    """Return the cost of an operation on operands of some dtypes, whose result has another."""
+    """Return the hardware and the latency of an operation of NumPy's name, by the dtypes of its operands and
+    its result."""
     wide = max((*args, dtype), key=lambda one: (one.kind == "f", one.itemsize))
     bits = 1 if wide.kind == "b" else 8 * wide.itemsize
     if op == "where":

@@ -328,7 +328,7 @@ class _Composer:
         return found
 
     def in_memory(self, version: _Version) -> Buffer:
-        """The buffer of a version, which is written if it was not so far."""
+        """Return the buffer of a version of an array, with a process that writes it if there was none."""
         if not version.stored:
             assert version.port is not None
             whole = identity(self.arrays[version.buffer.array])
