@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ..network.boxes import Box, Point, distance
-from ..network.nodes import Fifo, Work
+from ..network.boxes import Box, Point
 
 
 def counters(name: str, start: Point) -> Iterator[str]:
@@ -32,22 +31,3 @@ def is_inside(name: str, box: Box) -> str:
         for axis, (f, n) in enumerate(zip(box.first, box.shape, strict=True))
     ]
     return " && ".join(terms) or "true"
-
-
-def tick_span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
-    """The first tick at which something comes or is computed, and the last."""
-    spans = [(line.lead, fifos[line.source].vectors) for line in work.inputs]
-    spans += [(0, work.vectors)] if work.box.size else []
-    if not spans:
-        return 0, -1
-    first = min(distance(box.first, work.raster) - lead for lead, box in spans)
-    return first, max(distance(box.last, work.raster) - lead for lead, box in spans)
-
-
-def point_of(tick: int, raster: Point) -> Point:
-    """The point of a tick; outside of the raster the first coordinate is out of range."""
-    found: list[int] = []
-    for n in reversed(raster[1:]):
-        tick, x = divmod(tick, max(n, 1))  # nothing happens in an empty raster
-        found.append(x)
-    return (*([tick] if raster else []), *reversed(found))

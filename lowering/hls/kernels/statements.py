@@ -10,8 +10,9 @@ from ..network.folds import neutral
 from ..network.line_buffers import Parts, parts
 from ..network.nodes import Fifo, Work
 from ..network.tables import Table, copies, in_memory
+from ..network.ticks import point_of, tick_span
 from .blocks import count, indented, lanes
-from .counters import advance, counters, is_inside, point_of, tick_span
+from .counters import advance, counters, is_inside
 
 if TYPE_CHECKING:
     from .printer import ProcessPrinter

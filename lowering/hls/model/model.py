@@ -36,6 +36,7 @@ from ..network.nodes import (
 )
 from ..network.products import Collect, Element, Feed
 from ..network.tables import copies, in_memory
+from ..network.ticks import tick_span
 from ..simulation.systolic_runs import iterations
 from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_register
 from .expressions import bits, depth, operations, total
@@ -202,7 +203,8 @@ def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) 
         return iterations(process)[1:]
     if not isinstance(process, Work):
         return dict.fromkeys(sources(process), every), dict.fromkeys(outs(process), every)
-    start, ticks = _ticks(process, fifos)
+    start, end = tick_span(process, fifos)
+    ticks = end - start + 1
     comes = {}
     for line in process.inputs:
         box = fifos[line.source].vectors
@@ -214,18 +216,6 @@ def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) 
         distance(point, process.raster) - start for point in (process.vectors.first, process.vectors.last)
     ]
     return comes, {process.out: (inside[0], inside[1])}
-
-
-def _ticks(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
-    """The first tick at which a statement receives or computes, and how many there are."""
-    spans = [(line.lead, fifos[line.source].vectors) for line in work.inputs]
-    spans += [(0, work.vectors)] if work.box.size else []
-    ends = [
-        (distance(box.first, work.raster) - lead, distance(box.last, work.raster) - lead)
-        for lead, box in spans
-    ]
-    first = min((a for a, _ in ends), default=0)
-    return first, max((b for _, b in ends), default=first - 1) - first + 1
 
 
 # ---- processes ---------------------------------------------------------------------------------------------
@@ -303,7 +293,8 @@ def _sequential(process: Sequential, arrays: Mapping[str, Array]) -> ProcessMode
 
 def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) -> ProcessModel:
     stmt = work.stmt
-    _, iterations = _ticks(work, fifos)
+    first, last = tick_span(work, fifos)
+    iterations = last - first + 1
     latency = depth(stmt.body)
     prologue, interval, why = 0, 1, ""
     parts = [*[operations(stmt.body)] * work.width, *map(counter, work.raster)]

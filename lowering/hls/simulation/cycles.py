@@ -21,7 +21,7 @@ from dcarray.ir.numpy_views import NDArray
 from dcarray.ir.ops import OPS
 from dcarray.ir.windows import walk
 
-from ..network.boxes import Box, Point, distance
+from ..network.boxes import Box, Point
 from ..network.nodes import (
     Buffer,
     Duplicate,
@@ -37,6 +37,7 @@ from ..network.nodes import (
     buffers_written,
 )
 from ..network.products import Collect, Element, Feed
+from ..network.ticks import tick_span
 from . import systolic_runs
 from .sequential_runs import SequentialRun
 
@@ -209,7 +210,8 @@ class _Simulation:
                 else:
                     assert stmt.init is not None
                     result[at] = value(stmt.init, point)
-        for tick in _ticks(work, self.fifos):
+        first, last = tick_span(work, self.fifos)
+        for tick in range(first, last + 1):
             coming = []
             for line in work.inputs:
                 there = _point(tick + line.lead, raster)
@@ -251,17 +253,6 @@ def lanes(vector: Point, box: Box, width: int) -> range:
         return range(1)
     start = box.first[-1] - vector[-1] * width
     return range(max(start, 0), min(start + box.shape[-1], width))
-
-
-def _ticks(work: Work, fifos: Mapping[str, Fifo]) -> range:
-    """The ticks from the first at which something is received or computed to the last."""
-    spans = [(line.lead, fifos[line.source].vectors) for line in work.inputs]
-    spans += [(0, work.vectors)] if work.box.size else []
-    ends = [
-        (distance(box.first, work.raster) - lead, distance(box.last, work.raster) - lead)
-        for lead, box in spans
-    ]
-    return range(min((a for a, _ in ends), default=0), max((b for _, b in ends), default=-1) + 1)
 
 
 def _point(tick: int, raster: Point) -> Point | None:

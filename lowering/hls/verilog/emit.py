@@ -20,7 +20,7 @@ from dcarray.ir.nodes import Array
 from dcarray.ir.text import show_stmt
 from dcarray.lowering.errors import Unsupported
 
-from ..network.boxes import Box, Point, distance
+from ..network.boxes import Box, Point
 from ..network.nodes import (
     Buffer,
     Duplicate,
@@ -35,6 +35,7 @@ from ..network.nodes import (
     outs,
     sources,
 )
+from ..network.ticks import point_of, tick_span
 from .values import Values, in_order, place, width
 
 FIFO = """module fifo #(parameter W = 1, D = 1) (
@@ -286,14 +287,15 @@ class _Module:
     def work(self, work: Work) -> Iterator[str]:
         """A statement: shift registers, counters, the value, and of a fold the accumulators."""
         stmt, raster, out = work.stmt, work.raster, work.out
-        first, count = span(work, self.fifos)
+        first, last = tick_span(work, self.fifos)
+        count = last - first + 1
         folds = stmt.combine is not None
         values = Values(work, self.arrays, self.port)
         needed = []
         yield f"wire sending, here{''.join(f', in{n}' for n in range(len(work.inputs)))};"
         for n, line in enumerate(work.inputs):
             bits = width(self.fifos[line.source].dtype)
-            begin = start_of(first + line.lead, raster)
+            begin = point_of(first + line.lead, raster)
             yield from counters(f"a{n}x", begin, raster, last_of(begin, raster, count))
             yield f"assign in{n} = !sending && {inside(f'a{n}x', self.fifos[line.source].box)};"
             needed.append(f"(!in{n} || {line.source}_valid)")
@@ -306,7 +308,7 @@ class _Module:
                 yield f"  line{n}[{line.length - 2}] <= {line.source}_value;"
                 yield "end"
             yield from advance(f"a{n}x", begin, raster, "moves && !sending")
-        begin = start_of(first, raster)
+        begin = point_of(first, raster)
         yield from counters("h", begin, raster, last_of(begin, raster, count))
         yield from advance("h", begin, raster, "moves && !sending")
         yield f"assign here = !sending && {inside('h', work.box)};"
@@ -327,25 +329,6 @@ class _Module:
 
 
 # ---- points and counters -----------------------------------------------------------------------------------
-def span(work: Work, fifos: Mapping[str, Fifo]) -> tuple[int, int]:
-    """The first tick of a statement, and how many there are."""
-    spans = [(line.lead, fifos[line.source].box) for line in work.inputs]
-    spans += [(0, work.box)] if work.box.size else []
-    if not spans:
-        return 0, 0
-    first = min(distance(box.first, work.raster) - lead for lead, box in spans)
-    return first, max(distance(box.last, work.raster) - lead for lead, box in spans) - first + 1
-
-
-def start_of(tick: int, raster: Point) -> Point:
-    """The point of a tick; outside of the raster the first coordinate is out of range."""
-    found: list[int] = []
-    for n in reversed(raster[1:]):
-        tick, x = divmod(tick, max(n, 1))
-        found.append(x)
-    return (*([tick] if raster else []), *reversed(found))
-
-
 def last_of(start: Point, raster: Point, count: int) -> int:
     """The first coordinate after so many ticks, or more."""
     return start[0] + count // max(prod(raster[1:]), 1) + 2 if start else 0

@@ -10,7 +10,8 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls.kernels.sequential import needs_scratch
 from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
-from dcarray.lowering.hls.network.nodes import Sequential, dump
+from dcarray.lowering.hls.network.nodes import Sequential
+from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
 from dcarray.lowering.hls.simulation.cycles import simulate
 from tests.support.ir_regions import assert_agree, make_case

@@ -13,7 +13,8 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls.network.boxes import Box
 from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.depths import most_elements
-from dcarray.lowering.hls.network.nodes import NetworkError, Work, dump, verify
+from dcarray.lowering.hls.network.nodes import NetworkError, Work, verify
+from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from tests.support.ir_regions import assert_agree, make_case
 from tests.support.stencil_chains import stencil_chain

@@ -8,7 +8,8 @@ from dcarray.ir.parse import parse
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.compose import compose
-from dcarray.lowering.hls.network.nodes import Work, dump
+from dcarray.lowering.hls.network.nodes import Work
+from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.network.time_steps import LONGEST, turns
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
 from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate

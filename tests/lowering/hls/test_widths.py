@@ -9,7 +9,7 @@ from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.hls.model.model import model
 from dcarray.lowering.hls.network.boxes import Box
 from dcarray.lowering.hls.network.compose import compose
-from dcarray.lowering.hls.network.nodes import dump
+from dcarray.lowering.hls.network.text import dump
 from dcarray.lowering.hls.simulation.csim import INTEL, VITIS, Simulation
 from dcarray.lowering.hls.simulation.cycles import Deadlock, simulate
 from dcarray.lowering.hls.verilog import emit as verilog
