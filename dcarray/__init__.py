@@ -12,7 +12,7 @@ from dcarray.api.array import evaluate, ndarray
 from dcarray.core.config import options
 from dcarray.core.counters import report
 from dcarray.core.device_names import devices
-from dcarray.core.errors import ProgramError, StrictError
+from dcarray.core.errors import ProgramError, ScheduleError, StrictError
 from dcarray.execution.executor import wait
 
 from .api import lazy_selection as _lazy_selection  # noqa: F401  (its import registers selections)
@@ -34,6 +34,8 @@ def __getattr__(name: str) -> Any:
         from dcarray.jit.parallel_map import map as value
     elif name == "program":
         from dcarray.jit.program.decorator import program as value
+    elif name == "schedule":
+        from dcarray.jit.program.schedule import schedule as value
     elif name == "symbol":
         from dcarray.jit.loops.entry.sizes import symbol as value
     elif name == "distribute":
@@ -60,6 +62,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "ProgramError",
+    "ScheduleError",
     "StrictError",
     "accelerate",
     "array_api",
@@ -76,6 +79,7 @@ __all__ = [
     "pmap",
     "program",
     "report",
+    "schedule",
     "symbol",
     "types",
     "wait",

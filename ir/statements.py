@@ -54,3 +54,41 @@ def flatten(body: Iterable[Stmt]) -> Iterator[Stmt]:
 def is_point(stmt: Stmt) -> TypeGuard[Compute]:
     """Whether a statement assigns one element."""
     return isinstance(stmt, Compute) and stmt.combine is None and stmt.scan is None and not stmt.target.shape
+
+
+def count(body: Iterable[Stmt]) -> int:
+    """Return the number of statements, with those in loops and branches."""
+    return sum(1 for _ in all_statements(body))
+
+
+def with_statement(body: tuple[Stmt, ...], position: int, new: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """Return a body with other statements in place of one, counted as `all_statements` walks."""
+    made: list[Stmt] = []
+    for stmt in body:
+        if position == 0:
+            made += new
+        elif 0 < position < count((stmt,)):
+            inner, parts = position - 1, []
+            for part in bodies(stmt):
+                parts.append(with_statement(part, inner, new))
+                inner -= count(part)
+            made.append(with_bodies(stmt, parts))
+        else:
+            made.append(stmt)
+        position -= count((stmt,))
+    return tuple(made)
+
+
+def around(body: tuple[Stmt, ...], position: int) -> tuple[Loop, ...]:
+    """Return the loops around a statement, the outermost first, counted as `all_statements` walks."""
+    for stmt in body:
+        many = count((stmt,))
+        if 0 < position < many:
+            inner = position - 1
+            own = (stmt,) if isinstance(stmt, Loop) else ()
+            for part in bodies(stmt):
+                if 0 <= inner < count(part):
+                    return (*own, *around(part, inner))
+                inner -= count(part)
+        position -= many
+    return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ProgramError", "StrictError", "Untraceable"]
+__all__ = ["ProgramError", "ScheduleError", "StrictError", "Untraceable"]
 
 
 class StrictError(RuntimeError):
@@ -45,3 +45,8 @@ class Untraceable(Exception):
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(reason)
         self.reason, self.line = reason, line
+
+
+class ScheduleError(ValueError):
+    """Raised for a change of a region that is asked for by hand (``dc.schedule``) and is not legal, or not
+    proved to be, with the reason."""

@@ -3,6 +3,7 @@ sizes at once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, update_wrapper
@@ -33,6 +34,8 @@ from .requests import ProgramInterface, ProgramRequest
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
     from dcarray.lowering.program.loaded_plan import LoadedPlan
+
+    from .schedule import Schedule
 
 __all__ = ["Program", "program"]
 
@@ -151,6 +154,25 @@ class Program(ProgramLike):
         from .region import region_of
 
         return region_of(self.written).region
+
+    def schedule(self) -> Schedule:
+        """Return the region of the program as a schedule, which is changed by hand.
+
+        Raises
+        ------
+        ProgramError
+            If it does not compile, with file and line.
+        """
+        from .region import region_of
+        from .schedule import schedule
+
+        traced = region_of(self.written)
+        inputs = [a.name for a in traced.region.arrays if a.role in ("in", "inout")]
+        arguments = {p.name for p in traced.parameters}
+        pairs = zip(inputs, traced.inputs, strict=True)
+        names = {"__builtins__": {}, "inf": math.inf, "nan": math.nan}
+        known = tuple([(name, eval(text, names)) for name, text in pairs if text not in arguments])
+        return replace(schedule(traced.region), known=known)
 
     def explain(self) -> str:
         """Return the region of the program as text, as it is written and after the passes.

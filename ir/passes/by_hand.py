@@ -1,0 +1,179 @@
+"""Changes of one statement that are asked for by hand: blocks of a domain, loops in another order, unrolling.
+
+Each has its legality, ``can_...``, which gives the reason against it or None, apart from the action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dcarray.ir import dims, windows
+from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.analysis.independence import iteration_conflict, window_at
+from dcarray.ir.nodes import (
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Index,
+    Loop,
+    Nest,
+    Region,
+    Rows,
+    Stmt,
+    TimeTiles,
+    While,
+)
+from dcarray.ir.renaming import expression_at, statement_at
+
+
+# ---- blocks of a statement's domain -------------------------------------------------------------------
+def can_tile(stmt: Stmt, sizes: Sequence[int | None]) -> Reason | None:
+    """Return why a statement cannot run block by block of its domain, ``sizes`` long along the axes; None
+    along an axis is all of it.  Points of a domain need nothing of one another, unless they are folded."""
+    if not isinstance(stmt, Compute):
+        return Reason(f"{kind_of(stmt)} has no domain of its own")
+    count = len(stmt.target.shape)
+    if len(sizes) != count:
+        return Reason(f"the domain has {count} axes, and there are {len(sizes)} sizes")
+    kept = {ix.axis for ix in stmt.target.index}
+    for axis, size in enumerate(sizes):
+        if size is None:
+            continue
+        if axis not in kept:
+            return Reason(f"the values along axis {axis} are folded, which has its own order")
+        if axis == stmt.scan:
+            return Reason(f"the values along axis {axis} are accumulated from the first to the last")
+    return None
+
+
+def tile(stmt: Compute, sizes: Sequence[int | None], names: Sequence[str]) -> Stmt:
+    """Return loops over the blocks, the first axis outermost; there is a name for each axis that has a
+    size."""
+    left = iter(names)
+    amap: list[Index] = []
+    shape: list[Dim] = []
+    loops: list[Loop] = []
+    for axis, (extent, size) in enumerate(zip(stmt.target.shape, sizes, strict=True)):
+        start: Dim = 0
+        length = extent
+        if size is not None:
+            name = next(left)
+            start = dims.symbol(name, None)
+            length = _shorter(size, extent, start)
+            loops.append(Loop(name, (0, extent, size), (), loc=stmt.loc))
+        amap.append(Index(start, 1, axis))
+        shape.append(length)
+    where, domain = tuple(amap), tuple(shape)
+    made: Stmt = replace(
+        stmt,
+        target=windows.compose(stmt.target, where, domain),
+        body=windows.remap(stmt.body, where, domain),
+        init=None if stmt.init is None else windows.remap(stmt.init, where, domain),
+    )
+    for loop in reversed(loops):
+        made = replace(loop, body=(made,))
+    return made
+
+
+def _shorter(size: int, extent: Dim, start: Dim) -> Dim:
+    """Return the length of the block from ``start`` on: the last may be shorter."""
+    if size == 1 or (type(extent) is int and extent % size == 0):
+        return size
+    import sympy
+
+    return dims.simplify(sympy.Min(size, extent - start))
+
+
+# ---- the order of loops -------------------------------------------------------------------------------
+def can_swap(loop: Loop, region: Region) -> Reason | None:
+    """Return why a loop and the one inside of it cannot be exchanged.  ``loop`` is a statement of
+    ``region``, that very object.  It is legal if no iteration of the outer loop needs another one."""
+    (inner,) = loop.body
+    assert isinstance(inner, Loop)
+    if any(loop.var in dims.free_symbols(bound) for bound in inner.bounds):
+        return Reason(f"the range of {inner.var} depends on {loop.var}")
+    reason = iteration_conflict(loop, region)
+    return None if reason is None else Reason(f"of the loop over {loop.var}, {reason.text}")
+
+
+def swap(loop: Loop) -> Loop:
+    """Return a loop and the one inside of it exchanged.  Neither is declared parallel any more."""
+    (inner,) = loop.body
+    assert isinstance(inner, Loop)
+    return replace(inner, parallel=False, body=(replace(loop, parallel=False, body=inner.body),))
+
+
+def perfect_nest(stmt: Stmt) -> tuple[Loop, ...]:
+    """Return the loops that begin with a statement, each the only statement of the one before it."""
+    found: list[Loop] = []
+    while isinstance(stmt, Loop):
+        found.append(stmt)
+        if len(stmt.body) != 1:
+            break
+        (stmt,) = stmt.body
+    return tuple(found)
+
+
+# ---- several iterations in one ------------------------------------------------------------------------
+def can_unroll(stmt: Stmt, factor: int) -> Reason | None:
+    """Return why ``factor`` iterations of a loop cannot be written one after the other."""
+    if not isinstance(stmt, Loop):
+        return Reason(f"{kind_of(stmt)} is no loop with a range")
+    many = dims.count(stmt.bounds)
+    if type(many) is not int or type(stmt.bounds[2]) is not int:
+        return Reason(f"it is not known how many iterations {stmt.var} takes")
+    if many < factor:
+        return Reason(f"the loop over {stmt.var} has only {many} iterations")
+    return None
+
+
+def unroll(loop: Loop, factor: int) -> tuple[Loop, ...]:
+    """Return a loop of which each iteration does ``factor`` of those before, and one for the rest if there
+    is any.  Neither is declared parallel."""
+    start, stop, step = loop.bounds
+    many = dims.count(loop.bounds)
+    assert type(many) is int
+    full = dims.simplify(start + many // factor * factor * step)
+    var = dims.symbol(loop.var, None)
+    body = [stmt_at(stmt, {loop.var: var + k * step}) for k in range(factor) for stmt in loop.body]
+    large = replace(loop, bounds=(start, full, factor * step), body=tuple(body), parallel=False)
+    return (large, replace(loop, bounds=(full, stop, step), parallel=False)) if many % factor else (large,)
+
+
+def stmt_at(stmt: Stmt, values: Mapping[str, Dim]) -> Stmt:
+    """Return a statement of any kind for other values of variables."""
+    match stmt:
+        case Compute():
+            return statement_at(stmt, values)
+        case Call(_, reads, writes):
+            moved = [tuple([window_at(window, values) for window in some]) for some in (reads, writes)]
+            return replace(stmt, reads=moved[0], writes=moved[1])
+        case Loop():
+            start, stop, step = (dims.substitute(bound, values) for bound in stmt.bounds)
+            return replace(stmt, bounds=(start, stop, step), body=_block(stmt.body, values))
+        case While():
+            return replace(stmt, cond=expression_at(stmt.cond, values), body=_block(stmt.body, values))
+        case Branch():
+            cond = expression_at(stmt.cond, values)
+            return replace(
+                stmt, cond=cond, then=_block(stmt.then, values), orelse=_block(stmt.orelse, values)
+            )
+        case Nest() | Rows() | TimeTiles():
+            body = tuple([stmt_at(one, values) for one in stmt.body])
+            return replace(stmt, body=body)  # type: ignore[arg-type]  # of the same kinds
+
+
+def _block(body: tuple[Stmt, ...], values: Mapping[str, Dim]) -> tuple[Stmt, ...]:
+    return tuple([stmt_at(stmt, values) for stmt in body])
+
+
+def kind_of(stmt: Stmt) -> str:
+    """Return what a statement is, for messages."""
+    names = {
+        Compute: "a statement over a domain", Call: "a call", Nest: "a nest of fused statements",
+        Rows: "a group of statements that run row by row", TimeTiles: "a group of time tiles",
+        Loop: "a loop", While: "a while loop", Branch: "a branch",
+    }  # fmt: skip
+    return names[type(stmt)]
