@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,22 @@ def test_stacks_that_are_broadcast(check: Callable[..., Log]) -> None:
           r[i,j,k] = t[2*i+1,4,j,-k+6] for i<2, j<3, k<2
         }""",
     )
+
+
+def test_both_operands_are_one_window() -> None:
+    """That very object, as a rewrite may leave it."""
+    region = parse("""region() {
+      inout a: f64[4, 4];  temp t: f64[4, 4];  out r: f64[]
+      call blas.matmul(a, a) -> t
+      r[] = add(t[3,2], 1.0)
+    }""")
+    call, last = region.body
+    assert isinstance(call, Call)
+    one = replace(region, body=(replace(call, reads=(call.reads[0], call.reads[0])), last))
+    after = PRODUCT_PARTS.fn(one, Log())
+    assert after is not one
+    a = np.random.default_rng(0).random((4, 4))
+    assert interp.run(after, {"a": a})["r"] == pytest.approx((a @ a)[3, 2] + 1.0)
 
 
 def test_vectors(check: Callable[..., Log]) -> None:

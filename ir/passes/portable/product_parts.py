@@ -109,10 +109,11 @@ def restricted(call: Call, ranges: Sequence[Range]) -> Call:
     rows, columns = len(a.shape) > 1, len(b.shape) > 1
     batch = len(target.shape) - rows - columns
     operands = []
-    for read, place in ((a, batch if rows else None), (b, batch + rows if columns else None)):
+    places = batch if rows else None, batch + rows if columns else None
+    for read, place, last in zip((a, b), places, (2, 1), strict=True):  # a and b may be one window
         kept = {}
         if place is not None:
-            kept[len(read.shape) - (2 if read is a else 1)] = ranges[place]
+            kept[len(read.shape) - last] = ranges[place]
         stacked = max(len(read.shape) - 2, 0)
         for k in range(stacked):
             if not dims.is_number(read.shape[k], 1):  # else it is the same for all
