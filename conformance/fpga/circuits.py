@@ -23,7 +23,6 @@ from dcarray.lowering.hls.kernels import intel
 from dcarray.lowering.hls.model.model import NetworkModel, model
 from dcarray.lowering.hls.network.compose import compose
 from dcarray.lowering.hls.network.nodes import Network
-from dcarray.lowering.hls.network.time_steps import LONGEST
 from dcarray.lowering.hls.project.boards import board_of
 from dcarray.lowering.hls.project.fitting import fitted
 from dcarray.lowering.hls.simulation.buffers import from_bytes, initial, results, written
@@ -84,10 +83,10 @@ class Circuit:
 
 
 def circuit_of(
-    function: Callable[..., Any], given: Sequence[Any], target: str | None = None, steps: int = LONGEST
+    function: Callable[..., Any], given: Sequence[Any], target: str | None = None, **most: int
 ) -> Circuit:
     """Return a call of a function as a process network, whose streams carry an element at a time, or as many
-    as projects for a target have; chains have at most so many time steps.
+    as projects for a target have; ``most`` are limits of `fitted`.
 
     Raises
     ------
@@ -98,9 +97,9 @@ def circuit_of(
     try:
         static = static_region(function, tuple(given))
         if target is None:
-            network = compose(static.region, steps=steps)
+            network = compose(static.region, **most)
         else:
-            network = fitted(static.region, board_of(target, None), steps=steps)
+            network = fitted(static.region, board_of(target, None), **most)
     except (ProgramError, Unsupported, TypeError, ValueError) as refused:
         raise Refused(str(refused)) from None
     return Circuit(network, model(network), static.memory, static.traced, names.arguments)

@@ -111,9 +111,9 @@ def measure(bench: Benchmark, step: str) -> dict[str, Any]:
     _, function = next(bench.versions("numpy"))
     try:
         target = "intel" if step == "emulator" else "vitis"
-        # its processes are threads that spin: a chain has few
-        steps = {"steps": 2} if step == "emulator" else {}
-        circuit = circuits.circuit_of(function, list(bench.copies(inputs).values()), target, **steps)
+        # the emulator's processes are threads that spin: a chain has few
+        most = {"steps": 2, "elements": 4} if step == "emulator" else {}
+        circuit = circuits.circuit_of(function, list(bench.copies(inputs).values()), target, **most)
         if step == "circuit":
             stages = circuit.network.stages
             processes = sum(len(stage.processes) for stage in stages)
@@ -235,9 +235,9 @@ HEAD = """\
 
 From each benchmark's unmodified NumPy source: whether it is a process network, and whether the kernels for
 both vendors give NumPy's results (by NPBench's tolerances) in C simulation, in which FIFOs have their depths,
-and Intel's on Intel's FPGA emulator, there with chains of two time steps.  *Cycles* are the model's, with
-latencies.  Where the size is not S alone, S asks for more than a circuit or its simulation has room or time
-for."""
+and Intel's on Intel's FPGA emulator, there with chains of two time steps and four processing elements for a
+product.  *Cycles* are the model's, with latencies.  Where the size is not S alone, S asks for more than a
+circuit or its simulation has room or time for."""
 
 
 def main(suite: Path, only: str, step: str, docs: Path | None, jobs: int) -> int:

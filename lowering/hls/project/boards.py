@@ -28,8 +28,9 @@ class Board:
         How many banks there are.
     bank_bytes : int
         The size of each.
-    dsp, lut : int
-        DSP slices and LUTs of the device; of Intel's, DSP blocks and twice its ALMs.
+    dsp, lut, blocks : int
+        DSP slices, LUTs and blocks of memory of 18 Kbit of the device; of Intel's, DSP blocks, twice its ALMs
+        and blocks of 20 Kbit.
     clock : int
         The frequency that is asked for, in MHz.
     native_accumulation : bool
@@ -46,6 +47,7 @@ class Board:
     bank_bytes: int
     dsp: int
     lut: int
+    blocks: int
     clock: int = 300
     native_accumulation: bool = False
 
@@ -56,25 +58,25 @@ BOARDS = {
         Board(
             "u250", "vitis", "AMD Alveo U250", "xcu250-figd2104-2L-e",
             "xilinx_u250_gen3x16_xdma_4_1_202210_1", "DDR", 4, 16 * _GiB,
-            12_288, 1_728_000,
+            12_288, 1_728_000, 5_376,
         ),
         Board(
             "u280", "vitis", "AMD Alveo U280", "xcu280-fsvh2892-2L-e",
             "xilinx_u280_gen3x16_xdma_1_202211_1", "HBM", 32, _GiB // 4,
-            9_024, 1_303_680,
+            9_024, 1_303_680, 4_032,
         ),
         Board(
             "u55c", "vitis", "AMD Alveo U55C", "xcu55c-fsvh2892-2L-e",
             "xilinx_u55c_gen3x16_xdma_3_202210_1", "HBM", 32, _GiB // 2,
-            9_024, 1_303_680,
+            9_024, 1_303_680, 4_032,
         ),
         Board(
             "520n", "intel", "BittWare 520N (Stratix 10)", "", "p520_max_sg280h", "DDR", 4,
-            8 * _GiB, 5_760, 1_866_240,
+            8 * _GiB, 5_760, 1_866_240, 11_721,
         ),
         Board(
             "a10", "intel", "Intel PAC with Arria 10 GX", "", "pac_a10", "DDR", 2, 4 * _GiB,
-            1_518, 854_400,
+            1_518, 854_400, 2_713,
             clock=240, native_accumulation=True,
         ),
     )

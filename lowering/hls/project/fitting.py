@@ -1,4 +1,4 @@
-"""How wide the streams of a circuit are on a board."""
+"""How large circuits are on a board: streams as wide, chains and arrays of processing elements as long."""
 
 from __future__ import annotations
 
@@ -10,18 +10,27 @@ from ..network.nodes import Network
 from ..network.time_steps import LONGEST
 from .boards import Board
 
-WIDEST = 16
-"""Elements that streams carry at a time at most, unless more are asked for."""
+ELEMENTS = 32
+"""Processing elements that a product of matrices has at most."""
 SHARE = 0.7
-"""Of the board's DSP slices and LUTs, what a circuit may take to be wider, or have longer chains."""
+"""Of the board's DSP slices, LUTs and block memory, what a circuit may take to be larger."""
 
 
-def fitted(region: Region, board: Board, width: int | None = None, steps: int = LONGEST) -> Network:
-    """Return the network of a region with streams of at most so many elements at a time, and chains of at
-    most so many time steps.
+def fitted(
+    region: Region, board: Board, width: int | None = None, steps: int = LONGEST, elements: int = ELEMENTS
+) -> Network:
+    """Return the largest network of a region that a board has the hardware for.
 
-    Without a width these are as many as a port to memory has room for.  If that takes more than the board
-    has, half of that, and so on; then chains of time steps become shorter.
+    Parameters
+    ----------
+    region : Region
+    board : Board
+    width : int, optional
+        How many elements streams carry at a time at most; by default as many as a port has room for.
+    steps : int, optional
+        How many time steps a chain has at most.
+    elements : int, optional
+        How many processing elements a product of matrices has at most.
 
     Raises
     ------
@@ -30,28 +39,19 @@ def fitted(region: Region, board: Board, width: int | None = None, steps: int = 
     ValueError
         If the width is no power of 2 from 1 to 64.
     """
-    if width is not None:
-        if type(width) is not int or width not in (1, 2, 4, 8, 16, 32, 64):
-            raise ValueError(f"width is a power of 2 from 1 to 64, not {width!r}")
-        return _shortened(region, board, width, steps)
-    width = WIDEST
-    while width > 1:
-        network = compose(region, width=width, steps=steps)
+    if width is not None and (type(width) is not int or width not in (1, 2, 4, 8, 16, 32, 64)):
+        raise ValueError(f"width is a power of 2 from 1 to 64, not {width!r}")
+    for wide in (16, 8, 4, 2, 1) if width is None else (width,):
+        network = compose(region, width=wide, steps=steps, elements=elements)
         if _fits(network, board):
             return network
-        width //= 2
-    return _shortened(region, board, 1, steps)
-
-
-def _shortened(region: Region, board: Board, width: int, steps: int) -> Network:
-    """The network of a region with chains of time steps that are as long as the board has hardware for."""
-    while True:
-        network = compose(region, width=width, steps=steps)
-        if steps == 1 or _fits(network, board):
-            return network
-        steps //= 2
+    while not _fits(network, board) and (steps > 1 or elements > 1):
+        steps, elements = max(steps // 2, 1), max(elements // 2, 1)
+        network = compose(region, width=wide, steps=steps, elements=elements)
+    return network
 
 
 def _fits(network: Network, board: Board) -> bool:
     cost = model(network).cost
-    return cost.dsp <= SHARE * board.dsp and cost.lut <= SHARE * board.lut
+    pairs = ((cost.dsp, board.dsp), (cost.lut, board.lut), (cost.bram, board.blocks))
+    return all(needed <= SHARE * there for needed, there in pairs)
