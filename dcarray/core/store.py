@@ -234,7 +234,7 @@ def owner(a: Any) -> Any:
     """Return the object at the end of the chain of bases; arrays with the same owner may share memory."""
     while True:
         base: Any = a.obj if isinstance(a, memoryview) else getattr(a, "base", None)
-        if base is None:
+        if base is None or base is a:  # arrays of Cython are their own base
             return a
         a = base
 

@@ -76,6 +76,25 @@ def test_what_cannot_be_a_buffer(way):
         io.BytesIO(bytes(8)).readinto(frozen)
 
 
+def test_memory_whose_owner_is_its_own_base():
+    """As arrays of Cython are."""
+
+    class Memory:
+        def __init__(self, values):
+            self.__array_interface__, self.values = values.__array_interface__, values
+
+        @property
+        def base(self):
+            return self
+
+    plain = np.asarray(Memory(np.arange(20_000.0)))
+    assert type(plain.base) is Memory
+    x = dc.asarray(plain)
+    x += 1
+    np.testing.assert_array_equal(x + plain[:1], np.arange(20_000.0) + 2)
+    assert plain[2] == 3
+
+
 @pytest.mark.parametrize("part", [np.s_[:, 1], np.s_[::-1, ::2], np.s_[3:9], ...])
 def test_views_of_parts_may_be_made_writable_again(part):
     """As SciPy's sparse arrays do with indices."""
