@@ -38,17 +38,17 @@ PACKAGES = (
         "nibabel", "nibabel", requirements=("pytest-httpserver", "scipy", "h5py", "pydicom", "matplotlib")
     ),
     Package("colour-science", "colour"),
-    # All of tsa takes hours.
+    # All of stats and tsa takes hours.
     Package(
         "statsmodels",
         "statsmodels",
         (
-            "statsmodels.stats",
-            "statsmodels.tsa.arima",
-            "statsmodels.tsa.base",
-            "statsmodels.tsa.filters",
-            "statsmodels.tsa.tests.test_stattools",
+            *(
+                f"statsmodels.stats.tests.test_{part}"
+                for part in ("diagnostic", "multi", "proportion", "weightstats")
+            ),
             "statsmodels.tsa.tests.test_arima_process",
+            "statsmodels.tsa.filters",
         ),
     ),
     # Later ones come without their tests.
