@@ -98,7 +98,7 @@ def speed(equation, order, cells, device, rounds=5, count=2):
     """Millions of unknowns updated a second, in a stage: NumPy and dcarray in turns, the best of each."""
     one = problem(equation, order, cells)
     ways = [stepper(one), stepper(one, device)]
-    for _ in range(3):
+    for _ in range(8):  # until its plans are made
         ways[1](one.start, count, one.dt)
         dc.wait()
     least = [np.inf, np.inf]

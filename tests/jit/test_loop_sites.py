@@ -564,6 +564,21 @@ def test_loops_with_changing_sizes_are_given_up() -> None:
     assert any("change from one run to the next" in reason for reason in reasons())
 
 
+def test_other_sizes_for_good_take_the_place_of_old_ones() -> None:
+    """One size after the other, each often; and the first again."""
+    f = written(SHIFT)
+    g = dc.accelerate(f)
+    sizes = range(20, 20 + 2 * loop_sites.MAX_KEYS)
+    for n in sizes:
+        for _ in range(3 * loop_sites.MAX_KEYS):
+            g(np.zeros(200), np.zeros(200), n)
+    served = loops()
+    assert served > loop_sites.MAX_KEYS
+    for n in (sizes[-1], sizes[0]):
+        for _ in range(6):
+            agree(f, np.zeros(200), np.zeros(200), n)
+
+
 def test_constants_and_helpers_that_change() -> None:
     f = written("""
         c = 2.0

@@ -37,6 +37,7 @@ from ..entry.entry_values import LoopDescription
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
 from ..entry.lists import ListElements
 from . import backoff
+from .key_turnover import KeyTurnover
 from .list_conversion import ListConversion
 from .loop_source import LoopSource
 from .processor_values import ProcessorValues
@@ -57,7 +58,7 @@ watchers: list[Callable[[LoopRequest], None]] = []
 class _Entry(PlanSlot[Any]):
     """A guard key: its plan, and how often it was entered."""
 
-    __slots__ = ("device", "key", "plain", "request", "runs", "spent")
+    __slots__ = ("device", "key", "plain", "request", "runs", "spent", "used")
 
     def __init__(self, key: tuple[Any, ...], request: LoopRequest, plain: bool, device: Any) -> None:
         super().__init__()
@@ -66,7 +67,7 @@ class _Entry(PlanSlot[Any]):
         self.request = request
         self.plain = plain  # whether some of its arrays are plain
         self.runs = TierState(state.LOOP)
-        self.spent = 0.0
+        self.spent, self.used = 0.0, 0  # seconds in Python, and the site's last run with the key
 
 
 def _watched_exceptions() -> int:
@@ -95,7 +96,7 @@ class LoopSite:
         self._running: dict[int, tuple[float, float, _Entry | None, bool]] = {}
         self._runs, self._spent = TierState(state.LOOP_SITE), 0.0
         self._values = TierState(state.LOOP_SITE)
-        self._lists = ListConversion()
+        self._lists, self._turnover = ListConversion(), KeyTurnover()
         self._last: _Entry | None = None  # the key whose plan ran last
         if outer is not None:
             outer._inner.append(self)
@@ -176,6 +177,7 @@ class LoopSite:
             addresses = plan.addresses(values)
             if addresses is None:
                 return None
+            self._turnover.mark(entry)
             return self._run_plan(entry, plan, values, options, addresses)
 
     def _run_plan(
@@ -297,7 +299,7 @@ class LoopSite:
         key = tuple(guards)
         entry = self._entries.get(key)
         if entry is None:
-            if len(self._entries) >= MAX_KEYS:
+            if len(self._entries) >= MAX_KEYS and not self._turnover.has_made_room(key, self._entries):
                 if not self._values.strikes:
                     self._note("its sizes or types change from one run to the next", self.loop.line)
                 self._count_unplannable()
@@ -313,6 +315,7 @@ class LoopSite:
             if device is not None:
                 request = request._replace(target=device.target, undone=False)
             entry = self._entries[key] = _Entry(key, request, plain, device)
+        self._turnover.mark(entry)
         return entry
 
     def _request(
