@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from dcarray.lowering.cpu.c.target import compiler
@@ -24,6 +25,28 @@ def command_text(source: str, library: str, cpu: str, blas: str) -> str:
 
 def _options(cpu: str) -> tuple[str, ...]:
     return (*OPTIONS, "-fPIC", "-fvisibility=default", f"-march={cpu}")
+
+
+@cache
+def has_library(name: str) -> bool:
+    """Whether the C compiler, if there is one, links a library of a name as for ``-l``."""
+    with tempfile.TemporaryDirectory(prefix="dcarray-") as folder:
+        source = Path(folder, "nothing.c")
+        source.write_text("int dc_nothing;\n", encoding="utf-8")
+        try:
+            command = [
+                *compiler(),
+                "-shared",
+                "-fPIC",
+                str(source),
+                f"-l{name}",
+                "-o",
+                str(Path(folder, "nothing.so")),
+            ]
+            done = subprocess.run(command, capture_output=True, timeout=100, check=False)
+        except (Unsupported, OSError, subprocess.SubprocessError):
+            return False
+        return done.returncode == 0
 
 
 def linked(blas: str) -> tuple[str, ...]:

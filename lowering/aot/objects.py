@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import platform
 import re
+from dataclasses import replace
 
 from dcarray.lowering.cpu.llvm.emitter.emit import emit
 from dcarray.lowering.cpu.llvm.object_code import engine
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Kernel
+
+from . import build
 
 _PHASE = re.compile(r"^define i32 @phase(\d+)\(", re.M)
 _HELPER = re.compile(r"^define (?!internal |hidden )", re.M)
@@ -19,6 +22,8 @@ class Objects:
 
     def __init__(self, level: str) -> None:
         self._level, self._machine = level, machine(level)
+        if self._machine.vector_math is not None and not build.has_library("mvec"):
+            self._machine = replace(self._machine, vector_math=None)
         self.code: list[bytes] = []
 
     def takes(self, kernel: Kernel, prefix: str) -> bool:

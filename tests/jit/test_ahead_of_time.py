@@ -97,7 +97,7 @@ def test_random_programs_at_unseen_sizes(names: list[str], how: dict[str, Any], 
 
 def test_functions_of_vectors_come_from_the_c_library(tmp_path: Path) -> None:
     """Where it has them and the processor can; a level without them calls functions of numbers."""
-    if machine("native").vector_math is None:
+    if machine("native").vector_math is None or not build.has_library("mvec"):
         pytest.skip("there is no libmvec, or the processor has no AVX2")
     text = "def f(x: np.float64[N]):\n    return np.exp(x) + np.arctan(x)\n"
     for cpu, there in (("native", True), ("x86-64", False)):
@@ -106,6 +106,7 @@ def test_functions_of_vectors_come_from_the_c_library(tmp_path: Path) -> None:
         made = compiled(folder, text, "f", cpu=cpu)
         code = (folder / "out" / "libmade.so").read_bytes()
         assert (b"_ZGV" in code) == there == (b"libmvec" in code)
+        assert not build.has_library("dcarray_has_no_such_library")
         x = np.linspace(-3, 3, 1003)
         np.testing.assert_allclose(made.f(x), np.exp(x) + np.arctan(x), rtol=1e-12, atol=1e-14)
 
