@@ -43,7 +43,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Circuit:
-    """A call of a function as a process network.
+    """The process network of a function for one call, with the arguments of that call.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class Accelerating:
                         dc.accelerate(module)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """All modules with tests have been imported."""
+        """Accelerate the package, now that pytest has imported all modules with tests."""
         self._look()
 
     def pytest_runtest_setup(self) -> None:

@@ -100,7 +100,7 @@ class ModuleNames:
                 self._put(functions, False)
 
     def _put(self, functions: tuple[FunctionType, ...], same: bool) -> None:
-        """As `put`, under the lock; ``same`` if the names have not changed since they were last read."""
+        """Do what `put` does, with the lock held; ``same``: no name has changed since all were read last."""
         if functions and config.current().jit != "off":
             for function in functions:
                 self.rewrites.put(function, self.fingerprint if same else -1)

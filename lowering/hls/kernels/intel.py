@@ -100,7 +100,7 @@ def emit(network: Network, top: str, *, native_accumulation: bool = False) -> st
         What the names of kernels and channels begin with.
     native_accumulation : bool, optional
         Whether the device adds a float32 to a sum each cycle, as Arria 10 does: then sums of all elements in
-        float32 have one accumulator.  Without it, and for float64, they have `processes.LANES`.
+        float32 have one accumulator.  Without it, and for float64, they have `folds.LANES`.
 
     Raises
     ------
@@ -201,11 +201,11 @@ class _Emitter(ProcessPrinter):
         """Whether the device has an accumulator for a fold: a sum of all elements in float32."""
         dtype = self.arrays[work.stmt.target.array].dtype
         is_sum = dtype == np.float32 and work.stmt.combine == "add"
-        return self.native_accumulation and is_sum and self.results(work) == 1
+        return self.native_accumulation and is_sum and work.results == 1
 
     def rotates(self, work: Work) -> bool:
         """Whether the lanes are a shift register: there is one result."""
-        return self.lanes(work) > 1 and self.results(work) == 1
+        return self.lanes(work) > 1 and work.results == 1
 
     def begin(self, work: Work) -> Iterator[str]:
         kind, lanes = self.result_type(work), self.lanes(work)

@@ -27,7 +27,7 @@ from dcarray.lowering.c_family.emit import Printer
 from dcarray.lowering.kernel import nodes as k
 
 from ..network.arguments import arguments, is_value
-from ..network.folds import LANES
+from ..network.folds import accumulators
 from ..network.line_buffers import parts
 from ..network.nodes import (
     Duplicate,
@@ -118,6 +118,7 @@ class ProcessPrinter(ABC):
     #: Whether tables are copied for each two loads; else that is the vendor's work.
     copies_tables = False
 
+    # Where there is no shortest delay, there are none to declare.
     def delay(self, fifo: Fifo, name: str, length: int) -> Iterator[str]:
         """The declaration of a delay in block memory."""
         raise NotImplementedError
@@ -183,31 +184,12 @@ class ProcessPrinter(ABC):
     # ---- folds ------------------------------------------------------------------------------------------
     def lanes(self, work: Work) -> int:
         """Among how many accumulators for each result the operands of a fold are dealt out."""
-        return self.accumulators_of(work.stmt.combine, self.arrays[work.stmt.target.array].dtype)
-
-    def accumulators_of(self, combine: str | None, dtype: np.dtype[Any]) -> int:
-        """How many accumulators a result of a fold has, for an operation takes several cycles."""
-        return LANES if dtype.kind == "f" and combine in ("add", "multiply") else 1
+        return accumulators(work.stmt.combine, self.arrays[work.stmt.target.array].dtype)
 
     def carried(self, work: Work) -> int | None:
-        """The least number of iterations between two uses of one accumulator; None if none is used twice.
-
-        A result is used again when the innermost reduced axis goes on by one, or one further out: in a raster
-        no such step has less ticks than the first.  The same lane has its turn after all others.
-        """
-        kept, shape = self.kept(work), work.stmt.target.shape
-        reduced = [axis for axis, n in enumerate(shape) if axis not in kept and n > 1]
-        if not reduced:
-            return None
-        return max(prod(work.raster[reduced[-1] + 1 :]), self.lanes(work))
-
-    def kept(self, work: Work) -> list[int]:
-        """The axes of the domain that a fold keeps."""
-        return sorted({ix.axis for ix in work.stmt.target.index if ix.axis is not None})
-
-    def results(self, work: Work) -> int:
-        """How many results a fold has."""
-        return prod(work.stmt.target.shape[axis] for axis in self.kept(work))
+        """The least number of iterations between two uses of one accumulator; None if none is used twice.  A
+        lane has its turn after all others."""
+        return None if work.reuse is None else max(work.reuse, self.lanes(work))
 
     def result_type(self, work: Work) -> str:
         """The type of the results of a fold."""
@@ -235,19 +217,16 @@ class ProcessPrinter(ABC):
 
     def begin(self, work: Work) -> Iterator[str]:
         """The accumulators, and what they start from."""
-        stmt, kept, lanes = work.stmt, self.kept(work), self.lanes(work)
+        stmt, kept, lanes = work.stmt, work.kept, self.lanes(work)
         shape = tuple(stmt.target.shape[axis] for axis in kept)
         if lanes > 1:
             yield f"// sums are of {lanes} parts, each of every {lanes}th element: not NumPy's order"
             yield "int64_t lane = 0;"
-        kind, size, places = (
-            self.result_type(work),
-            self.arrays[stmt.target.array].dtype.itemsize,
-            prod(shape),
-        )
+        dtype, kind, places = self.arrays[stmt.target.array].dtype, self.result_type(work), work.results
+        size = dtype.itemsize
         if work.adds_vectors:
-            kind, size = vector_type(self.arrays[stmt.target.array].dtype, work.width), size * work.width
-            places = places // shape[-1] * -(-shape[-1] // work.width)
+            kind, size = vector_type(dtype, work.width), size * work.width
+            places = places // shape[-1] * work.row
         yield from self.accumulators(kind, size, places, lanes)
         lines = []
         for axis in range(len(stmt.target.shape)):
@@ -267,7 +246,7 @@ class ProcessPrinter(ABC):
         if not work.adds_vectors:
             return f"acc[i][{lane}]"
         row, width = work.stmt.target.shape[-1], work.width
-        return f"acc[i / {row} * {-(-row // width)} + i % {row} / {width}][{lane}].v[i % {row} % {width}]"
+        return f"acc[i / {row} * {work.row} + i % {row} / {width}][{lane}].v[i % {row} % {width}]"
 
     def deliver(self, work: Work, result: str) -> Iterator[str]:
         """What is done with the value of a statement at a point."""
@@ -276,7 +255,7 @@ class ProcessPrinter(ABC):
             yield self.send(work.out, result)
             return
         at = "0"
-        for axis in self.kept(work):
+        for axis in work.kept:
             at = f"({at} * {stmt.target.shape[axis]} + x{axis})"
         spot = f"acc[{at}][{'lane' if lanes > 1 else '0'}]"
         yield f"{spot} = {self.combined(work, spot, result)};"
@@ -291,7 +270,7 @@ class ProcessPrinter(ABC):
             joined = [f"r = {self.combined(work, 'r', self.accumulator(work, 'j'))};"]
             lines += self.unrolled(f"int j = 1; j < {lanes}; j++", joined)
         lines.append(self.send(work.out, "r"))
-        yield from self.plain(f"{work.name}_send", count(self.results(work)), lines)
+        yield from self.plain(f"{work.name}_send", count(work.results), lines)
 
     # ---- expressions ------------------------------------------------------------------------------------
     def literal(self, value: np.generic) -> str:

@@ -27,6 +27,7 @@ from dcarray.ir.nodes import (
 from dcarray.ir.windows import loads
 
 from ..network import nodes as n
+from ..network.folds import accumulators, kept_axes
 from ..network.memory_statements import needs_scratch
 from .dimensions import dimension, variable
 
@@ -112,7 +113,7 @@ class _Writer:
             yield from self.scan(stmt, out)
             return
         target, rank = stmt.target, len(stmt.target.shape)
-        kept = sorted({ix.axis for ix in target.index if ix.axis is not None})
+        kept = kept_axes(target)
         reduced = [axis for axis in range(rank) if axis not in kept]
         at = f"{out}[{self.printer.place(target)}]"
         value, made = self.printer.computed(stmt.body, self.memory)
@@ -135,7 +136,7 @@ class _Writer:
         """One result of a fold."""
         kind, shape = self.kind(stmt), stmt.target.shape
         yield from self.start(stmt, reduced)
-        lanes = self.printer.accumulators_of(stmt.combine, self.arrays[stmt.target.array].dtype)
+        lanes = accumulators(stmt.combine, self.arrays[stmt.target.array].dtype)
         if lanes == 1:
             lines = [*made, f"start = {self.combined(stmt, 'start', value)};"]
             yield from self.loops(reduced, shape, lines, self.pipelined)

@@ -116,9 +116,9 @@ def _points(printer: ProcessPrinter, work: Work, fifos: Mapping[str, Fifo]) -> I
         stored, after = f"v.v[j] = {result};", [*printer.deliver(work, "v")]
     elif work.adds_vectors:
         row, place = f"h{last}", ""
-        for axis in printer.kept(work)[:-1]:
+        for axis in work.kept[:-1]:
             place = f"({place} * {stmt.target.shape[axis]} + x{axis})" if place else f"x{axis}"
-        at = f"{place} * {-(-stmt.target.shape[-1] // width)} + {row}" if place else row
+        at = f"{place} * {work.row} + {row}" if place else row
         many = printer.lanes(work)
         spot = f"acc[{at}][{'lane' if many > 1 else '0'}].v[j]"
         stored = f"{spot} = {printer.combined(work, spot, result)};"

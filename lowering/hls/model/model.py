@@ -17,7 +17,7 @@ from dcarray.ir.nodes import Array, Expr, Gather, Load
 from dcarray.ir.windows import loads
 
 from ..network.boxes import distance
-from ..network.folds import LANES
+from ..network.folds import accumulators
 from ..network.line_buffers import parts as line_parts
 from ..network.memory_statements import computes, work_of
 from ..network.nodes import (
@@ -211,7 +211,7 @@ def _iterations(process: Process, one: ProcessModel, fifos: Mapping[str, Fifo]) 
         span = [distance(point, process.raster) - line.lead - start for point in (box.first, box.last)]
         comes[line.source] = (span[0], span[1])
     if process.stmt.combine is not None:
-        return comes, {process.out: (ticks, ticks + _results(process) - 1)}
+        return comes, {process.out: (ticks, ticks + process.results - 1)}
     inside = [
         distance(point, process.raster) - start for point in (process.vectors.first, process.vectors.last)
     ]
@@ -326,10 +326,11 @@ def _work(work: Work, fifos: Mapping[str, Fifo], arrays: Mapping[str, Array]) ->
         name, interval = max(ports.items(), key=lambda item: item[1])
         why = f"{interval} elements of {name} come through one port" if interval > 1 else ""
     if stmt.combine is not None:
-        dtype, results = arrays[stmt.target.array].dtype, _results(work)
-        lanes = LANES if dtype.kind == "f" and stmt.combine in ("add", "multiply") else 1
+        dtype, results = arrays[stmt.target.array].dtype, work.results
+        lanes = accumulators(stmt.combine, dtype)
         step = operation(stmt.combine, (dtype, dtype), dtype)
-        distance_ = max(_apart(work), lanes)
+        apart = max(work.box.size, 1) if work.reuse is None else work.reuse
+        distance_ = max(apart, lanes)
         needed = -(-step.latency // distance_)
         if needed > interval:
             interval, why = needed, f"{stmt.combine} takes {step.latency} cycles"
@@ -353,21 +354,6 @@ def _in_memory(work: Work, root: Expr) -> Iterable[Load | Gather]:
     """The loads of an expression that are no taps."""
     taps = {tap.load for tap in work.taps}
     return [load for load in loads(root) if load not in taps]
-
-
-def _apart(work: Work) -> int:
-    """The least number of ticks between two uses of one result of a fold."""
-    kept, shape = _kept(work), work.stmt.target.shape
-    reduced = [axis for axis, n in enumerate(shape) if axis not in kept and n > 1]
-    return prod(work.raster[reduced[-1] + 1 :]) if reduced else max(work.box.size, 1)
-
-
-def _kept(work: Work) -> set[int]:
-    return {ix.axis for ix in work.stmt.target.index if ix.axis is not None}
-
-
-def _results(work: Work) -> int:
-    return prod(work.stmt.target.shape[axis] for axis in _kept(work))
 
 
 def _less(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,8 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.ir.nodes import Window
+
 LANES = 16
 """Accumulators of a sum or product of floating-point numbers, to which operands go in turn."""
+
+
+def kept_axes(target: Window) -> tuple[int, ...]:
+    """Return the axes of its domain that a fold keeps, whose target is given."""
+    return tuple(sorted({ix.axis for ix in target.index if ix.axis is not None}))
+
+
+def accumulators(combine: str | None, dtype: np.dtype[Any]) -> int:
+    """Return how many accumulators a result of a fold has, for an operation takes several cycles."""
+    return LANES if dtype.kind == "f" and combine in ("add", "multiply") else 1
 
 
 def neutral(combine: str, dtype: np.dtype[Any]) -> np.generic | None:

@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from dcarray.ir.nodes import Compute, Load, Region, Stmt, Window
 
 from .boxes import Box, Point
+from .folds import kept_axes
 from .products import Collect, Element, Feed
 
 
@@ -145,11 +147,36 @@ class Work:
     tables: tuple[str, ...] = ()
 
     @property
+    def kept(self) -> tuple[int, ...]:
+        """The axes of the domain that a fold keeps."""
+        return kept_axes(self.stmt.target)
+
+    @property
+    def results(self) -> int:
+        """How many results a fold has."""
+        return prod(int(self.stmt.target.shape[axis]) for axis in self.kept)
+
+    @property
+    def reuse(self) -> int | None:
+        """The least number of ticks between two uses of one result of a fold; None if none is used twice.
+
+        A result is used again when the innermost reduced axis goes on by one, or one further out: in a raster
+        no such step has less ticks than the first.
+        """
+        kept = self.kept
+        reduced = [axis for axis, n in enumerate(self.stmt.target.shape) if axis not in kept and n > 1]
+        return prod(self.raster[reduced[-1] + 1 :]) if reduced else None
+
+    @property
     def adds_vectors(self) -> bool:
         """Whether its accumulators are vectors: it is a fold that keeps the axis along which these lie."""
         last = len(self.stmt.target.shape) - 1
-        kept = any(ix.axis == last for ix in self.stmt.target.index)
-        return self.width > 1 and self.stmt.combine is not None and kept
+        return self.width > 1 and self.stmt.combine is not None and last in self.kept
+
+    @property
+    def row(self) -> int:
+        """How many vectors the last axis of the domain has from its begin on."""
+        return -(-int(self.stmt.target.shape[-1]) // self.width)
 
     @property
     def vectors(self) -> Box:

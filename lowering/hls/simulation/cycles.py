@@ -189,7 +189,7 @@ class _Simulation:
         leads = {line.source: line.lead for line in work.inputs}
         taps = {tap.load: tap for tap in work.taps}
         result: dict[Point, Any] = {}
-        kept = sorted({ix.axis for ix in stmt.target.index if ix.axis is not None})
+        kept = work.kept
         target = stmt.target
 
         def loaded(load: Load, point: Point, lane: int) -> Any:

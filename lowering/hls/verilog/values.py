@@ -66,8 +66,7 @@ class Values:
 
     def __init__(self, work: Work, arrays: Mapping[str, Array], port: Callable[..., str]) -> None:
         self.work, self.arrays, self.port = work, arrays, port
-        self.kept = sorted({ix.axis for ix in work.stmt.target.index if ix.axis is not None})
-        self.results = prod(work.stmt.target.shape[axis] for axis in self.kept)
+        self.kept, self.results = work.kept, work.results
         self.last = ""
         self.number = {line.source: n for n, line in enumerate(work.inputs)}
         self.lines = {line.source: line for line in work.inputs}
