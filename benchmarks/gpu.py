@@ -163,6 +163,10 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--suite", type=Path, default=os.environ.get("NPBENCH"), metavar="PATH",
                         help="a checkout of NPBench (default: $NPBENCH)")  # fmt: skip
     parser.add_argument("--size", default="S", help="of NPBench's inputs: S, M, L or paper")
+    parser.add_argument("--against", default=",".join(npbench_device.PEERS), metavar="NAMES",
+                        help="peers on NPBench (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS",
+                        help="for all calls of one benchmark of NPBench (%(default)s)")  # fmt: skip
     parser.add_argument(
         "--only", default="", metavar="WORD", help="benchmarks of NPBench whose name holds it"
     )

@@ -38,7 +38,7 @@ install_lifecycle(void)
     for (PyTypeObject *type = Wrapped; type != NULL; type = type->tp_base)
         if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE))
             slots += Py_SIZE(type);
-    if (slots != 8 || Wrapped->tp_weaklistoffset <= 0 || Wrapped->tp_dictoffset || Wrapped->tp_finalize || Wrapped->tp_del) {
+    if (slots != 8 || Wrapped->tp_weaklistoffset == 0 || Wrapped->tp_dictoffset || Wrapped->tp_finalize || Wrapped->tp_del) {
         PyErr_SetString(PyExc_TypeError, "handles have other slots than are known here");
         return -1;
     }

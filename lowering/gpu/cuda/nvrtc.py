@@ -103,7 +103,9 @@ def compile_source(source: str, architecture: str, narrow: bool = True) -> Code:
 
     program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
     try:
-        flags = [f"--gpu-architecture={architecture}", "--ptxas-options=-v", *options(narrow)]
+        # what comes from NVRTC's own cache, which there is beside a driver, has no log
+        verbose = "--ptxas-options=-v", "--no-cache"
+        flags = [f"--gpu-architecture={architecture}", *verbose, *options(narrow)]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         log = bytearray(checked(nvrtc.nvrtcGetProgramLogSize(program)))
         checked(nvrtc.nvrtcGetProgramLog(program, log))

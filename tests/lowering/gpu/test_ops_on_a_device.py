@@ -23,13 +23,15 @@ CANCELS = ("logaddexp", "logaddexp2")  # sums of functions, which may cancel: re
 
 
 def distance(got, want):
-    """Units in the last place of the wanted numbers, where both are finite; the rest has to be equal."""
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(got) & np.isfinite(want)
-        off = np.abs(got[finite].astype(np.longdouble) - want[finite].astype(np.longdouble))
-        unit = np.spacing(np.maximum(np.abs(want[finite]), np.finfo(want.dtype).tiny)).astype(np.longdouble)
-    assert np.array_equal(got[~finite], want[~finite], equal_nan=True)
-    return float((off / unit).max(initial=0))
+    """Units in the last place of the wanted numbers; an infinity counts as the number after the largest."""
+    missing = np.isnan(want)
+    assert np.array_equal(np.isnan(got), missing)
+    known = np.finfo(want.dtype)
+    below = np.nextafter(known.max, known.dtype.type(0))  # above it NumPy has no spacing
+    unit = np.spacing(np.clip(np.abs(want[~missing]), known.tiny, below)).astype(np.longdouble)
+    after = np.longdouble(known.max) + np.spacing(below)
+    got, want = (np.clip(x[~missing].astype(np.longdouble), -after, after) for x in (got, want))
+    return float((np.abs(got - want) / unit).max(initial=0))
 
 
 def bits(array):
