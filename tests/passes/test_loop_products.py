@@ -13,7 +13,8 @@ from dcarray.ir.nodes import Call
 from dcarray.ir.parse import parse
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.cpu.pipeline import CPU
-from dcarray.ir.passes.portable.loop_products import LOOP_PRODUCTS, LoopProduct, product_of
+from dcarray.ir.passes.portable.loop_products import LOOP_PRODUCTS
+from dcarray.ir.passes.portable.product_terms import LoopProduct, product_of
 from dcarray.ir.statements import bodies
 from dcarray.jit.program.static_region import static_region
 

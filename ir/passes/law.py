@@ -1,0 +1,57 @@
+"""What a law is: two ways to compute the same; and an equation that is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Law", "NoLaw"]
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Two ways to compute the same, the second of which is better.
+
+    Attributes
+    ----------
+    name : str
+    by : str
+        The pass that replaces one by the other.
+    keeps : str
+        "bits": the results are the same; "sums": sums are added up in another order (or by a library), and
+        warnings may come for other elements.
+    when : str
+        What is asked for, and what else is known.
+    before, after : str
+        In NumPy: code that makes ``r`` of ``a``, ``b``, ``x``, ``y``.
+    region, rewritten : str
+        The texts of two regions.
+    """
+
+    name: str
+    by: str
+    keeps: Literal["bits", "sums"]
+    when: str
+    before: str
+    after: str
+    region: str
+    rewritten: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoLaw:
+    """An equation of real numbers that is none of floating-point numbers, and that no pass uses.
+
+    Attributes
+    ----------
+    left, right : str
+        Expressions of NumPy.
+    why : str
+    example : str
+        Code that makes the operands for which they differ.
+    """
+
+    left: str
+    right: str
+    why: str
+    example: str
