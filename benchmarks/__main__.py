@@ -2,11 +2,12 @@
 
 ``python -m benchmarks npbench --suite PATH`` runs NPBench instead, ``python -m benchmarks memory --suite
 PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kernels`` runs our own kernels
-against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels on
-several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
-programs`` short programs of ordinary code, ``python -m benchmarks polybench`` its kernels of linear
-algebra as statements and as loops, ``python -m benchmarks gpu`` arrays on a device, and ``python -m
-benchmarks libraries`` libraries that are compiled ahead of time.
+against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels
+on several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
+programs`` short programs of ordinary code, ``python -m benchmarks first`` the first calls of others,
+``python -m benchmarks polybench`` its kernels of linear algebra as statements and as loops, ``python -m
+benchmarks gpu`` arrays on a device, and ``python -m benchmarks libraries`` libraries that are compiled
+ahead of time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from . import (
     ceiling,
     document,
+    first_calls,
     gpu,
     libraries,
     memory,
@@ -97,6 +99,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "scaling": scaling.main,
     "calls": sweep.main,
     "programs": ordinary.main,
+    "first": first_calls.main,
     "gpu": gpu.main,
     "libraries": libraries.main,
     "polybench": polybench.main,
