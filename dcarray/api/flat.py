@@ -13,7 +13,8 @@ from .indexing import plain_key
 
 
 class Flat:
-    """NumPy's flat iterator on the evaluated array, with wrapped results."""
+    """NumPy's flat iterator on the evaluated array, with wrapped results; but a comparison gives a plain
+    array, since it is a mask for iterators mostly, and those of plain arrays take no other."""
 
     __slots__ = ("_array", "_iterator")
     __hash__ = None  # type: ignore[assignment]
@@ -63,7 +64,7 @@ class Flat:
 
 def _comparison(name: str) -> Any:
     def compare(self: Flat, other: Any) -> Any:
-        return wrap_result(type(self._array), getattr(self._iterator, name)(plain_of(other)))
+        return getattr(self._iterator, name)(plain_of(other))
 
     compare.__name__ = name
     return compare

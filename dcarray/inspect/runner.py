@@ -23,8 +23,9 @@ from dcarray.api.array import evaluate
 from dcarray.core import config
 from dcarray.core.counters import is_inside, report
 from dcarray.distributed import jobs
-from dcarray.jit.extension_modules import extension_stand_in as with_stand_ins
-from dcarray.jit.numpy_proxy import namespace, patch_array_method
+from dcarray.jit.accelerated_code import set_user_files
+from dcarray.jit.imports import MACHINERY, hook_imports
+from dcarray.jit.numpy_proxy import patch_array_method
 
 from .user_files import UserFiles
 
@@ -39,8 +40,7 @@ Run an unmodified script or module.  In your own code NumPy is dcarray, in insta
   --explain FILE  save the regions that ran, each kind once (.html, .svg or .txt)
   -m MODULE       run a module, as python -m does
 """
-_MACHINERY = "<frozen importlib._bootstrap>"
-_HOOKS = {(_MACHINERY, "__import__"), (_MACHINERY, "__build_class__")}
+_HOOKS = {(MACHINERY, "__import__"), (MACHINERY, "__build_class__")}
 
 
 _sent: list[str] = []  # the traffic of the ranks, when the program has ended
@@ -55,19 +55,9 @@ class _Imports(UserFiles):
     """The ``__import__`` of the process: dcarray for NumPy in the user's files."""
 
     def install(self) -> None:
-        plain, users, standard = builtins.__import__, self.has, sys.stdlib_module_names
-
-        def __import__(
-            name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
-        ) -> Any:
-            module = plain(name, globals, locals, fromlist, level)
-            if globals is not None and (level or name.partition(".")[0] not in standard):
-                file = globals.get("__file__")
-                if isinstance(file, str) and users(file):
-                    is_numpy = name.startswith("numpy") and level == 0
-                    return namespace(module) if is_numpy else with_stand_ins(module)
-            return module
-
+        users = self.has
+        set_user_files(users)
+        hook_imports()
         build = builtins.__build_class__
 
         def __build_class__(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
@@ -75,10 +65,7 @@ class _Imports(UserFiles):
             file = body.__globals__.get("__file__")
             return patch_array_method(made) if isinstance(file, str) and users(file) else made
 
-        # Tracebacks and warnings skip frames of the import machinery by this name.
-        __import__.__code__ = __import__.__code__.replace(co_filename=_MACHINERY)
-        __build_class__.__code__ = __build_class__.__code__.replace(co_filename=_MACHINERY)
-        builtins.__import__ = __import__
+        __build_class__.__code__ = __build_class__.__code__.replace(co_filename=MACHINERY)
         builtins.__build_class__ = __build_class__
 
 

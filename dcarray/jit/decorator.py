@@ -31,6 +31,7 @@ from dcarray.tiering import eager_period
 from dcarray.tiering.blas_sharing import WIDE
 
 from .extension_modules import is_extension
+from .imports import hook_imports
 from .patching import GENERATORS, module_names, substitute_for, wrap_generator
 from .variants import Variants, work
 
@@ -42,6 +43,7 @@ class Accelerated:
     """Modules whose NumPy is dcarray, until `undo` is called or the ``with`` block ends."""
 
     def __init__(self, modules: tuple[ModuleType, ...]) -> None:
+        hook_imports()
         self._names = tuple(module.__name__ for module in modules)
         self._held = [module_names(vars(module)) for module in modules]
         for scope in self._held:
@@ -82,9 +84,11 @@ def _module(target: ModuleType | str) -> ModuleType:
         raise ValueError(
             f"module {found.__name__!r} is compiled code, which keeps NumPy: accelerate what calls it"
         )
-    held = module_names(vars(found)).users or any(
-        substitute_for(name, value) is not value or (isinstance(value, type) and "__array__" in vars(value))
-        for name, value in vars(found).items()
+    names = vars(found)
+    held = module_names(names).users or any(
+        substitute_for(name, value, names) is not value
+        or (isinstance(value, type) and "__array__" in vars(value))
+        for name, value in names.items()
     )
     if not held:
         raise ValueError(
@@ -220,6 +224,7 @@ def _function(function: Any) -> Any:
         raise TypeError(f"accelerate() takes a function, or modules or their names, not {function!r}")
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
+    hook_imports()
     scope = module_names(inner.__globals__)
     variants = Variants(inner)
 
@@ -324,8 +329,8 @@ def accelerate(*targets: Any) -> Any:
     others with the reason.
 
     During the call the whole module sees dcarray, helper functions and other threads included.  Imports
-    inside functions give NumPy.  Where a class of the module has ``__array__``, NumPy gets plain arrays from
-    it.
+    of NumPy inside functions give NumPy itself.  Where a class of the module has ``__array__``, NumPy gets
+    plain arrays from it.
 
     Repeated calls that recording does not make faster run on plain arrays, as the function is written, with
     the same results to the bit; `report` counts them.

@@ -1,52 +1,30 @@
-"""Stand-ins for functions of extension modules in accelerated code, which are given plain arrays.
+"""Stand-ins for functions of libraries in accelerated code, which are given plain arrays.
 
-A function in C, Cython, Fortran or Rust often takes instances of ``numpy.ndarray`` alone.  Its stand-in hands
-it, for each wrapped array among the arguments, also in lists, tuples and dictionaries, a plain one that
-shares the memory: all that was pending on it has run, and as long as somebody keeps the plain array or a view
-of it, work on that memory is done at once.  So a function may write to its arguments, and may keep them.
-
-New arrays that it returns are wrapped; one that is somebody else's, too, or a view of memory, stays as it is.
+A function in C, Cython, Fortran or Rust often takes instances of ``numpy.ndarray`` alone, so it is given
+plain arrays.  One in Python works on wrapped arrays by NumPy's protocols, and is given these; but not along
+with a function to call, whose arguments and results it takes for NumPy's.  `boundary` has what is given, and
+how.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib.machinery import ExtensionFileLoader
-from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
-from weakref import getweakrefcount
 
-import numpy as np
-
-from dcarray.api.array import ndarray, placed_by_option
-from dcarray.core.handle import export
-from dcarray.core.native import BUILT
-
+from .accelerated_code import is_accelerated
+from .boundary import PLAIN, Callback, PlainArguments, StandIn, has_callbacks, holds_no_wrapped, wrap_new
 from .extension_classes import EXCLUDED, class_stand_in, is_compiled_class, replace_methods
+from .library_functions import is_library_class, is_library_function, replace_constructor
 
-__all__ = ["ExtensionFunction", "extension_stand_in", "is_extension"]
+__all__ = ["ExtensionFunction", "LibraryFunction", "extension_stand_in", "is_extension"]
 
 # Names of types: functions of Cython, f2py and nanobind.  All others are of `BuiltinFunctionType`.
 _FUNCTION_TYPES = frozenset(("cython_function_or_method", "fused_cython_function", "fortran", "nb_func"))
-# Packages in Python whose functions ask whether an array to write to is a numpy.ndarray, and leave any other
-# unfilled: they are taken for compiled ones.
-_FRONTS = ("scipy.ndimage",)
-
-
-def holds_no_wrapped(value: Any, /) -> bool:
-    """Whether a value is known to hold no wrapped array; False also where that takes a longer look."""
-    return False
-
-
-if BUILT:
-    from dcarray._native.extension import holds_no_wrapped
-
-
-# Types of arguments that are plain, and hold no wrapped array.
-_are_plain = frozenset(
-    (bool, int, float, complex, str, type(None), np.float64, np.int64, np.ndarray)
-).issuperset
+# Packages in Python whose functions ask whether an array is a numpy.ndarray, and do something else with any
+# other, or do not fill it: they are taken for compiled ones.
+_FRONTS = ("scipy.ndimage", "scipy.sparse")
 
 
 # ---- which objects -----------------------------------------------------------------------------------
@@ -88,121 +66,58 @@ def _is_function(value: Any) -> bool:
 
 
 def _has_functions(module: ModuleType) -> bool:
-    """Whether a module is compiled, or shows functions of a compiled one as its own."""
+    """Whether a module, or one in it, is compiled, or has functions that are to have stand-ins."""
     name = module.__name__
     if name.partition(".")[0] in EXCLUDED or sys.modules.get(name) is not module:
         return False
-    return is_extension(name) or any(map(_is_function, tuple(vars(module).values())))
+    if is_extension(name) or any(map(_is_function, tuple(vars(module).values()))):
+        return True
+    if is_accelerated(vars(module)) or _without.get(name) == len(sys.modules):
+        return False
+    for key, one in tuple(sys.modules.items()):
+        inside = key.startswith(name) and (key == name or key[len(name)] == ".")
+        if inside and isinstance(one, ModuleType) and any(map(_is_any, tuple(vars(one).values()))):
+            return True
+    _without[name] = len(sys.modules)
+    return False
+
+
+_without: dict[str, int] = {}  # modules without such functions, when there were so many modules
+
+
+def _is_any(value: Any) -> bool:
+    return _is_function(value) or is_library_function(value) or is_library_class(value)
 
 
 # ---- functions ---------------------------------------------------------------------------------------
-class _Arguments:
-    """The arguments of one call with plain arrays for the wrapped ones, and the way back."""
-
-    __slots__ = ("containers", "given", "plain")
-
-    def __init__(self) -> None:
-        self.plain: dict[int, tuple[Any, Any]] = {}  # by the wrapped array: it and its plain one
-        self.given: dict[int, Any] = {}  # by the plain array: the wrapped one
-        self.containers: list[tuple[Any, Any, Any]] = []  # lists and dictionaries: the caller's, ours, a copy
-
-    def to_plain(self, value: Any) -> Any:
-        kind = type(value)
-        if isinstance(value, ndarray):
-            known = self.plain.get(id(value))
-            if known is None:
-                known = self.plain[id(value)] = value, export(value)
-                self.given[id(known[1])] = value
-            return known[1]
-        if kind is list:
-            items = [self.to_plain(v) for v in value]
-            if all(a is b for a, b in zip(items, value, strict=True)):
-                return value
-            self.containers.append((value, items, list(items)))
-            return items
-        if kind is dict:
-            named = {k: self.to_plain(v) for k, v in value.items()}
-            if all(v is value[k] for k, v in named.items()):
-                return value
-            self.containers.append((value, named, dict(named)))
-            return named
-        if isinstance(value, tuple):
-            items = [self.to_plain(v) for v in value]
-            if all(a is b for a, b in zip(items, value, strict=True)):
-                return value
-            if kind is tuple:
-                return tuple(items)
-            return kind._make(items) if hasattr(kind, "_make") else value
-        return value
-
-    def take_back(self) -> None:
-        """Do to the caller's lists and dictionaries what the function has done to ours."""
-        for caller, ours, copy in self.containers:
-            if type(caller) is list:
-                if len(ours) != len(copy) or any(a is not b for a, b in zip(ours, copy, strict=True)):
-                    known = {id(v): was for v, was in zip(copy, caller, strict=True)} | self.given
-                    caller[:] = [known.get(id(v), v) for v in ours]
-            elif ours.keys() != copy.keys() or any(v is not copy[k] for k, v in ours.items()):
-                known = {id(v): caller[k] for k, v in copy.items()} | self.given
-                found = {k: known.get(id(v), v) for k, v in ours.items()}
-                caller.clear()
-                caller.update(found)
-
-
-def _wrap_item(holder: Any, k: int, given: dict[int, Any]) -> Any:
-    """Return an item of a list or tuple: the caller's own array, a new array wrapped, or just the item.
-
-    An array is new if nobody else refers to it or to its memory."""
-    kind = type(holder[k])
-    if kind is np.ndarray:
-        known = given.get(id(holder[k]))
-        if known is not None:
-            return known
-        if sys.getrefcount(holder[k]) == 2 and holder[k].base is None and not getweakrefcount(holder[k]):
-            return placed_by_option(holder[k])
-    elif (kind is tuple or kind is list) and sys.getrefcount(holder[k]) == 2:
-        items = [_wrap_item(holder[k], n, given) for n in range(len(holder[k]))]
-        if any(a is not b for a, b in zip(items, holder[k], strict=True)):
-            return kind(items)
-    elif kind not in _looked_at:
-        _looked_at.add(kind)
-        if is_compiled_class(kind):
-            replace_methods(kind, ExtensionFunction)
-    return holder[k]
-
-
 _looked_at: set[type] = set()  # types of results
 
 
-def _of_function(name: str) -> Any:
-    return property(attrgetter(f"__wrapped__.{name}"))
+def _look(kind: type) -> None:
+    """Have the methods of results given plain arrays, if their class is a compiled one."""
+    if kind not in _looked_at:
+        _looked_at.add(kind)
+        if is_compiled_class(kind):
+            replace_methods(kind, ExtensionFunction)
 
 
-class ExtensionFunction:
+class ExtensionFunction(StandIn):
     """A function of an extension module, which is given plain arrays; equal to the function itself."""
 
-    __slots__ = ("__weakref__", "__wrapped__")
-    __class__ = _of_function("__class__")
-
-    def __init__(self, function: Any) -> None:
-        self.__wrapped__ = function
+    __slots__ = ()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and (_are_plain(map(type, args)) or holds_no_wrapped(args)):
-            box = [self.__wrapped__(*args)]
-            return _wrap_item(box, 0, {})
-        arguments = _Arguments()
-        plain = arguments.to_plain(args)
+        if not kwargs and (PLAIN.issuperset(map(type, args)) or holds_no_wrapped(args)):
+            return wrap_new([self.__wrapped__(*args)], 0, {}, _look)
+        arguments = PlainArguments()
+        plain = [arguments.to_plain(v) for v in args]
         named = {k: arguments.to_plain(v) for k, v in kwargs.items()}
         try:
             box = [self.__wrapped__(*plain, **named)]
         finally:
             if arguments.containers:
                 arguments.take_back()
-        return _wrap_item(box, 0, arguments.given)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
+        return wrap_new(box, 0, arguments.given, _look)
 
     def __getitem__(self, key: Any) -> Any:  # the kinds of a fused function
         return extension_stand_in(self.__wrapped__[key])
@@ -210,23 +125,31 @@ class ExtensionFunction:
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         bind = getattr(type(self.__wrapped__), "__get__", None)
         bound = self.__wrapped__ if bind is None else bind(self.__wrapped__, owner, kind)
-        return self if bound is self.__wrapped__ else ExtensionFunction(bound)
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.__wrapped__ == (other.__wrapped__ if type(other) is ExtensionFunction else other))
-
-    def __hash__(self) -> int:
-        return hash(self.__wrapped__)
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
+        return self if bound is self.__wrapped__ else type(self)(bound)
 
     def __reduce__(self) -> Any:
         return extension_stand_in, (self.__wrapped__,)
 
 
-for _name in ("__doc__", "__module__"):  # which every class has of its own
-    setattr(ExtensionFunction, _name, _of_function(_name))
+class LibraryFunction(ExtensionFunction):
+    """A function in Python of a library, which is given plain arrays where it is given functions to call."""
+
+    __slots__ = ()
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        function = self.__wrapped__
+        calls = has_callbacks(args) or (kwargs and has_callbacks(kwargs.values()))
+        if calls and not is_accelerated(function.__globals__):
+            return ExtensionFunction.__call__(self, *args, **kwargs)
+        return function(*args, **kwargs)
+
+
+def _give_callbacks(name: str | None) -> None:
+    """Have a compiled module call the functions in Python that it has as callbacks, once and for good."""
+    names = vars(sys.modules[name]) if name in sys.modules and is_extension(name) else {}
+    for key, value in tuple(names.items()):
+        if type(value) is FunctionType and value.__module__.partition(".")[0] not in EXCLUDED:
+            names[key] = Callback(value)
 
 
 # ---- modules -----------------------------------------------------------------------------------------
@@ -267,7 +190,7 @@ def extension_stand_in(value: Any) -> Any:
     object
         Always the same stand-in for one function, class or module.
     """
-    if type(value) is ExtensionFunction or type(value) is _ExtensionModule:
+    if issubclass(type(value), (StandIn, _ExtensionModule)):
         return value
     known = _stand_ins.get(id(value))
     if known is not None and known[0] is value:
@@ -279,6 +202,12 @@ def extension_stand_in(value: Any) -> Any:
         _originals[id(made)] = value
     elif _is_function(value):
         made = ExtensionFunction(value)
+        _give_callbacks(getattr(value, "__module__", None))
+    elif is_library_function(value):
+        made = LibraryFunction(value)
+    elif is_library_class(value):
+        replace_constructor(value, ExtensionFunction)
+        return value
     elif is_compiled_class(value):
         replace_methods(value, ExtensionFunction)
         made = class_stand_in(value, ExtensionFunction(value))

@@ -13,6 +13,7 @@ from dcarray.core import config
 from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites.rewrite import ModuleRewrites
 
+from .accelerated_code import ACCELERATED
 from .extension_modules import extension_stand_in
 from .numpy_proxy import counterpart, members_known, patch_array_method, patch_subclass
 from .type_stand_in import array_type, compares_types
@@ -55,6 +56,7 @@ class ModuleNames:
         with _lock:
             self.users += 1
             if self.users == 1:
+                ACCELERATED[id(self.names)] = self.names
                 same = self.read()
                 if not same:
                     self.swaps = tuple([
@@ -84,7 +86,7 @@ class ModuleNames:
             self.asks_types = compares_types(self.names)
         for name, value in new:
             self.identities[name] = id(value)
-            substitute = substitute_for(name, value)
+            substitute = substitute_for(name, value, self.names)
             self.substitutes.pop(name, None)
             if substitute is not value:
                 self.substitutes[name] = value, substitute
@@ -109,16 +111,22 @@ class ModuleNames:
         with _lock:
             self.users -= 1
             if self.users == 0:
+                del ACCELERATED[id(self.names)]
                 self.rewrites.restore()
                 swap_names(self.names, self.swaps, True)
                 if self.asks_types and self.names.get("type") is array_type:
                     del self.names["type"]
 
 
-def substitute_for(name: str, value: Any) -> Any:
-    """Return what a global name means in accelerated code, given what it means otherwise."""
+def substitute_for(name: str, value: Any, names: dict[str, Any]) -> Any:
+    """Return what a global name means in accelerated code, given what it means otherwise, and all names of
+    that code.  Functions and classes of its own package are no library's."""
     if name.startswith("__"):
         return value
+    if type(value) is FunctionType or isinstance(value, type):
+        top = str(names.get("__name__")).partition(".")[0]
+        if getattr(value, "__globals__", None) is names or str(value.__module__).partition(".")[0] == top:
+            return counterpart(value)
     found = counterpart(value)
     return extension_stand_in(wrap_generator(value)) if found is value else found
 

@@ -28,7 +28,10 @@ def test_flat(way):
     assert isinstance(x.flat, np.flatiter) and x.flat.base is x and len(x.flat) == 12
     assert list(x.flat) == x.ravel().tolist()
     assert np.asarray(x.flat).tolist() == x.ravel().tolist()
-    assert type(x.flat == 3.0) is dc.ndarray
+    assert type(x.flat == 3.0) is np.ndarray
+    plain = np.arange(12.0).reshape(3, 4)
+    plain.flat[x.flat == 3.0] = 9  # an iterator of NumPy's takes no mask that is not NumPy's
+    assert plain[0, 3] == 9 and plain.sum() == 72
 
 
 def test_resize(way):
