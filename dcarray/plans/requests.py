@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from dcarray.recording.log_format import Log, rewrite
 
@@ -39,6 +39,9 @@ class PlanInput(NamedTuple):
         more.
     fresh : bool
         Whether the arrays of the role ``out`` are new memory in C order.
+    version : str
+        Of a region whose sizes are not known: "some", for what is only worth it for some sizes, which are
+        the plan's guard, or "general"; see `dcarray.ir.analysis.versions`.
     """
 
     region: Region
@@ -47,6 +50,7 @@ class PlanInput(NamedTuple):
     payload: Any = None
     discarded: bool = False
     fresh: bool = False
+    version: Literal["", "some", "general"] = ""
 
 
 class Request(Protocol):
@@ -230,14 +234,14 @@ def make_plan(
         If the request has no region.
     """
     from dcarray.ir import dims
-    from dcarray.ir.analysis import effects, undo_copies, value_ranges
+    from dcarray.ir.analysis import effects, undo_copies, value_ranges, versions
     from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import code_cache
     from dcarray.lowering.program import input_range_check as range_checks
     from dcarray.lowering.program.verify import verify
     from dcarray.lowering.target import get
 
-    requested, hints, saved, payload, discarded, fresh = request.plan_input()
+    requested, hints, saved, payload, discarded, fresh, which = request.plan_input()
     # a loop that runs once more may end early, before it overwrites arrays that it does not read first
     names = (
         [a.name for a in requested.arrays if a.role == "inout"]
@@ -249,6 +253,7 @@ def make_plan(
     several = () if discarded else undo_copies.aliased_arrays(requested, names)
     region, kept = undo_copies.with_undo_copies(requested, [name for name in names if name not in several])
     target, guards = get(request.target), dims.Guards(hints)
+    version = versions.Version(region, which == "general") if which else None
     code = code_cache.of(request.cache_dir)
     before = code.stats()
     if on_change is not None:
@@ -256,7 +261,8 @@ def make_plan(
         if region is not requested:
             on_change("undo copies", region, ())
     with guards if hints else nullcontext():
-        optimised = target.pipeline(request.threads).run(region, log, debug, on_change)
+        with version or nullcontext():
+            optimised = target.pipeline(request.threads).run(region, log, debug, on_change)
         final, kept, aside = undo_copies.caller_copies(optimised, kept)
         stop, range_check, spared = None, None, (*several, *aside)
         if discarded:
@@ -290,7 +296,8 @@ def make_plan(
         plan = replace(plan, range_check=range_check, spared=spared, stops=stop is not None)
     after = code.stats()
     found = [after[name] - before[name] for name in ("compiled", "hits", "disk_hits")]
-    return PlanResult(plan, guards.recorded, payload, *found)
+    relations = [*guards.recorded, *(version.relations(final) if version is not None else ())]
+    return PlanResult(plan, relations, payload, *found)
 
 
 def _range_check(region: Region, final: Region, target: Target, cache_dir: str | None) -> PlannedCheck | None:

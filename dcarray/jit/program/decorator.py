@@ -4,101 +4,34 @@ sizes at once."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, update_wrapper
 from inspect import signature
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dcarray.api.array import ndarray, wrap
+from dcarray.api.array import ndarray
 from dcarray.core import config
 from dcarray.core.errors import ProgramError
 from dcarray.core.processes import communicator
-from dcarray.execution.executor import EXECUTOR
 from dcarray.jit.decorator import accelerate
-from dcarray.jit.numpy_proxy import counterpart
-from dcarray.plans import provider
 from dcarray.recording.session import LOCK
 
-from ..loops.entry.guards import ARRAYS, guard_of
-from ..loops.entry.lists import ListElements, are_distinct, array_of, elements_of, given
+from ..loops.entry.guards import guard_of
+from ..loops.entry.lists import ListElements, are_distinct, array_of, given
 from ..loops.entry.sizes import LARGEST, SymbolicSize
 from ..loops.sites.run_loop import LoopPlan
-from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation, sizes_of
+from .annotations import Annotation, ArrayAnnotation, sizes_of
+from .arguments import argument_of, returned, wrapped
+from .compiled import CompiledProgram
 from .description import Description, ProgramLike, describe
-from .requests import ProgramInterface, ProgramRequest
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
-    from dcarray.lowering.program.loaded_plan import LoadedPlan
 
     from .schedule import Schedule
 
 __all__ = ["Program", "program"]
-
-_MAX_SIZES = 64  # that are remembered with their shapes
-_MISSING = object()
-
-
-class _Compiled:
-    """A compiled program: its plan for all sizes, and what is derived from it for some."""
-
-    def __init__(self, description: Description, options: config.Options) -> None:
-        request = ProgramRequest(
-            Description(description.function, description.parameters, description.called),
-            options.fastmath, options.threads, options.cache_dir, options.target,
-        )  # fmt: skip
-        self.description = description
-        # in this thread: whoever asks for a compiled program waits for it
-        now = replace(options, jit="eager")
-        self.loaded: LoadedPlan = provider.obtain(request, now, EXECUTOR.background)
-        self.interface: ProgramInterface = self.loaded.payload
-        names = ", ".join(self.interface.symbols)
-        # text of `dims.show`: names, integers and operators
-        self.holds: Callable[..., bool] = eval(
-            f"lambda {names}: {self.interface.guard}", {"max": max, "min": min}
-        )
-        self._shapes: Callable[..., Any] = eval(
-            f"lambda {names}: {self.interface.shapes}", {"max": max, "min": min}
-        )
-        self._written = self.interface.written()
-        self._plans: dict[tuple[Any, ...], LoopPlan] = {}
-
-    def is_current(self) -> bool:
-        """Whether the globals that the program was compiled with are the same."""
-        return all(
-            (now := names.get(name, _MISSING)) is value or counterpart(now) is counterpart(value)
-            for names, name, value in self.description.watched
-        )
-
-    def serves(self, values: tuple[Any, ...], guards: tuple[Any, ...]) -> bool:
-        """Whether the compiled code may get arguments with these guards: it would write no array that may
-        not be written."""
-        for (name, annotation), value, guard in zip(self.description.parameters, values, guards, strict=True):
-            if guard is None:
-                return False
-            if type(value) is ListElements:
-                continue
-            if isinstance(annotation, ArrayAnnotation) and (
-                type(value) not in ARRAYS or (name in self._written and not guard[3])
-            ):
-                return False
-        return True
-
-    def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...]) -> LoopPlan:
-        """Return the plan for arguments with these guards, and these values of its symbols."""
-        found = self._plans.get(guards)
-        if found is None:
-            if len(self._plans) >= _MAX_SIZES:
-                self._plans.clear()
-            interface = self.interface.for_shapes(self._shapes(*symbols))
-            names = [name for name, _ in self.description.parameters]
-            live = [name for name, _ in interface.results]
-            found = self._plans[guards] = LoopPlan(self.loaded, names, False, live, interface, symbols)
-        return found
 
 
 class Program(ProgramLike):
@@ -125,8 +58,8 @@ class Program(ProgramLike):
             raise TypeError(f"program() takes a function, not {type(function).__name__}")
         self.written = function
         self.typed = bool(function.__annotations__.keys() - {"return"})
-        self._compiled: dict[Any, _Compiled] = {}
-        self._last: tuple[Any, _Compiled, LoopPlan] | None = None
+        self._compiled: dict[Any, CompiledProgram] = {}
+        self._last: tuple[Any, CompiledProgram, LoopPlan] | None = None
         self._count = function.__code__.co_argcount
         self._name = function.__name__
         update_wrapper(self, function)
@@ -135,12 +68,15 @@ class Program(ProgramLike):
     def compile(self) -> Program:
         """Compile the program with the options in force, unless that has been done; returns the program.
 
+        What is compiled serves all sizes.  Where something is only worth it for some, as a library call,
+        there is a second version for the others.
+
         Raises
         ------
         ProgramError
             If it does not compile, with file and line.
         """
-        self._code(config.current(), frozenset())
+        self._code(config.current(), frozenset()).general  # noqa: B018 - which is compiled
         return self
 
     def region(self) -> Region:
@@ -182,14 +118,24 @@ class Program(ProgramLike):
         ProgramError
             If it does not compile, with file and line.
         """
+        from dcarray.ir import dims
+        from dcarray.ir.analysis.versions import Version
         from dcarray.ir.text import dump
         from dcarray.lowering.target import get
 
         options, region = config.current(), self.region()
-        final = get(options.target).pipeline(options.threads).run(region)
-        return f"{self._name}, as it is written:\n\n{dump(region)}\nafter the passes:\n\n{dump(final)}"
+        pipeline = get(options.target).pipeline(options.threads)
+        out = f"{self._name}, as it is written:\n\n{dump(region)}"
+        with Version(region) as version:
+            final = pipeline.run(region)
+        relations = " and ".join(map(dims.show, version.relations(final)))
+        out += f"\nafter the passes{f', for {relations}' if relations else ''}:\n\n{dump(final)}"
+        if relations:
+            with Version(region, general=True):
+                out += f"\nfor other sizes:\n\n{dump(pipeline.run(region))}"
+        return out
 
-    def _code(self, options: config.Options, lists: frozenset[str]) -> _Compiled:
+    def _code(self, options: config.Options, lists: frozenset[str]) -> CompiledProgram:
         """Return what is compiled with these options, where the arguments ``lists`` are lists."""
         key = options.fastmath, options.threads, options.cache_dir, options.target, lists
         found = self._compiled.get(key)
@@ -200,7 +146,7 @@ class Program(ProgramLike):
             if not self._compiled:  # an error has the file, and is raised here whoever makes the plan
                 trace_program(description)
             self._last = None
-            found = self._compiled[key] = _Compiled(description, options)
+            found = self._compiled[key] = CompiledProgram(description, options)
         return found
 
     # ---- calls --------------------------------------------------------------------------------------
@@ -230,14 +176,14 @@ class Program(ProgramLike):
                 if places is not None:
                     found = last[2].run(args, options, places)
                     if found is not None:
-                        return _returned(found, last[1].interface.returns, args)
+                        return returned(found, last[1].interface.returns, args)
         return self._checked_call(args, kwargs, options)
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: config.Options) -> Any:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         parameters = self._parameters()
-        values = tuple([_argument(self._name, name, a, bound.arguments[name]) for name, a in parameters])
+        values = tuple([argument_of(self._name, name, a, bound.arguments[name]) for name, a in parameters])
         named = dict(zip([name for name, _ in parameters], values, strict=True))
         code = self._code_for(named, options)
         sizes = sizes_of(
@@ -261,7 +207,7 @@ class Program(ProgramLike):
                 if not kwargs and len(args) == self._count == len(values) and not lists:
                     plan.remember(values, guards)
                     self._last = options, code, plan
-                return _returned(found, code.interface.returns, values)
+                return returned(found, code.interface.returns, values)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
 
     def _parameters(self) -> tuple[tuple[str, Annotation], ...]:
@@ -271,7 +217,7 @@ class Program(ProgramLike):
                 return code.description.parameters
         return describe(self.written).parameters
 
-    def _code_for(self, values: dict[str, Any], options: config.Options) -> _Compiled | None:
+    def _code_for(self, values: dict[str, Any], options: config.Options) -> CompiledProgram | None:
         """Return what is compiled for these arguments; None if a list occurs in them twice."""
         lists = frozenset(name for name, value in values.items() if type(value) is ListElements)
         if not are_distinct([*values.values()]):
@@ -288,7 +234,7 @@ class Program(ProgramLike):
         """Run the function as it is written, with sizes for its symbols."""
         spec = self.written.__code__
         plain = [given.pop(name) for name in spec.co_varnames[: spec.co_argcount]]
-        wrapped = any(isinstance(value, ndarray) for value in (*plain, *given.values()))
+        any_wrapped = any(isinstance(value, ndarray) for value in (*plain, *given.values()))
         names = {*_names(spec)}
         around = self.written.__globals__
         symbolic = {
@@ -303,13 +249,9 @@ class Program(ProgramLike):
         )
         function.__kwdefaults__ = self.written.__kwdefaults__
         found = function(*plain, **given)
-        return (
-            tuple(map(_wrapped, found))
-            if wrapped and type(found) is tuple
-            else _wrapped(found)
-            if wrapped
-            else found
-        )
+        if not any_wrapped:
+            return found
+        return tuple(map(wrapped, found)) if type(found) is tuple else wrapped(found)
 
     @cached_property
     def _signature(self) -> Any:
@@ -354,61 +296,6 @@ def _with_lists(description: Description, lists: frozenset[str]) -> Description:
     return replace(description, parameters=tuple(parameters))
 
 
-# ---- arguments and results ----------------------------------------------------------------------------
-_PYTHON: dict[type, tuple[type, ...]] = {
-    bool: (bool, np.bool_), int: (int, np.integer), float: (float, int, np.floating, np.integer),
-    complex: (complex, float, int, np.complexfloating, np.floating, np.integer),
-}  # fmt: skip
-
-
-def _argument(program: str, name: str, annotation: Annotation, value: Any) -> Any:
-    """Return an argument, a scalar converted to the type of its annotation."""
-
-    def wrong(given: str) -> TypeError:
-        return TypeError(f"{program}(): the argument {name} is expected to be {annotation}, not {given}")
-
-    if isinstance(annotation, ArrayAnnotation):
-        found = elements_of(value) if type(value) is list else value
-        if found is None:
-            raise wrong("a list that is empty, or not of equally long lists of floats, or of ints")
-        array = array_of(found)
-        if not isinstance(array, np.ndarray | ndarray):
-            raise wrong(type(value).__name__)
-        if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
-            raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
-        return found
-    return _scalar(annotation, value, wrong)
-
-
-def _scalar(annotation: ScalarAnnotation, value: Any, wrong: Callable[[str], TypeError]) -> Any:
-    kind = annotation.kind
-    if kind is not None:
-        if isinstance(value, _PYTHON[kind]) and (kind is bool or not isinstance(value, bool)):
-            return kind(value)
-        raise wrong(f"{value!r} of type {type(value).__name__}")
-    if isinstance(value, np.generic) and value.dtype == annotation.dtype:
-        return value
-    if type(value) in (bool, int, float, complex):
-        made = annotation.dtype.type(value)
-        exact = made == value or annotation.dtype.kind in "fc"
-        if exact and not (type(value) is complex and annotation.dtype.kind != "c"):
-            return made
-    raise wrong(f"{value!r} of type {type(value).__name__}")
-
-
 def _names(code: CodeType) -> tuple[str, ...]:
     inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)]
     return (*code.co_names, *inner)
-
-
-def _wrapped(value: Any) -> Any:
-    return wrap(value) if type(value) is np.ndarray else value
-
-
-def _returned(found: tuple[Any, ...], returns: str, values: tuple[Any, ...]) -> Any:
-    """Return what a call returns: new arrays are plain if no argument is wrapped."""
-    if returns == "none":
-        return None
-    if not any(type(value) is ndarray for value in values):
-        found = tuple([np.asarray(value) if type(value) is ndarray else value for value in found])
-    return found[0] if returns == "one" else found

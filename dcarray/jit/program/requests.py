@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
@@ -66,13 +66,20 @@ class ProgramInterface(NamedTuple):
 
 
 class ProgramRequest(NamedTuple):
-    """A program to be planned for all sizes, with the options that its plan depends on."""
+    """A program to be planned for all sizes, with the options that its plan depends on.
+
+    Attributes
+    ----------
+    version : str
+        As in `dcarray.plans.requests.PlanInput`.
+    """
 
     program: Description
     fastmath: bool
     threads: int
     cache_dir: str | None
     target: str = "cpu"
+    version: Literal["some", "general"] = "some"
 
     def plan_input(self) -> PlanInput:
         """Return the region of the program."""
@@ -103,8 +110,8 @@ class ProgramRequest(NamedTuple):
             is_checked(region),
             traced.returns,
         )
-        return PlanInput(region, {}, saved, interface, True, True)
+        return PlanInput(region, {}, saved, interface, True, True, self.version)
 
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
-        return repr((self.program, self.fastmath, self.threads, self.target))
+        return repr((self.program, self.fastmath, self.threads, self.target, self.version))

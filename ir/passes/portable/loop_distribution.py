@@ -19,6 +19,7 @@ from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash
 from dcarray.ir.analysis.independence import privatised_arrays
 from dcarray.ir.analysis.size_hints import SizeHints
+from dcarray.ir.analysis.versions import MAX_ELEMENTS, active, no_larger
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -41,8 +42,6 @@ from dcarray.ir.passes.exprs import dtype_of, size_bound
 
 #: The most terms of a reduction that is written out, and the most nodes of them.
 MAX_TERMS, MAX_NODES = 64, 400
-#: The most elements of expanded temporaries.
-MAX_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +90,15 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
         return Reason("a temporary has a layout of its own")
     if sum(hints.product(a.shape) for a in arrays) > MAX_ELEMENTS:
         return Reason("the temporaries of all iterations would be too large")
+    version = active([n for a in arrays for n in a.shape])
+    if (
+        version is not None
+        and version.general
+        and not all(no_larger(a.shape, version.region) for a in arrays)
+    ):
+        return Reason(
+            "another version has the temporaries of all iterations, for sizes that are not too large"
+        )
     wide = {array.name: array for array in arrays}
     after = replace(region, arrays=tuple(wide.get(a.name, a) for a in region.arrays))
     try:
@@ -101,6 +109,8 @@ def distribute(loop: Loop, region: Region) -> tuple[tuple[Compute, ...], tuple[A
         reason = _in_place(part, after)
         if reason is not None:
             return reason
+    if version is not None:
+        version.needs(arrays)
     return made, arrays
 
 

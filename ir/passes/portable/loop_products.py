@@ -33,6 +33,7 @@ import numpy as np
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, writes
 from dcarray.ir.analysis.size_hints import Cases, SizeHints, variations, within
+from dcarray.ir.analysis.versions import MAX_ELEMENTS, active, no_larger
 from dcarray.ir.nodes import (
     Apply,
     Array,
@@ -59,8 +60,6 @@ from .product_terms import LoopProduct, Operand, VectorOperand, fold_product, pr
 
 #: A product with a shorter axis is not worth it.
 MIN_EXTENT = 8
-#: The most elements of a product.
-MAX_ELEMENTS = 1 << 22
 #: At least this part of the product is what loops add up.
 MIN_USED = 0.2
 _INT = np.dtype(np.int64)
@@ -97,16 +96,23 @@ def _shape(found: LoopProduct, arrays: dict[str, Array]) -> tuple[Dim, ...]:
     return tuple(arrays[load.window.array].shape[place] for load, place in found.moving)
 
 
-def pays(found: LoopProduct, points: int, shape: tuple[Dim, ...], hints: SizeHints) -> Reason | None:
+def pays(
+    found: LoopProduct, points: int, shape: tuple[Dim, ...], hints: SizeHints, region: Region
+) -> Reason | None:
     """Return why a product is not worth it; ``points`` of it are added up in the loops, as far as it is
     known."""
     extents = [hints(n) for n in shape]
     if min(*extents, hints(found.count)) < MIN_EXTENT:
         return Reason("the product is small")
     size = hints.product(shape)
-    if size > MAX_ELEMENTS:
+    if size > MAX_ELEMENTS and not no_larger(shape, region):
         return Reason("the product would be too large")
-    return Reason("most of the product would not be used") if points < MIN_USED * size else None
+    if points < MIN_USED * size:
+        return Reason("most of the product would not be used")
+    version = active((*shape, found.count))
+    if version is not None and version.general:  # rows of a product would become one
+        return Reason("another version has products, for sizes that are worth it")
+    return None
 
 
 # ---- action --------------------------------------------------------------------------------------------
@@ -245,12 +251,16 @@ class _Hoisting:
             reason = reason or _reads_inside(stmt, arrays)
         for hints, points in cases:
             points *= hints.product(found.results[1])
-            reason = reason or pays(found, points, array.shape, hints)
+            reason = reason or pays(found, points, array.shape, hints, self.region)
         if reason is not None:
             self.log.refused("loop_products", f"{name} stays a loop: {reason.text}", found.fold.loc)
             return None
         self.made += made
         self.before += before
+        version = active((*array.shape, found.count))
+        if version is not None and len(array.shape) > 1:
+            version.needs([array])
+            version.worth((*array.shape, found.count))
         text = f"what is added to {name} is a product before loops"
         self.log.done("loop_products", text, found.fold.loc)
         return without_terms(found, array)

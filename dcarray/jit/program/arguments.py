@@ -1,0 +1,68 @@
+"""Arguments of a program as its annotations have them, and what a call returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray, wrap
+
+from ..loops.entry.lists import array_of, elements_of
+from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation
+
+__all__ = ["argument_of", "returned", "wrapped"]
+
+_PYTHON: dict[type, tuple[type, ...]] = {
+    bool: (bool, np.bool_), int: (int, np.integer), float: (float, int, np.floating, np.integer),
+    complex: (complex, float, int, np.complexfloating, np.floating, np.integer),
+}  # fmt: skip
+
+
+def argument_of(program: str, name: str, annotation: Annotation, value: Any) -> Any:
+    """Return an argument, a scalar converted to the type of its annotation."""
+
+    def wrong(given: str) -> TypeError:
+        return TypeError(f"{program}(): the argument {name} is expected to be {annotation}, not {given}")
+
+    if isinstance(annotation, ArrayAnnotation):
+        found = elements_of(value) if type(value) is list else value
+        if found is None:
+            raise wrong("a list that is empty, or not of equally long lists of floats, or of ints")
+        array = array_of(found)
+        if not isinstance(array, np.ndarray | ndarray):
+            raise wrong(type(value).__name__)
+        if array.dtype != annotation.dtype or len(array.shape) != len(annotation.shape):
+            raise wrong(f"{array.dtype.name} of shape {tuple(array.shape)}")
+        return found
+    return _scalar(annotation, value, wrong)
+
+
+def _scalar(annotation: ScalarAnnotation, value: Any, wrong: Callable[[str], TypeError]) -> Any:
+    kind = annotation.kind
+    if kind is not None:
+        if isinstance(value, _PYTHON[kind]) and (kind is bool or not isinstance(value, bool)):
+            return kind(value)
+        raise wrong(f"{value!r} of type {type(value).__name__}")
+    if isinstance(value, np.generic) and value.dtype == annotation.dtype:
+        return value
+    if type(value) in (bool, int, float, complex):
+        made = annotation.dtype.type(value)
+        exact = made == value or annotation.dtype.kind in "fc"
+        if exact and not (type(value) is complex and annotation.dtype.kind != "c"):
+            return made
+    raise wrong(f"{value!r} of type {type(value).__name__}")
+
+
+def wrapped(value: Any) -> Any:
+    return wrap(value) if type(value) is np.ndarray else value
+
+
+def returned(found: tuple[Any, ...], returns: str, values: tuple[Any, ...]) -> Any:
+    """Return what a call returns: new arrays are plain if no argument is wrapped."""
+    if returns == "none":
+        return None
+    if not any(type(value) is ndarray for value in values):
+        found = tuple([np.asarray(value) if type(value) is ndarray else value for value in found])
+    return found[0] if returns == "one" else found

@@ -1,0 +1,102 @@
+"""A program's compiled code, and what is derived from it for arguments of some sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from dcarray.core import config
+from dcarray.execution.executor import EXECUTOR
+from dcarray.jit.numpy_proxy import counterpart
+from dcarray.plans import provider
+
+from ..loops.entry.guards import ARRAYS
+from ..loops.entry.lists import ListElements
+from ..loops.sites.run_loop import LoopPlan
+from .annotations import ArrayAnnotation
+from .description import Description
+from .requests import ProgramInterface, ProgramRequest
+
+if TYPE_CHECKING:
+    from dcarray.lowering.program.loaded_plan import LoadedPlan
+
+__all__ = ["CompiledProgram"]
+
+_MAX_SIZES = 64  # that are remembered with their shapes
+_MISSING = object()
+
+
+class CompiledProgram:
+    """A compiled program: its plans for all sizes, and what is derived from them for some.
+
+    Which plan serves a call is decided by its sizes alone: the first is for those for which all that the
+    passes have found is worth it, the general one for the others (`dcarray.ir.analysis.versions`).  There is
+    no general plan where the first serves all sizes.
+    """
+
+    def __init__(self, description: Description, options: config.Options) -> None:
+        self.description = description
+        # in this thread: whoever asks for a compiled program waits for it
+        self._options = replace(options, jit="eager")
+        self._first = self._made("some")
+        self.interface: ProgramInterface = self._first.payload
+        names = ", ".join(self.interface.symbols)
+        # text of `dims.show`: names, integers and operators
+        self.holds: Callable[..., bool] = eval(
+            f"lambda {names}: {self.interface.guard}", {"max": max, "min": min}
+        )
+        self._shapes: Callable[..., Any] = eval(
+            f"lambda {names}: {self.interface.shapes}", {"max": max, "min": min}
+        )
+        self._written = self.interface.written()
+        self._plans: dict[tuple[Any, ...], LoopPlan] = {}
+
+    def _made(self, version: Literal["some", "general"]) -> LoadedPlan:
+        options = self._options
+        plain = Description(self.description.function, self.description.parameters, self.description.called)
+        request = ProgramRequest(
+            plain, options.fastmath, options.threads, options.cache_dir, options.target, version
+        )
+        return provider.obtain(request, options, EXECUTOR.background)
+
+    @cached_property
+    def general(self) -> LoadedPlan:
+        """The plan that serves all sizes, compiled when it is first asked for."""
+        return self._first if self._first.guard is None else self._made("general")
+
+    def is_current(self) -> bool:
+        """Whether the globals that the program was compiled with are the same."""
+        return all(
+            (now := names.get(name, _MISSING)) is value or counterpart(now) is counterpart(value)
+            for names, name, value in self.description.watched
+        )
+
+    def serves(self, values: tuple[Any, ...], guards: tuple[Any, ...]) -> bool:
+        """Whether the compiled code may get arguments with these guards: it would write no array that may
+        not be written."""
+        for (name, annotation), value, guard in zip(self.description.parameters, values, guards, strict=True):
+            if guard is None:
+                return False
+            if type(value) is ListElements:
+                continue
+            if isinstance(annotation, ArrayAnnotation) and (
+                type(value) not in ARRAYS or (name in self._written and not guard[3])
+            ):
+                return False
+        return True
+
+    def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...]) -> LoopPlan:
+        """Return the plan for arguments with these guards, and these values of its symbols."""
+        found = self._plans.get(guards)
+        if found is None:
+            if len(self._plans) >= _MAX_SIZES:
+                self._plans.clear()
+            first = self._first
+            loaded = first if first.guard is None or first.guard(*symbols) else self.general
+            interface = self.interface.for_shapes(self._shapes(*symbols))
+            names = [name for name, _ in self.description.parameters]
+            live = [name for name, _ in interface.results]
+            found = self._plans[guards] = LoopPlan(loaded, names, False, live, interface, symbols)
+        return found
