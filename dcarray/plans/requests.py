@@ -42,6 +42,8 @@ class PlanInput(NamedTuple):
     version : str
         Of a region whose sizes are not known: "some", for what is only worth it for some sizes, which are
         the plan's guard, or "general"; see `dcarray.ir.analysis.versions`.
+    steered : bool
+        Whether the region is compiled as it is, without passes.
     """
 
     region: Region
@@ -51,6 +53,7 @@ class PlanInput(NamedTuple):
     discarded: bool = False
     fresh: bool = False
     version: Literal["", "some", "general"] = ""
+    steered: bool = False
 
 
 class Request(Protocol):
@@ -235,13 +238,14 @@ def make_plan(
     """
     from dcarray.ir import dims
     from dcarray.ir.analysis import effects, undo_copies, value_ranges, versions
+    from dcarray.ir.passes.pass_manager import Pipeline
     from dcarray.lowering.compilation import compile_region
     from dcarray.lowering.program import code_cache
     from dcarray.lowering.program import input_range_check as range_checks
     from dcarray.lowering.program.verify import verify
     from dcarray.lowering.target import get
 
-    requested, hints, saved, payload, discarded, fresh, which = request.plan_input()
+    requested, hints, saved, payload, discarded, fresh, which, steered = request.plan_input()
     # a loop that runs once more may end early, before it overwrites arrays that it does not read first
     names = (
         [a.name for a in requested.arrays if a.role == "inout"]
@@ -260,9 +264,10 @@ def make_plan(
         on_change("recorded", requested, ())
         if region is not requested:
             on_change("undo copies", region, ())
+    pipeline = Pipeline() if steered else target.pipeline(request.threads)
     with guards if hints else nullcontext():
         with version or nullcontext():
-            optimised = target.pipeline(request.threads).run(region, log, debug, on_change)
+            optimised = pipeline.run(region, log, debug, on_change)
         final, kept, aside = undo_copies.caller_copies(optimised, kept)
         stop, range_check, spared = None, None, (*several, *aside)
         if discarded:

@@ -22,6 +22,8 @@ from .requests import ProgramInterface, ProgramRequest
 if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
 
+    from .schedule import Change
+
 __all__ = ["CompiledProgram"]
 
 _MAX_SIZES = 64  # that are remembered with their shapes
@@ -36,8 +38,10 @@ class CompiledProgram:
     no general plan where the first serves all sizes.
     """
 
-    def __init__(self, description: Description, options: config.Options) -> None:
-        self.description = description
+    def __init__(
+        self, description: Description, options: config.Options, changes: tuple[Change, ...] | None = None
+    ) -> None:
+        self.description, self.changes = description, changes
         # in this thread: whoever asks for a compiled program waits for it
         self._options = replace(options, jit="eager")
         self._first = self._made("some")
@@ -56,8 +60,10 @@ class CompiledProgram:
     def _made(self, version: Literal["some", "general"]) -> LoadedPlan:
         options = self._options
         plain = Description(self.description.function, self.description.parameters, self.description.called)
+        steered = self.changes
+        changes = None if steered is None else tuple([(one.method, one.arguments) for one in steered])
         request = ProgramRequest(
-            plain, options.fastmath, options.threads, options.cache_dir, options.target, version
+            plain, options.fastmath, options.threads, options.cache_dir, options.target, version, changes
         )
         return provider.obtain(request, options, EXECUTOR.background)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcarray.api.array import ndarray
 from dcarray.core import config
-from dcarray.core.errors import ProgramError
+from dcarray.core.errors import ProgramError, ScheduleError
 from dcarray.core.processes import communicator
 from dcarray.jit.decorator import accelerate
 from dcarray.recording.session import LOCK
@@ -29,7 +29,7 @@ from .description import Description, ProgramLike, describe
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Region
 
-    from .schedule import Schedule
+    from .schedule import Change, Schedule
 
 __all__ = ["Program", "program"]
 
@@ -59,25 +59,53 @@ class Program(ProgramLike):
         self.written = function
         self.typed = bool(function.__annotations__.keys() - {"return"})
         self._compiled: dict[Any, CompiledProgram] = {}
+        self._changes: tuple[Change, ...] | None = None
         self._last: tuple[Any, CompiledProgram, LoopPlan] | None = None
         self._count = function.__code__.co_argcount
         self._name = function.__name__
         update_wrapper(self, function)
 
     # ---- compiling ----------------------------------------------------------------------------------
-    def compile(self) -> Program:
+    def compile(self, schedule: Schedule | None = None) -> Program:
         """Compile the program with the options in force, unless that has been done; returns the program.
 
         What is compiled serves all sizes.  Where something is only worth it for some, as a library call,
         there is a second version for the others.
 
+        Parameters
+        ----------
+        schedule : Schedule, optional
+            What has been made of ``f.schedule()``: calls from now on run that, in place of what the target's
+            passes make of the program; without a schedule, they run the latter again.
+
         Raises
         ------
         ProgramError
             If it does not compile, with file and line.
+        ScheduleError
+            If it is no schedule of this program, or its steps do not make the same of it with the options in
+            force, with the reason.
         """
-        self._code(config.current(), frozenset()).general  # noqa: B018 - which is compiled
+        options = config.current()
+        self._changes = None if schedule is None else self._changes_of(schedule, options)
+        self._last = None
+        self._code(options, frozenset()).general  # noqa: B018 - which is compiled
         return self
+
+    def _changes_of(self, given: Schedule, options: config.Options) -> tuple[Change, ...]:
+        from dcarray.ir.text import dump
+
+        from .schedule import Schedule, repeated
+
+        if not isinstance(given, Schedule):
+            raise TypeError(f"a schedule is made by {self._name}.schedule(), not {type(given).__name__}")
+        made = repeated(given.changes, self.region(), options)
+        if dump(made.region) != dump(given.region):
+            steps = "; ".join(given.steps) or "no steps"
+            raise ScheduleError(
+                f"the schedule ({steps}) is none of {self._name} as it is now, or was made with other options"
+            )
+        return given.changes
 
     def region(self) -> Region:
         """Return the region of the program, over its symbolic sizes.
@@ -124,6 +152,13 @@ class Program(ProgramLike):
         from dcarray.lowering.target import get
 
         options, region = config.current(), self.region()
+        if self._changes is not None:
+            from .schedule import repeated
+
+            made = repeated(self._changes, region, options)
+            steps = "; ".join(made.steps) or "none"
+            text = f"{self._name}, as it is written:\n\n{dump(region)}"
+            return f"{text}\nafter the steps of its schedule ({steps}):\n\n{dump(made.region)}"
         pipeline = get(options.target).pipeline(options.threads)
         out = f"{self._name}, as it is written:\n\n{dump(region)}"
         with Version(region) as version:
@@ -137,7 +172,8 @@ class Program(ProgramLike):
 
     def _code(self, options: config.Options, lists: frozenset[str]) -> CompiledProgram:
         """Return what is compiled with these options, where the arguments ``lists`` are lists."""
-        key = options.fastmath, options.threads, options.cache_dir, options.target, lists
+        changes = None if lists else self._changes  # positions are those of arrays' statements
+        key = options.fastmath, options.threads, options.cache_dir, options.target, lists, changes
         found = self._compiled.get(key)
         if found is None or not found.is_current():
             description = _with_lists(describe(self.written), lists)
@@ -146,7 +182,7 @@ class Program(ProgramLike):
             if not self._compiled:  # an error has the file, and is raised here whoever makes the plan
                 trace_program(description)
             self._last = None
-            found = self._compiled[key] = CompiledProgram(description, options)
+            found = self._compiled[key] = CompiledProgram(description, options, changes)
         return found
 
     # ---- calls --------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
+from dcarray.core import config
 from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
 
@@ -72,6 +74,8 @@ class ProgramRequest(NamedTuple):
     ----------
     version : str
         As in `dcarray.plans.requests.PlanInput`.
+    changes : tuple of (str, tuple) or None
+        What is done with the region in place of passes: each as `dcarray.jit.program.schedule.Change`.
     """
 
     program: Description
@@ -80,6 +84,7 @@ class ProgramRequest(NamedTuple):
     cache_dir: str | None
     target: str = "cpu"
     version: Literal["some", "general"] = "some"
+    changes: tuple[tuple[str, tuple[Any, ...]], ...] | None = None
 
     def plan_input(self) -> PlanInput:
         """Return the region of the program."""
@@ -90,6 +95,11 @@ class ProgramRequest(NamedTuple):
 
         traced = trace_program(self.program)
         region = traced.region
+        if self.changes is not None:
+            from .schedule import Change, repeated
+
+            options = replace(config.current(), target=self.target, threads=self.threads)
+            region = repeated([Change(*change) for change in self.changes], region, options).region
         arguments = [a for a in region.arrays if a.role != "temp"]
         # lists are unchanged where a run fails
         given = {name for name, a in self.program.parameters if isinstance(a, ArrayAnnotation) and a.as_list}
@@ -110,8 +120,10 @@ class ProgramRequest(NamedTuple):
             is_checked(region),
             traced.returns,
         )
+        if self.changes is not None:
+            return PlanInput(region, {}, saved, interface, True, True, steered=True)
         return PlanInput(region, {}, saved, interface, True, True, self.version)
 
     def text(self) -> str:
         """Return the text of everything that the plan depends on, as its key."""
-        return repr((self.program, self.fastmath, self.threads, self.target, self.version))
+        return repr((self.program, self.fastmath, self.threads, self.target, self.version, self.changes))

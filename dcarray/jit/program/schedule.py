@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,20 @@ if TYPE_CHECKING:
     from dcarray.ir.analysis.effects import Reason
     from dcarray.lowering.program.executable import Plan
 
-__all__ = ["Schedule", "schedule"]
+__all__ = ["Change", "Schedule", "repeated", "schedule"]
+
+
+class Change(NamedTuple):
+    """A call of a method of `Schedule`."""
+
+    method: str
+    arguments: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        if self.method == "apply":
+            (what,) = self.arguments
+            return what if isinstance(what, str) else str(what.name)
+        return f"{self.method}({', '.join(map(str, self.arguments))})"
 
 
 @dataclass(frozen=True)
@@ -47,8 +60,8 @@ class Schedule:
     notes : tuple of Note
         What the last pass did, and what it refused with the reason: each has ``kind`` ("done" or "refused"),
         ``text``, ``pass_name`` and ``loc``.
-    steps : tuple of str
-        The changes so far.
+    changes : tuple of Change
+        What has been done so far; ``steps`` has it as text.
     known : tuple of (str, number)
         Arrays without axes whose values are known: constants of the program, as ``inf``.
     """
@@ -56,7 +69,7 @@ class Schedule:
     region: Region
     options: config.Options
     notes: tuple[Note, ...] = ()
-    steps: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     known: tuple[tuple[str, Any], ...] = ()
 
     # ---- what there is ------------------------------------------------------------------------------
@@ -64,6 +77,11 @@ class Schedule:
     def statements(self) -> tuple[Stmt, ...]:
         """The statements of the region, each loop or branch before those in it."""
         return tuple(all_statements(self.region.body))
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The changes so far."""
+        return tuple(map(str, self.changes))
 
     @property
     def passes(self) -> tuple[str, ...]:
@@ -118,7 +136,7 @@ class Schedule:
             raise TypeError(f"the pass {name} returns a region, not {type(after).__name__}")
         if after is self.region and not log.notes:
             log.refused(name, "it finds nothing to change")
-        return self._changed(after, name, tuple(log.notes))
+        return self._changed(after, Change("apply", (what,)), tuple(log.notes))
 
     def _named(self, name: str) -> Pipeline:
         """The pipeline of one pass."""
@@ -159,7 +177,7 @@ class Schedule:
         for size in sizes:
             if size is not None and (type(size) is not int or size < 1):
                 raise ValueError(f"the size of a block is a positive int or None, not {size!r}")
-        step = f"tile({position}, {tuple(sizes)})"
+        step = Change("tile", (position, tuple(sizes)))
         self._need(by_hand.can_tile(stmt, sizes), step, stmt)
         if all(size is None for size in sizes):
             raise ScheduleError(f"{step}: no axis is divided")
@@ -188,7 +206,7 @@ class Schedule:
         from dcarray.ir.passes import by_hand
 
         stmt, places = self._at(position), list(order)
-        step = f"interchange({position}, {tuple(order)})"
+        step = Change("interchange", (position, tuple(order)))
         loops = by_hand.perfect_nest(stmt)
         if sorted(places) != list(range(len(places))):
             raise ValueError(f"an order has each of 0, 1, ... once, not {tuple(order)}")
@@ -207,7 +225,7 @@ class Schedule:
                 current[j - 1], current[j] = current[j], current[j - 1]
         return self._changed(made._parallel(position, (made._at(position),)), step)
 
-    def _exchanged(self, position: int, step: str) -> Schedule:
+    def _exchanged(self, position: int, step: Change) -> Schedule:
         from dcarray.ir.passes import by_hand
 
         loop = self._at(position)
@@ -236,7 +254,7 @@ class Schedule:
 
         if type(factor) is not int or factor < 2:
             raise ValueError(f"the factor is an int from 2 on, not {factor!r}")
-        stmt, step = self._at(position), f"unroll({position}, {factor})"
+        stmt, step = self._at(position), Change("unroll", (position, factor))
         self._need(by_hand.can_unroll(stmt, factor), step, stmt)
         assert isinstance(stmt, Loop)
         return self._changed(self._parallel(position, by_hand.unroll(stmt, factor)), step)
@@ -261,18 +279,18 @@ class Schedule:
                 return self._with(position, (replace(first, parallel=True), *rest))
         return region
 
-    def _need(self, reason: Reason | None, step: str, stmt: Stmt) -> None:
+    def _need(self, reason: Reason | None, step: Change, stmt: Stmt) -> None:
         if reason is not None:
             raise ScheduleError(f"{step}: {reason.text}, in: {show_stmt(stmt, self.region)}")
 
-    def _changed(self, region: Region, step: str, notes: tuple[Note, ...] = ()) -> Schedule:
+    def _changed(self, region: Region, step: Change, notes: tuple[Note, ...] = ()) -> Schedule:
         """The schedule after a step, whose region is verified."""
         if region is not self.region:
             try:
                 verify(region)
             except VerifyError as error:
                 raise ScheduleError(f"{step}: {error}") from error
-        return replace(self, region=region, notes=notes, steps=(*self.steps, step))
+        return replace(self, region=region, notes=notes, changes=(*self.changes, step))
 
     @contextmanager
     def _inside(self, position: int, region: Region) -> Iterator[None]:
@@ -366,3 +384,27 @@ def schedule(region: Region) -> Schedule:
         raise TypeError(f"schedule() takes a region, not {type(region).__name__}: f.region() of a program f")
     verify(region)
     return Schedule(region, config.current())
+
+
+def repeated(changes: Sequence[Change], region: Region, options: config.Options) -> Schedule:
+    """Return the schedule that these changes make of a region, with the passes of these options.
+
+    Raises
+    ------
+    ScheduleError
+        If one of them is not legal there, or is a pass of one's own, which others do not know.
+    """
+    verify(region)
+    made = Schedule(region, options)
+    for change in changes:
+        if change.method == "apply" and not isinstance(change.arguments[0], str):
+            raise ScheduleError(
+                f"{change}: a pass of one's own is part of a target, for programs that are compiled with it"
+            )
+        try:
+            made = getattr(made, change.method)(*change.arguments)
+        except ScheduleError:
+            raise
+        except ValueError as error:  # no such pass, or no such statement
+            raise ScheduleError(f"{change}: {error}") from error
+    return made
