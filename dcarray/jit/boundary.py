@@ -30,10 +30,20 @@ from dcarray.core.native import BUILT
 
 from .accelerated_code import is_accelerated
 
-__all__ = ["PLAIN", "Callback", "PlainArguments", "StandIn", "has_callbacks", "holds_no_wrapped", "wrap_new"]
+__all__ = [
+    "NO_FUNCTIONS",
+    "PLAIN",
+    "Callback",
+    "PlainArguments",
+    "StandIn",
+    "has_callbacks",
+    "holds_no_wrapped",
+    "wrap_new",
+]
 
 # Types of arguments that are neither wrapped arrays nor functions, and hold none.
 PLAIN = frozenset((bool, int, float, complex, str, type(None), np.float64, np.int64, np.ndarray))
+NO_FUNCTIONS = PLAIN | {ndarray}
 
 
 def holds_no_wrapped(value: Any, /) -> bool:
@@ -204,8 +214,8 @@ def is_callback(value: Any) -> bool:
     Parameters
     ----------
     value : object
-        A function, a bound method, a `functools.partial`, or an object of a class of accelerated code that
-        can be called and has no other operators.
+        A function, a bound method, a `functools.partial`, or an object that can be called, of a class of
+        accelerated code alone, without other operators.
     """
     kind = type(value)
     if kind is FunctionType:
@@ -223,8 +233,17 @@ def is_callback(value: Any) -> bool:
         return False
     call = kind.__call__
     if type(call) is FunctionType and is_accelerated(call.__globals__):
-        return all(name in _NO_OPERATORS for name in dir(kind) if name.startswith("__"))
+        own = all(map(_is_accelerated_class, kind.__mro__[:-1]))
+        return own and all(name in _NO_OPERATORS for name in dir(kind) if name.startswith("__"))
     return _is_ours(kind.__module__) and not isinstance(value, ndarray)
+
+
+def _is_accelerated_class(kind: type) -> bool:
+    """Whether a class is of accelerated code, or one of the standard library that such code derives from."""
+    if kind.__module__.partition(".")[0] in sys.stdlib_module_names - {"__main__"}:
+        return True
+    functions = [v for v in vars(kind).values() if type(v) is FunctionType]
+    return any(is_accelerated(f.__globals__) for f in functions)
 
 
 def _is_ours(module: Any) -> bool:
@@ -236,7 +255,7 @@ def has_callbacks(values: Iterable[Any]) -> bool:
     dictionaries."""
     for value in values:
         kind = type(value)
-        if kind in PLAIN or kind is ndarray:
+        if kind in NO_FUNCTIONS:
             continue
         if isinstance(value, (list, tuple)):
             if not holds_no_wrapped(value) and has_callbacks(value):

@@ -30,8 +30,8 @@ from dcarray.execution.executor import EXECUTOR
 from dcarray.tiering import eager_period
 from dcarray.tiering.blas_sharing import WIDE
 
-from .extension_modules import is_extension
 from .imports import hook_imports
+from .library_stand_ins import is_extension
 from .patching import GENERATORS, module_names, substitute_for, wrap_generator
 from .variants import Variants, work
 

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from .accelerated_code import is_accelerated, is_users
-from .extension_modules import extension_stand_in
+from .library_stand_ins import library_stand_in
 from .numpy_proxy import namespace
 
 __all__ = ["MACHINERY", "hook_imports"]
@@ -33,7 +33,7 @@ def hook_imports() -> None:
             return module
         if name.startswith("numpy") and level == 0:
             return namespace(module) if is_users(globals) else module
-        return extension_stand_in(module)
+        return library_stand_in(module)
 
     __import__.__code__ = __import__.__code__.replace(co_filename=MACHINERY)
     _installed.append(__import__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -85,12 +85,11 @@ def replace_constructor(kind: type, stand_in: Callable[[Any], Any]) -> None:
         return
     _seen.add(kind)
     body: Any = vars(kind)["__init__"]
-    call = stand_in(body)
 
     @wraps(body)
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         if (args and has_callbacks(args)) or (kwargs and has_callbacks(kwargs.values())):
-            call(self, *args, **kwargs)
+            stand_in(MethodType(body, self))(*args, **kwargs)
         else:
             body(self, *args, **kwargs)
 

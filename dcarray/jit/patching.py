@@ -14,7 +14,7 @@ from dcarray.core.native import BUILT
 from dcarray.jit.loops.sites.rewrite import ModuleRewrites
 
 from .accelerated_code import ACCELERATED
-from .extension_modules import extension_stand_in
+from .library_stand_ins import library_stand_in
 from .numpy_proxy import counterpart, members_known, patch_array_method, patch_subclass
 from .type_stand_in import array_type, compares_types
 
@@ -128,7 +128,7 @@ def substitute_for(name: str, value: Any, names: dict[str, Any]) -> Any:
         if getattr(value, "__globals__", None) is names or str(value.__module__).partition(".")[0] == top:
             return counterpart(value)
     found = counterpart(value)
-    return extension_stand_in(wrap_generator(value)) if found is value else found
+    return library_stand_in(wrap_generator(value)) if found is value else found
 
 
 _lock = threading.RLock()

@@ -18,7 +18,7 @@ import pytest
 
 import dcarray as dc
 from dcarray.jit.boundary import Callback, has_callbacks
-from dcarray.jit.extension_modules import LibraryFunction, extension_stand_in
+from dcarray.jit.library_stand_ins import LibraryFunction, library_stand_in
 
 SIZES = pytest.mark.parametrize("n", [7, 30_000])
 
@@ -163,6 +163,17 @@ def test_an_object_that_keeps_a_function(n: int, program: Any, lib: Any) -> None
     assert str(inspect.signature(lib.Holder)) == "(function, x=None)"
 
 
+def test_an_object_that_is_made_stays_itself(program: Any, lib: Any) -> None:
+    module = program(
+        "class Mine(Holder):\n    def __init__(self, x):\n        super().__init__(lambda a: a + x, self)\n"
+        "        self.me = self\n    def __call__(self, x): return self.at(x)\n"
+        "def run(x): return Mine(x), apply(lambda a, other: a + other.x.me(a), x, other=Mine(x))[1]"
+    )
+    made, found = module.run(dc.asarray(np.ones(3)))
+    assert type(made) is module.Mine and made.me is made and made.x is made and not has_callbacks([made])
+    assert type(made.at(np.ones(3))) is np.ndarray and np.all(np.asarray(found) == 3)
+
+
 def test_compiled_functions_call_back(program: Any) -> None:
     optimize = pytest.importorskip("scipy.optimize")
     module = program(
@@ -266,13 +277,13 @@ def test_which_objects_are_callbacks(program: Any, lib: Any) -> None:
 
 
 def test_which_functions_have_stand_ins(lib: Any) -> None:
-    found = extension_stand_in(lib.first)
-    assert type(found) is LibraryFunction and found is extension_stand_in(lib.first) and found == lib.first
-    assert extension_stand_in(found) is found and inspect.signature(found) == inspect.signature(lib.first)
-    assert type(extension_stand_in(lib).solve) is LibraryFunction
-    assert extension_stand_in(lib.Holder) is lib.Holder  # only its constructor is another
+    found = library_stand_in(lib.first)
+    assert type(found) is LibraryFunction and found is library_stand_in(lib.first) and found == lib.first
+    assert library_stand_in(found) is found and inspect.signature(found) == inspect.signature(lib.first)
+    assert type(library_stand_in(lib).solve) is LibraryFunction
+    assert library_stand_in(lib.Holder) is lib.Holder  # only its constructor is another
     for value in (inspect.unwrap, subprocess.run, dc.report, np.linalg.norm, pytest.raises):
-        assert extension_stand_in(value) is value
+        assert library_stand_in(value) is value
 
 
 def test_imports_inside_functions(program: Any) -> None:
@@ -293,7 +304,7 @@ def test_functions_of_the_same_package_have_none(lib: Any) -> None:
     vars(same).update(np=np, first=lib.first, __name__="calling_back.part")
     with dc.accelerate(same):
         assert same.first is lib.first
-    stand_in = extension_stand_in(lib.first)
+    stand_in = library_stand_in(lib.first)
     with dc.accelerate(lib):  # accelerated code has wrapped arrays, whoever calls back
         x = dc.asarray(np.ones(3))
         assert stand_in(x)[1] is x

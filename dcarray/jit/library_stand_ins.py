@@ -14,11 +14,20 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .accelerated_code import is_accelerated
-from .boundary import PLAIN, Callback, PlainArguments, StandIn, has_callbacks, holds_no_wrapped, wrap_new
+from .boundary import (
+    NO_FUNCTIONS,
+    PLAIN,
+    Callback,
+    PlainArguments,
+    StandIn,
+    has_callbacks,
+    holds_no_wrapped,
+    wrap_new,
+)
 from .extension_classes import EXCLUDED, class_stand_in, is_compiled_class, replace_methods
 from .library_functions import is_library_class, is_library_function, replace_constructor
 
-__all__ = ["ExtensionFunction", "LibraryFunction", "extension_stand_in", "is_extension"]
+__all__ = ["ExtensionFunction", "LibraryFunction", "is_extension", "library_stand_in"]
 
 # Names of types: functions of Cython, f2py and nanobind.  All others are of `BuiltinFunctionType`.
 _FUNCTION_TYPES = frozenset(("cython_function_or_method", "fused_cython_function", "fortran", "nb_func"))
@@ -120,7 +129,7 @@ class ExtensionFunction(StandIn):
         return wrap_new(box, 0, arguments.given, _look)
 
     def __getitem__(self, key: Any) -> Any:  # the kinds of a fused function
-        return extension_stand_in(self.__wrapped__[key])
+        return library_stand_in(self.__wrapped__[key])
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         bind = getattr(type(self.__wrapped__), "__get__", None)
@@ -128,7 +137,7 @@ class ExtensionFunction(StandIn):
         return self if bound is self.__wrapped__ else type(self)(bound)
 
     def __reduce__(self) -> Any:
-        return extension_stand_in, (self.__wrapped__,)
+        return library_stand_in, (self.__wrapped__,)
 
 
 class LibraryFunction(ExtensionFunction):
@@ -138,6 +147,10 @@ class LibraryFunction(ExtensionFunction):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         function = self.__wrapped__
+        if NO_FUNCTIONS.issuperset(map(type, args)) and (
+            not kwargs or NO_FUNCTIONS.issuperset(map(type, kwargs.values()))
+        ):
+            return function(*args, **kwargs)
         calls = has_callbacks(args) or (kwargs and has_callbacks(kwargs.values()))
         if calls and not is_accelerated(function.__globals__):
             return ExtensionFunction.__call__(self, *args, **kwargs)
@@ -158,7 +171,7 @@ class _ExtensionModule(ModuleType):
 
     def __getattribute__(self, name: str) -> Any:
         original = _originals[id(self)]
-        return vars(original) if name == "__dict__" else extension_stand_in(getattr(original, name))
+        return vars(original) if name == "__dict__" else library_stand_in(getattr(original, name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(_originals[id(self)], name, value)
@@ -177,7 +190,7 @@ _originals: dict[int, ModuleType] = {}  # by the identity of the stand-in
 _stand_ins: dict[int, tuple[Any, Any]] = {}  # by the identity of a function or module: it and its stand-in
 
 
-def extension_stand_in(value: Any) -> Any:
+def library_stand_in(value: Any) -> Any:
     """Return the stand-in for a compiled function or class, or for a module that has some; else the value.
 
     Parameters

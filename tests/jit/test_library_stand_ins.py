@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.jit.extension_modules import ExtensionFunction, extension_stand_in, is_extension
+from dcarray.jit.library_stand_ins import ExtensionFunction, is_extension, library_stand_in
 
 SIZES = pytest.mark.parametrize("n", [7, 30_000])
 
@@ -194,12 +194,12 @@ def test_classes_are_given_plain_arrays(name: str, n: int, compiled: Any, librar
     assert module.kept(dc.asarray(np.ones(n)) * 2) == 18 * n
     assert module.hidden(dc.asarray(np.ones(n)) * 2).plus(dc.asarray(np.ones(n)) + 3) == 6 * n
     assert made.plus(np.ones(n)) == 4 * n and kind.plus.__doc__ == "The sum of both."
-    found = extension_stand_in(kind)
+    found = library_stand_in(kind)
     assert found == kind and kind == found and hash(found) == hash(kind) and repr(found) == repr(kind)
     assert (
         issubclass(found, kind) == (name == "OpenSums") and issubclass(kind, found) and found.__name__ == name
     )
-    assert found is extension_stand_in(kind) is extension_stand_in(found)
+    assert found is library_stand_in(kind) is library_stand_in(found)
     if name == "OpenSums":
 
         class Mine(found):  # type: ignore[misc, valid-type]
@@ -213,8 +213,8 @@ def test_classes_are_given_plain_arrays(name: str, n: int, compiled: Any, librar
 
 # ---- the stand-ins -----------------------------------------------------------------------------------
 def test_a_stand_in_is_like_its_function(compiled: Any, library: Any) -> None:
-    found = extension_stand_in(compiled.total)
-    assert found is extension_stand_in(found) is extension_stand_in(compiled.total)
+    found = library_stand_in(compiled.total)
+    assert found is library_stand_in(found) is library_stand_in(compiled.total)
     assert found == compiled.total and compiled.total == found and hash(found) == hash(compiled.total)
     assert found != compiled.fill and {compiled.total: 1}[found] == 1
     assert isinstance(found, types.BuiltinFunctionType) and callable(found)
@@ -222,13 +222,13 @@ def test_a_stand_in_is_like_its_function(compiled: Any, library: Any) -> None:
     assert found.__module__ == "compiled_functions" and repr(found) == repr(compiled.total)
     assert copy.copy(found) == found and pickle.loads(pickle.dumps(found)) == compiled.total
     module = library("class Sum:\n    of = total\ndef run(x): return Sum.of(x), Sum().of(x)")
-    vars(module)["Sum"].of = extension_stand_in(compiled.total)
+    vars(module)["Sum"].of = library_stand_in(compiled.total)
     assert module.run(dc.asarray(np.ones(3))) == (3.0, 3.0)
 
 
 def test_a_module_shows_its_functions(compiled: Any) -> None:
-    module = extension_stand_in(compiled)
-    assert module is extension_stand_in(compiled) and isinstance(module, types.ModuleType)
+    module = library_stand_in(compiled)
+    assert module is library_stand_in(compiled) and isinstance(module, types.ModuleType)
     assert type(module.total) is ExtensionFunction and module.total == compiled.total
     assert module.__name__ == "compiled_functions" and dir(module) == dir(compiled)
     assert vars(module) is vars(compiled) and repr(module) == repr(compiled)
@@ -244,7 +244,7 @@ def test_only_installed_compiled_code_has_stand_ins(compiled: Any) -> None:
     import math
 
     for value in (np, np.sum, math, math.sqrt, len, dc.zeros, dc, 3, int, None, pytest, pytest.raises, Path):
-        assert extension_stand_in(value) is value
+        assert library_stand_in(value) is value
     assert is_extension("compiled_functions") and not is_extension("no.such") and not is_extension(None)
     assert not is_extension("numpy._core._multiarray_umath") and not is_extension("pytest")
 
