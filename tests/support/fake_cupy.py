@@ -94,17 +94,20 @@ class FakeCupy:
         Bytes that there are.
     in_use, peak : int
         Bytes that are taken, and the most there ever were.
+    current : int
+        The current device.
     """
 
     def __init__(self, memory: int = 1 << 28, devices: int = 1) -> None:
         self.log: list[str] = []
-        self.built = self.in_use = self.peak = 0
+        self.built = self.in_use = self.peak = self.current = 0
         self.memory = memory
         facts = {
             "totalGlobalMem": memory, "name": b"Made up", "major": 9, "minor": 0, "multiProcessorCount": 4,
         }  # fmt: skip
         runtime = SimpleNamespace(
             getDeviceCount=lambda: devices,
+            getDevice=lambda: self.current,
             getDeviceProperties=lambda number: facts,
             CUDARuntimeError=CUDARuntimeError,
             memcpyDeviceToDevice=3,
@@ -117,12 +120,15 @@ class FakeCupy:
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             Device=self._device,
             Stream=Stream,
+            get_current_stream=lambda: Stream.null,
             alloc=self._alloc,
         )
 
     @contextmanager
     def _device(self, number: int) -> Any:
+        before, self.current = self.current, number
         yield number
+        self.current = before
 
     def _alloc(self, size: int) -> MemoryPointer:
         if self.in_use + size > self.memory:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from dcarray.lowering.gpu.device import NoDevice
 from dcarray.lowering.runtime.disk import cache_in, sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +27,7 @@ __all__ = ["CudaBuffer", "CudaDevice", "find"]
 
 INSTALL: Final = "pip install 'dcarray[cuda]'"
 _GIB: Final = 1 << 30
+_CONFIGS: Final = 1000  # that are kept
 
 
 class CudaBuffer:
@@ -48,6 +50,49 @@ class CudaBuffer:
     def part(self, offset: int, size: int) -> CudaBuffer:
         """Return ``size`` bytes of it, from ``offset`` on, which keep all of it."""
         return CudaBuffer(self.memory + offset, size)
+
+
+_thread = threading.local()  # .number: the device that is current for cuda.core in this thread
+
+
+class Current:
+    """A context in which a device is CUDA's current one, and its default stream CuPy's; it gives the stream, or
+    the module ``cuda.core`` where that was asked for.
+
+    Every launch enters it, so it changes only what is not so already.
+    """
+
+    __slots__ = ("core", "device", "entered")
+
+    def __init__(self, device: CudaDevice, core: Any = _thread) -> None:
+        self.device, self.core = device, core
+
+    def __enter__(self) -> Any:
+        number, cuda = self.device.number, self.device.cupy.cuda
+        self.entered: ExitStack | None = None
+        null = cuda.Stream.null
+        switched = cuda.runtime.getDevice() != number
+        if switched or cuda.get_current_stream().ptr != null.ptr:
+            self.entered = ExitStack()
+            self.entered.enter_context(cuda.Device(number))
+            self.entered.enter_context(null)
+        if self.core is _thread:
+            return null
+        if self.core is not None and (switched or getattr(_thread, "number", None) != number):
+            self.core.Device(number).set_current()
+            _thread.number = number
+        return self.core
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if self.entered is not None:
+            self.entered.close()
+        if error is None:
+            return
+        name, cuda = self.device.name, self.device.cupy.cuda
+        if isinstance(error, cuda.memory.OutOfMemoryError):
+            raise MemoryError(f"{name} has no memory left: {error}") from None
+        if isinstance(error, (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)):
+            raise RuntimeError(f"{name}: {error}") from error
 
 
 class CudaDevice:
@@ -84,6 +129,7 @@ class CudaDevice:
         self.memory = int(facts["totalGlobalMem"])
         self.architecture = f"sm_{facts['major']}{facts['minor']}"
         self._functions: dict[tuple[str, bool], list[Any]] = {}
+        self._configs: dict[tuple[int, int], Any] = {}
         self._core: Any = self  # until it is looked for
         self.graph_refusal: str | None = None
         self.description = (
@@ -94,18 +140,10 @@ class CudaDevice:
     def __repr__(self) -> str:
         return f"<{self.name}: {self.description}>"
 
-    @contextmanager
-    def current(self) -> Iterator[Any]:
+    def current(self) -> Current:
         """Make it CUDA's current device and its stream the current one, and turn CuPy's errors into Python's,
         with the device's name."""
-        cuda = self.cupy.cuda
-        try:
-            with cuda.Device(self.number), cuda.Stream.null as stream:
-                yield stream
-        except cuda.memory.OutOfMemoryError as error:
-            raise MemoryError(f"{self.name} has no memory left: {error}") from None
-        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
-            raise RuntimeError(f"{self.name}: {error}") from error
+        return Current(self)
 
     def allocate(self, nbytes: int) -> CudaBuffer:
         """See `Device`."""
@@ -154,8 +192,16 @@ class CudaDevice:
                 if count > 0 and core is None:
                     function((count,), (threads,), given)
                 elif count > 0:
-                    config = core.LaunchConfig(grid=count, block=threads)
-                    core.launch(core.LEGACY_DEFAULT_STREAM, config, function, *given)
+                    core.launch(core.LEGACY_DEFAULT_STREAM, self.config(count, threads), function, *given)
+
+    def config(self, blocks: int, threads: int) -> Any:
+        """Return a configuration of a launch; cuda.core takes long to make one."""
+        found = self._configs.get((blocks, threads))
+        if found is None:
+            if len(self._configs) >= _CONFIGS:
+                self._configs.clear()
+            found = self._configs[blocks, threads] = self.core.LaunchConfig(grid=blocks, block=threads)
+        return found
 
     def functions(self, kernel: DeviceKernel, narrow: bool) -> list[Any]:
         """Return the functions of a kernel's phases, loaded by cuda.core or, where that is missing,
@@ -203,14 +249,9 @@ class CudaDevice:
                 self._core = core
         return self._core
 
-    @contextmanager
-    def core_current(self) -> Iterator[Any]:
+    def core_current(self) -> Current:
         """Make it the current device, of cuda.core too, and give that module, or None where it is missing."""
-        core = self.core
-        with self.current():
-            if core is not None:
-                core.Device(self.number).set_current()
-            yield core
+        return Current(self, self.core)
 
     def buffer_of(self, array: Any) -> CudaBuffer:
         """Return the memory of a contiguous array of CuPy's as a buffer."""

@@ -60,8 +60,10 @@ class _Printer(DriverPrinter):
         tasks = [text for operation in segment.operations for text in self.task(operation, sizes)]
         used = dict.fromkeys(name for text in tasks for name in re.findall(r"\b_[at]\d+\b", text))
         given = "".join(f"{name}, " for name in used if name not in sizes)
-        values = "".join(f"{name}, " for name in self.variables)
         block = "".join(f"{size}, " for size in sizes.values())
+        # the number of an iteration that changes nothing must not look like a change
+        words = set(re.findall(r"[A-Za-z_]\w*", " ".join([*tasks, block])))
+        values = "".join(f"{name}, " for name in self.variables if name in words)
         head = f"_r{number}(_device, ({given}), ({values}), ({block}), lambda {', '.join(sizes)}: ("
         self.line(depth, head.replace("lambda :", "lambda:"))
         for text in tasks:

@@ -124,9 +124,13 @@ class _Instance:
     """An instantiated graph with the parameters that its nodes have."""
 
     def __init__(
-        self, core: Any, tasks: Sequence[list[_Parameters]], before: Sequence[Sequence[int]]
+        self,
+        device: CudaDevice,
+        core: Any,
+        tasks: Sequence[list[_Parameters]],
+        before: Sequence[Sequence[int]],
     ) -> None:
-        self.core = core
+        self.device = device
         self.definition = core.graph.GraphDefinition()
         self.nodes: list[Any] = []
         self.keys: list[Any] = []
@@ -152,7 +156,7 @@ class _Instance:
         if step.kind != "launch":
             return step.values
         function, blocks, threads, given = step.values
-        return (self.core.LaunchConfig(grid=blocks, block=threads), function, *given)
+        return (self.device.config(blocks, threads), function, *given)
 
     def update(self, tasks: Sequence[list[_Parameters]]) -> None:
         """Update the parameters that have changed."""
@@ -163,8 +167,7 @@ class _Instance:
             view = self.executable[self.nodes[position]]
             match step.kind, step.values:
                 case "launch", (function, blocks, threads, given):
-                    config = self.core.LaunchConfig(grid=blocks, block=threads)
-                    view.update(config=config, kernel=function, args=given)
+                    view.update(config=self.device.config(blocks, threads), kernel=function, args=given)
                 case "memcpy", (target, source, size):
                     view.update(dst=target, src=source, size=size)
                 case "memset", (target, value, width):
@@ -279,7 +282,7 @@ class LaunchGraph:
                 steps = [task.nodes(device) for task in tasks]
                 known = state.instances.pop(place.edges, None)
                 if known is None:
-                    known = _Instance(core, steps, self._ordered(place))
+                    known = _Instance(device, core, steps, self._ordered(place))
                 else:
                     known.update(steps)
         except MemoryError:
