@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
+import importlib.util
 import json
 import math
 import os
@@ -117,26 +119,38 @@ def case_rows(device: str, elements: int, rounds: int) -> Iterator[Row]:
 
 
 def graph_rows(device: str, rounds: int) -> Iterator[Row]:
-    """A region of 20 small kernels as a graph, and launched one by one."""
-    x = dc.asarray(np.linspace(0.0, 1.0, 1000), device=device)
+    """A region of 20 small kernels as a graph, launched one by one, and as 20 calls of CuPy."""
+    with dc.options(eager_below=0):
+        x = dc.asarray(np.linspace(0.0, 1.0, 100_000), device=device)
 
-    def region() -> Any:
-        y = x
+    def region(y: Any) -> Any:
         for _ in range(10):
-            y = y - y.sum() * 1e-4
+            y = y - y.sum(keepdims=True) * 1e-6
         return y
 
-    def without() -> Any:
-        with dc.options(graphs=False, eager_below=0, jit="eager"):
-            return _job(region)()
+    def run(graphs: bool) -> Any:
+        with dc.options(graphs=graphs, eager_below=0, jit="eager"):
+            return _job(partial(region, x))()
 
-    def within() -> Any:
-        with dc.options(graphs=True, eager_below=0, jit="eager"):
-            return _job(region)()
+    jobs: dict[str, Callable[[], Any]] = {"graph": partial(run, True), "one by one": partial(run, False)}
+    if importlib.util.find_spec("cupy") is not None:
+        cupy = importlib.import_module("cupy")
+        there = cupy.asarray(x)
 
-    times = in_turns({"graph": within, "one by one": without}, rounds, repeat=5)
+        def separately() -> None:
+            region(there)
+            cupy.cuda.Device().synchronize()
+
+        jobs["CuPy"] = separately
+    dc.report(reset=True)
+    run(True)
+    kernels = dc.report().kernels
+    times = in_turns(jobs, rounds, repeat=5)
     detail = ", ".join(f"{name} {min(took) * 1e6:.0f} us" for name, took in times.items())
-    yield Row("20 small kernels as a graph", ratio(times, "one by one", "graph"), "x", GRAPH, True, detail)
+    for name in list(jobs)[1:]:
+        title = f"{kernels} kernels as a graph, by {name}"
+        least = GRAPH if name == "one by one" else 0.0
+        yield Row(title, ratio(times, name, "graph"), "x", least, True, detail)
 
 
 def _job(work: Callable[[], Any]) -> Callable[[], Any]:

@@ -39,6 +39,9 @@ class Framework:
         """Fresh arguments for one call; not timed."""
         return bench.copies(inputs)
 
+    def placed(self, arguments: dict[str, Any]) -> None:
+        """Return when arguments are where a call uses them."""
+
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """The call that is timed."""
         return function(*arguments.values())
@@ -101,9 +104,13 @@ class OnDevice(DCArray):
         made = super().arguments(bench, inputs)
         placed = {n: self.dc.asarray(v) if isinstance(v, np.ndarray) else v for n, v in made.items()}
         made = {name: placed[name] if name in arrays else v for name, v in made.items()}
-        self.dc.evaluate(made)
-        self.dc.wait()
+        self.placed(made)
         return made
+
+    def placed(self, arguments: dict[str, Any]) -> None:
+        """Return when the queue is empty."""
+        self.dc.evaluate(arguments)
+        self.dc.wait()
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """And wait."""
@@ -124,8 +131,12 @@ class CuPy(Framework):
         """Arrays of CuPy."""
         arrays = bench.info["array_args"]
         made = {n: self.cupy.asarray(v) if n in arrays else v for n, v in bench.copies(inputs).items()}
-        self.cupy.cuda.Device().synchronize()
+        self.placed(made)
         return made
+
+    def placed(self, arguments: dict[str, Any]) -> None:
+        """Return when the queue is empty."""
+        self.cupy.cuda.Device().synchronize()
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """And wait."""
@@ -153,8 +164,12 @@ class JAX(Framework):
         array = importlib.import_module("jax.numpy").array
         arrays = bench.info["array_args"]
         made = {name: array(v) if name in arrays else v for name, v in inputs.items()}
-        self.jax.block_until_ready(made)
+        self.placed(made)
         return made
+
+    def placed(self, arguments: dict[str, Any]) -> None:
+        """Return when arrays are ready."""
+        self.jax.block_until_ready(arguments)
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """And wait."""

@@ -56,8 +56,9 @@ _thread = threading.local()  # .number: the device that is current for cuda.core
 
 
 class Current:
-    """A context in which a device is CUDA's current one, and its default stream CuPy's; it gives the stream, or
-    the module ``cuda.core`` where that was asked for.
+    """A context in which a device is CUDA's current one, and its default stream CuPy's.
+
+    It gives the stream, or the module ``cuda.core`` where that was asked for.
 
     Every launch enters it, so it changes only what is not so already.
     """

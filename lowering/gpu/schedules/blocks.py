@@ -58,7 +58,9 @@ class Limits:
     cheap : int
         Work at an element, in additions, up to which a test of its place matters.
     strip : int
-        Elements that a thread computes one after the other where there are enough of them.
+        Elements that a thread computes one after the other where there are enough of them, at most.
+    moved : int
+        Bytes of the widest array that it accesses in doing so, at most: as many as keep memory busy.
     busy : int
         Blocks that there are to be nevertheless.
     vector : int
@@ -74,15 +76,16 @@ class Limits:
     square: int = 16
     short: int = 16
     tile: int = 64
-    cheap: int = 32
+    cheap: int = 128
     strip: int = 8
-    busy: int = 2048
+    moved: int = 16
+    busy: int = 1024
     vector: int = 0
     pieces: int = 16
 
 
 LIMITS = Limits()
-PROCESSOR = Limits(busy=64, vector=16)
+PROCESSOR = Limits(cheap=32, moved=1 << 10, busy=64, vector=16)
 """For processors, whose cores do the threads of a block in turns, some at once by vector instructions."""
 
 

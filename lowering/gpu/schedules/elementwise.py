@@ -17,6 +17,7 @@ from .blocks import (
     Spread,
     Tile,
     add_blocks,
+    floor_power,
     guard,
     is_below,
     is_mostly_whole,
@@ -85,7 +86,7 @@ def tile_of(nest: LoopNest, limits: Limits) -> Tile:
     if tile.down is None and tile.across > 0:
         tile = replace(tile, down=tile.across - 1)
     extents = [nest.hints(extent) for extent in nest.loops.extents]
-    strip = limits.strip * limits.threads // tile.threads
+    strip = min(limits.strip, floor_power(limits.moved // _widest(nest))) * limits.threads // tile.threads
     while strip > 1:
         whole = replace(tile, strip=strip)
         blocks = math.prod(-(-extent // whole.size(loop)) for loop, extent in enumerate(extents))
@@ -93,6 +94,13 @@ def tile_of(nest: LoopNest, limits: Limits) -> Tile:
             return whole
         strip //= 2
     return tile if tile.height > 1 else replace(tile, down=None)
+
+
+def _widest(nest: LoopNest) -> int:
+    """Return the bytes of an element of the array with the widest ones."""
+    read = [node.dtype for value in nest.values for node in windows.loads(value)]
+    written = [nest.memory.arrays[compute.target.array].dtype for compute in nest.computes]
+    return max(dtype.itemsize for dtype in (*read, *written))
 
 
 def _run(nest: LoopNest, limits: Limits) -> Tile | None:
@@ -125,7 +133,8 @@ def _rectangle(nest: LoopNest, limits: Limits) -> Tile:
         width = limits.square
         return Tile(width, limits.threads // width, inner, turned)
     width = width_along(extents[inner], limits)
-    if width >= limits.narrow:  # of a rectangle, compilers for processors do not see what is contiguous
+    # of a rectangle, compilers for processors do not see what is contiguous
+    if width >= limits.narrow and (limits.vector or width == limits.threads):
         return Tile(width, 1, inner)
     height = limits.threads // width
     down = inner - 1 if extents[inner - 1] >= height else max(range(inner), key=lambda loop: extents[loop])

@@ -44,7 +44,7 @@ def test_neighbouring_threads_access_neighbouring_elements():
   b[i,j] = multiply(a[i,249-j], w[i]) for i<3, j<250
 }""")
     run_both(made)
-    kernel, binding = schedule(made.body[0], made)
+    kernel, binding = schedule(made.body[0], made, replace(LIMITS, threads=64))
     lines = kernel_text(kernel).splitlines()
     # four blocks a row, of which three are whole
     assert binding.extents == (12,) and "of 64 block" in lines[1]
@@ -86,6 +86,17 @@ def test_cores_do_rectangles_of_short_or_transposed_rows():
     for body in ("b[i,j] = negative(a[i,j]) for i<600, j<40", "b[j,i] = negative(a[i,j]) for i<600, j<40"):
         made = region(f"region() {{\n  in a: f64[600, 600];  out b: f64[600, 600]\n  {body}\n}}")
         assert schedule(made.body[0], made, PROCESSOR)[0].phases[0].threads > PROCESSOR.vector
+
+
+def test_rows_that_leave_threads_idle_share_a_block():
+    made = region("""region() {
+  in a: f32[1000, 400];  out b: f32[1000, 400]
+  b[i,j] = negative(a[i,j]) for i<1000, j<366
+}""")
+    kernel, binding = schedule(made.body[0], made)
+    # 64 by 4 threads; there are too few blocks for strips
+    assert binding.extents == (1000 // 4 * 6,) and kernel.phases[0].threads == 256
+    run_both(made)
 
 
 def test_short_rows_share_a_block():
@@ -135,7 +146,7 @@ def test_where_elements_are_dear_or_blocks_few_every_thread_makes_its_test():
     dear = "b[i] = exp(exp(exp(exp(exp(exp(a[i])))))) for i<1000"
     for body in (dear, "b[i] = add(a[i], a[i]) for i<20"):
         made = region("region() {\n  in a: f64[1000];  out b: f64[1000]\n  " + body + "\n}")
-        kernel, _ = schedule(made.body[0], made, SMALL)
+        kernel, _ = schedule(made.body[0], made, replace(SMALL, cheap=32))
         assert not any(isinstance(stmt, If) for stmt in kernel.phases[0].body)
 
 
