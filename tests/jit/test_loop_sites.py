@@ -335,7 +335,7 @@ def test_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*args: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(run_loop, "allocate", none)
+    monkeypatch.setattr(run_loop, "_memory", none)
     agree(f, np.arange(20.0), 4, served=0)
 
 
@@ -349,6 +349,8 @@ def test_failed_runs_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
         run = self._loaded.run
 
         class Loaded:
+            single = self._loaded.single
+
             @staticmethod
             def run(*args: Any) -> int:
                 run(*args)
@@ -376,7 +378,7 @@ def f(x, n):
 
 @pytest.mark.parametrize("text", [SCAN, DOUBLED])
 def test_interrupts_come_before_or_after_a_loop(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """After what has several steps, or may have to be taken back; around what is one native call."""
+    """After what has several steps; around what is one native call."""
     import signal
 
     f = written(text)

@@ -123,6 +123,26 @@ def test_errors_at_compile_have_file_and_line() -> None:
     assert caught.value.line == wrong.written.__code__.co_firstlineno + 3
 
 
+@pytest.mark.parametrize("size", [10, 3000])
+def test_calls_that_are_taken_back_and_calls_that_are_not_take_turns(size: int) -> None:
+    """Undo copies of small arrays stay between calls: each call restores what it has found."""
+    large = np.full(size, 1e308)
+    for k in range(6):
+        x, y = np.arange(size) * 0.5 + k, np.arange(size) * 1.0 - k
+        axpy(2.0, x, y)
+        np.testing.assert_array_equal(y, np.arange(size) * 1.0 - k + 2.0 * x)
+        y = large + k
+        want = large + k
+        with pytest.warns(RuntimeWarning, match="overflow encountered in add"):
+            axpy.written(1.0, large, want)
+        with pytest.warns(RuntimeWarning, match="overflow encountered in add"):
+            axpy(1.0, large, y)
+        np.testing.assert_array_equal(y, want)
+        y = large + k
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            axpy(1.0, large, y)
+
+
 def test_without_types_it_is_an_accelerated_function() -> None:
     @dc.program
     def double(x):  # type: ignore[no-untyped-def]

@@ -74,10 +74,11 @@ class CompiledProgram:
 
     def is_current(self) -> bool:
         """Whether the globals that the program was compiled with are the same."""
-        return all(
-            (now := names.get(name, _MISSING)) is value or counterpart(now) is counterpart(value)
-            for names, name, value in self.description.watched
-        )
+        for names, name, value in self.description.watched:
+            now = names.get(name, _MISSING)
+            if now is not value and counterpart(now) is not counterpart(value):
+                return False
+        return True
 
     def serves(self, values: tuple[Any, ...], guards: tuple[Any, ...]) -> bool:
         """Whether the compiled code may get arguments with these guards: it would write no array that may

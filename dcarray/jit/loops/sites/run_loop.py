@@ -77,6 +77,8 @@ class LoopPlan:
         at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
         self._windows_undone = [(at_of[name], where(*symbols)) for name, where in loaded.kept]
+        self._few_undone = all(self._parameters[k][-1] <= _SMALL for k, _ in self._windows_undone)
+        self._kept: list[tuple[NDArray, int]] | None = None  # memory for these windows, if they are small
         self._undone = [at_of[name] for name in loaded.overwritten] if self._arrays else []
         # arrays without undo copies if the input range check passes
         self._undone_unless_small = [at_of[name] for name in loaded.spared]
@@ -84,6 +86,7 @@ class LoopPlan:
         self._rewritten = [at_of[name] for name in interface.rewritten]
         self._writes = any(part[0] == "inout" for part in self._parameters)
         self._checks: Checks | None = None
+        self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
         self._results = [_binding(found.get(name), name, place, at_of, plain) for name in live]
         first: dict[str, int] = {}
@@ -96,6 +99,9 @@ class LoopPlan:
         if self._checks is None:
             written = [fetch for role, fetch, *_ in self._parameters if role == "inout"]
             self._checks = checks_of(values, guards, written) or ()
+            fetches = [fetch for _, fetch, *_ in self._parameters if type(fetch) is int]
+            if len(fetches) == len(self._parameters) and all(type(values[k]) is np.ndarray for k in fetches):
+                self._plain = fetches
 
     def addresses(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
         """Return the addresses of arrays among values that pass the checks of `remember`, else None.  The
@@ -108,6 +114,8 @@ class LoopPlan:
         """Return the values of ``live`` after the loop; None if the loop has to run in Python, with all
         memory restored.
 
+        ``places`` are what `addresses` has given, since the lock is held.
+
         Raises
         ------
         MemoryError
@@ -116,20 +124,24 @@ class LoopPlan:
             As `numpy.errstate` asked when calls were recorded that are still pending on its arrays.
         """
         made: list[NDArray] = []
-        with LOCK:
-            if places is None:
+        if places is None:
+            with LOCK:
                 addresses = self._arguments(values, made)
-            else:
-                addresses = self._arguments_at(values, made, places)
+                if addresses is None or not self._execute(made, addresses, options):
+                    return None
+            for role, fetch, *_ in self._parameters:
+                if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
+                    values[fetch].write_back()
+        else:  # the lock is held, and there are no lists
+            addresses = self._arguments_at(values, made, places)
             if addresses is None or not self._execute(made, addresses, options):
                 return None
-        for role, fetch, *_ in self._parameters:
-            if role == "inout" and type(fetch) is int and type(values[fetch]) is ListElements:
-                values[fetch].write_back()
         counters.loops += 1
         counters.kernels += self._loaded.kernels
         counters.interpreted += self._loaded.interpreted
         counters.bytes += self._bytes
+        if not self._results:
+            return ()
         below = options.eager_below
         bound = [bind(values, made, addresses, below) for bind in self._results]
         for k, other in self._aliases:
@@ -140,14 +152,13 @@ class LoopPlan:
         self, values: Sequence[Any], made: list[NDArray], places: Sequence[int]
     ) -> list[int] | None:
         """Return the same as `_arguments`, given the addresses of arrays."""
+        if self._plain is not None:
+            made += [values[k] for k in self._plain]
+            return [places[k] for k in self._plain]
         addresses = []
         for _, fetch, dtype, shape, _, size in self._parameters:
             if fetch is None:
-                if size > _SMALL:
-                    a, address = allocate(shape, dtype, size, MAPPED)
-                else:
-                    a = np.empty(shape, dtype)
-                    address = address_of(a)
+                a, address = _memory(shape, dtype, size)
             elif type(fetch) is int and (address := places[fetch]):
                 a = values[fetch]
                 if type(a) is ndarray:
@@ -169,7 +180,7 @@ class LoopPlan:
         spans: list[tuple[int, int, bool]] = []
         for role, fetch, dtype, shape, strides, size in self._parameters:
             if fetch is None:
-                a, address = allocate(shape, dtype, size, MAPPED)
+                a, address = _memory(shape, dtype, size)
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
                 if type(value) is ndarray:
@@ -218,7 +229,7 @@ class LoopPlan:
                 undone = [*undone, *self._undone_unless_small]
         if self._rewritten and fp_state.may_raise(state):
             undone = [*undone, *self._rewritten]
-        if undone or self._windows_undone or (self._writes and not self._loaded.single):
+        if self._writes and not self._loaded.single:  # one launch is done, or has not begun
             with DelayedInterrupt():
                 return self._execute_undoable(made, addresses, options, counted_flags, undone)
         return self._execute_undoable(made, addresses, options, counted_flags, undone)
@@ -229,9 +240,11 @@ class LoopPlan:
     ) -> bool:  # fmt: skip
         """Run the plan with undo copies, which are restored if it fails."""
         given = len(made)
-        copies = [(made[k], UndoCopy(made[k])) for k in dict.fromkeys(undone)]
-        for k, _ in self._windows_undone:
-            saved, address = allocate(made[k].shape, made[k].dtype, made[k].size, MAPPED)
+        copies = [(made[k], UndoCopy(made[k])) for k in dict.fromkeys(undone)] if undone else ()
+        kept, self._kept = self._kept, None  # a signal handler may run the plan, too
+        if kept is None:
+            kept = [_memory(made[k].shape, made[k].dtype, made[k].size) for k, _ in self._windows_undone]
+        for saved, address in kept:
             made.append(saved)
             addresses.append(address)
         try:
@@ -245,12 +258,23 @@ class LoopPlan:
                 raise
             return False
         if flags & counted_flags:
-            for (k, where), saved in zip(self._windows_undone, made[given:], strict=True):
-                made[k][where] = saved[where]
-            for a, copy in copies:
-                copy.restore(a)
+            with DelayedInterrupt():
+                for (k, where), saved in zip(self._windows_undone, made[given:], strict=True):
+                    made[k][where] = saved[where]
+                for a, copy in copies:
+                    copy.restore(a)
             return False
+        if self._few_undone:
+            self._kept = kept
         return True
+
+
+def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
+    """Return a new array in C order and its address."""
+    if size > _SMALL:
+        return allocate(shape, dtype, size, MAPPED)
+    a = np.empty(shape, dtype)
+    return a, address_of(a)
 
 
 def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
