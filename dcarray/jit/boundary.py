@@ -1,10 +1,11 @@
 """Calls between accelerated code and code that is not: plain arrays there, wrapped ones here.
 
-Code that is not accelerated, compiled or Python's, is given plain arrays in place of wrapped ones, also in
-lists, tuples and dictionaries.  They share the memory: all that was pending on it has run, and as long as
-somebody keeps the plain array or a view of it, work on that memory is done at once.  So that code may write
-to its arguments, and may keep them.  New arrays that it returns are wrapped; one that is somebody else's,
-too, or a view of memory, stays as it is.
+Code that is not accelerated, compiled or Python's, is given plain arrays in place of wrapped ones.  They
+share the memory: all that was pending on it has run, and as long as somebody keeps the plain array or a view
+of it, work on that memory is done at once.  So that code may write to its arguments, and may keep them.  New
+arrays that it returns are wrapped; one that is somebody else's, too, or a view of memory, stays as it is.
+Compiled code is given plain arrays also in lists, tuples and dictionaries; code in Python finds there what
+was put there, which is for callbacks, mostly, and stays lazy for them.
 
 Functions of accelerated code among the arguments are given as callbacks, for which the same holds the other
 way round: their arguments are wrapped, the very arrays that were given where they come back, and what they
@@ -70,6 +71,8 @@ class PlainArguments:
     ----------
     plain : dict, optional
         Pairs of wrapped and plain arrays that are known, by the identity of the wrapped one.
+    deep : bool, optional
+        Whether lists, tuples and dictionaries are to have plain arrays, too.
 
     Attributes
     ----------
@@ -79,18 +82,21 @@ class PlainArguments:
         Lists and dictionaries that were replaced: the caller's, ours, a copy of ours.
     """
 
-    __slots__ = ("_plain", "_returning", "containers", "given")
+    __slots__ = ("_deep", "_plain", "_returning", "containers", "given")
 
-    def __init__(self, plain: dict[int, tuple[Any, Any]] | None = None) -> None:
+    def __init__(self, plain: dict[int, tuple[Any, Any]] | None = None, deep: bool = True) -> None:
         self._plain = plain or {}
+        self._deep = deep
         self._returning: dict[int, tuple[ref[Any], Any]] = {}
         self.given: dict[int, Any] = {}
         self.containers: list[tuple[Any, Any, Any]] = []
 
-    def to_plain(self, value: Any) -> Any:
-        """Return what stands for an argument."""
+    def to_plain(self, value: Any, inside: bool = False) -> Any:
+        """Return what stands for an argument; ``inside``: it is in a list, a tuple or a dictionary."""
         kind = type(value)
         if isinstance(value, ndarray):
+            if inside and not self._deep:
+                return value
             known = self._plain.get(id(value))
             if known is None:
                 known = self._plain[id(value)] = value, export(value)
@@ -98,19 +104,19 @@ class PlainArguments:
                 self._returning[id(known[1])] = ref(known[1]), value
             return known[1]
         if kind is list:
-            items = [self.to_plain(v) for v in value]
+            items = [self.to_plain(v, True) for v in value]
             if all(a is b for a, b in zip(items, value, strict=True)):
                 return value
             self.containers.append((value, items, list(items)))
             return items
         if kind is dict:
-            named = {k: self.to_plain(v) for k, v in value.items()}
+            named = {k: self.to_plain(v, True) for k, v in value.items()}
             if all(v is value[k] for k, v in named.items()):
                 return value
             self.containers.append((value, named, dict(named)))
             return named
         if isinstance(value, tuple):
-            items = [self.to_plain(v) for v in value]
+            items = [self.to_plain(v, True) for v in value]
             if all(a is b for a, b in zip(items, value, strict=True)):
                 return value
             if kind is tuple:

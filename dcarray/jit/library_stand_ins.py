@@ -114,11 +114,12 @@ class ExtensionFunction(StandIn):
     """A function of an extension module, which is given plain arrays; equal to the function itself."""
 
     __slots__ = ()
+    _is_deep = True  # whether lists, tuples and dictionaries are to have plain arrays, too
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and (PLAIN.issuperset(map(type, args)) or holds_no_wrapped(args)):
             return wrap_new([self.__wrapped__(*args)], 0, {}, _look)
-        arguments = PlainArguments()
+        arguments = PlainArguments(deep=self._is_deep)
         plain = [arguments.to_plain(v) for v in args]
         named = {k: arguments.to_plain(v) for k, v in kwargs.items()}
         try:
@@ -144,6 +145,7 @@ class LibraryFunction(ExtensionFunction):
     """A function in Python of a library, which is given plain arrays where it is given functions to call."""
 
     __slots__ = ()
+    _is_deep = False
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         function = self.__wrapped__
@@ -203,7 +205,7 @@ def library_stand_in(value: Any) -> Any:
     object
         Always the same stand-in for one function, class or module.
     """
-    if issubclass(type(value), (StandIn, _ExtensionModule)):
+    if type(value) in NO_FUNCTIONS or issubclass(type(value), (StandIn, _ExtensionModule)):
         return value
     known = _stand_ins.get(id(value))
     if known is not None and known[0] is value:
@@ -219,8 +221,8 @@ def library_stand_in(value: Any) -> Any:
     elif is_library_function(value):
         made = LibraryFunction(value)
     elif is_library_class(value):
-        replace_constructor(value, ExtensionFunction)
-        return value
+        replace_constructor(value, LibraryFunction)
+        made = value
     elif is_compiled_class(value):
         replace_methods(value, ExtensionFunction)
         made = class_stand_in(value, ExtensionFunction(value))

@@ -136,6 +136,19 @@ def test_functions_of_all_sorts(program: Any) -> None:
     assert len(found) == 9 and all(np.array_equal(one, 2 * x) for one in found)
 
 
+@SIZES
+def test_what_is_in_containers_is_handed_on(n: int, program: Any, lib: Any) -> None:
+    module = program(
+        "seen = []\ndef f(x, t, y):\n    seen[:] = [t, y[0]]\n    return x * t\n"
+        "def run(x, t): return lib.solve({'steps': 1, 'step': lambda both: (f(both[0], *both[1]), 0), "
+        "'table': (t, [t])}, x)"
+    )
+    t = dc.asarray(np.full(n, 0.5))
+    found = module.run(dc.asarray(np.ones(n)), t)
+    assert np.all(np.asarray(found) == 0.5) and module.seen[0] is t and module.seen[1] is t
+    assert t._small is not None or not t._store.is_exported()  # so work on it may wait
+
+
 def test_functions_in_containers_and_decorated_functions(program: Any, lib: Any) -> None:
     module = program(
         "def run(x):\n    step = lambda both: [both[0] / 2, both[1]]\n"
