@@ -16,6 +16,7 @@ from dcarray.core.errors import ProgramError, ScheduleError, StrictError
 from dcarray.execution.executor import wait
 
 from .api import lazy_selection as _lazy_selection  # noqa: F401  (its import registers selections)
+from .api.functions import namespace as _namespace
 
 __version__ = "0.1.0"
 
@@ -47,17 +48,14 @@ def __getattr__(name: str) -> Any:
 
         value = import_module(f".{name}", __name__)  # `from . import comm` would ask for the attribute again
     else:
-        from dcarray.api.functions.namespace import lookup
-
-        value = lookup(name)
+        value = _namespace.lookup(name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    from dcarray.api.functions.namespace import names
-
-    return sorted({*names(), "map", *__all__, *(name for name in globals() if name.startswith("__"))})
+    dunders = (name for name in globals() if name.startswith("__"))
+    return sorted({*_namespace.names(), "map", *__all__, *dunders})
 
 
 __all__ = [

@@ -21,6 +21,7 @@ from dcarray.tiering import call_sites, cost_model, eager_period, policy
 from dcarray.tiering.state import Tier
 
 from . import op_sequences, run_plan
+from .awaiting import Awaiting
 from .interpreter import OpByOp
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 MAX_PLANS = 4096
 NANOSECOND = 1e-9  # of NumPy for an element, at least
-GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
-WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
-MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
 
 
 class Executor:
@@ -42,6 +40,7 @@ class Executor:
         self._entries: dict[tuple[str, bool, int], dict[Any, templates.PlanEntry]] = {}
         self._templates: dict[tuple[str, bool, int], dict[Any, templates.LogTemplate]] = {}
         self.background = Background(_end_waiting)
+        self._awaiting = Awaiting(self.background)
 
     def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
         """Return the plan-cache entry of a log; its key has the windows' integers and the slots still
@@ -122,22 +121,28 @@ class Executor:
         if plan_entry.direct:
             _block_sites(rec)
             tally.add(template.cost, options.fastmath)
+            self._awaiting.planned += template.cost.numpy
             if rec.device is None:  # the operators of no other array are op sequences
                 op_sequences.note_plan_run(rec, plan_entry, options)
             return run_plan.run_kernels(rec, plan_entry, plan_entry.plan, options.threads)
         if not template.useful:
             return []
-        plan = plan_entry.plan
-        if plan is None and (not rec.one_off or options.jit == "eager"):
+        plan, again = plan_entry.plan, template.is_requested
+        if plan is None and rec.one_off and options.jit != "eager":  # it asks for no plan
+            known = plan_entry.find_plan()
+            plan = None if known is None else plan_entry.serve(*known)
+        elif plan is None:
             plan = self.plan_for(plan_entry, options)
         if plan is None:
             tally.unplanned += 1
             notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
+            self._awaiting.unplanned += template.cost.numpy
             if template.is_requested and not rec.one_off and rec.device is None:
-                self._bridge_wait(rec, plan_entry, options)
+                self._awaiting.bridge(rec, plan_entry, options, again)
             return notes
         _block_sites(rec)
         tally.add(template.cost, options.fastmath)
+        self._awaiting.planned += template.cost.numpy
         arrays, addresses, fresh = run_plan.allocate_arrays(rec, template)
         told = run_plan.run_steps(rec, plan_entry, plan, arrays, addresses, options)
         if told is None:
@@ -147,18 +152,6 @@ class Executor:
             if store.mem is None:
                 store.bind_new(mem, address)
         return told
-
-    def _bridge_wait(self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options) -> None:
-        """A plan has been asked for: what is recorded until it is there takes longer than NumPy, as it does
-        calls in a loop, or as its loops do operations block by block."""
-        begun = self.background.is_working
-        seconds, template = WAIT if begun else GLANCE, plan_entry.template
-        passed = eager_period.resume(seconds)
-        if not passed and template.passes < MAX_PASSES:
-            template.passes += 1
-            passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
-        if passed and not begun:
-            self.background.add_unplanned_work(GLANCE)
 
     def plan_for(
         self, plan_entry: templates.PlanEntry, options: config.Options, waited: bool = False
@@ -186,7 +179,8 @@ class Executor:
             if job is not None:
                 if large:
                     self.background.add_unplanned_work(PATIENCE)
-                self.background.submit_later(lambda: _attempt(job, options.debug))
+                gain = 1e-9 * template.cost.numpy * template.recorded.observations
+                self.background.submit_later(lambda: _attempt(job, options.debug), gain)
             return None
         if job is not None:
             _attempt(job, options.debug)

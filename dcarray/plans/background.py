@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import math
 import os
 import queue
 import threading
 import time
 from _thread import start_new_thread
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import count
 from typing import Any
 
-PATIENCE = 0.1
-"""Seconds of work without plans from which on planning pays.  The first plans take half a second of another
-core, and a program whose threads share the work (BLAS) waits for its slowest one."""
+PATIENCE = 0.02
+"""Seconds of work without plans from which on planning pays.  The first plans take a fifth of a second of
+another core, of which a program whose threads share the work (BLAS), and wait for the slowest one, loses a
+tenth, since planning has a lower priority."""
+_TOKEN = object()  # of a job, in the queue
 _SHARE = 1 / 16  # of the program's time, which the thread gets at least while it has jobs
 REST = 0.25
 """The least number of seconds between two returns of unused memory to the system."""
@@ -63,6 +66,10 @@ def _trim() -> Callable[[int], int] | None:
     return found
 
 
+_Job = tuple[float, int, Callable[[], None]]
+"""What it gains, a number that is lower the later it came, and what it does."""
+
+
 class Background:
     """One thread that runs planning jobs.
 
@@ -74,10 +81,11 @@ class Background:
 
     def __init__(self, finished: Callable[[], None]) -> None:
         self._finished = finished
-        self._held: list[Callable[[], None]] = []
+        self._held: list[tuple[Callable[[], None], float]] = []
         self.seconds = 0.0  # that the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._undone: deque[Any] = deque()  # the jobs in the queue, and the one that runs
+        self._undone: list[_Job] = []  # the jobs of which the queue has a token each, and the one that runs
+        self._serial = count()
         self._ended: threading.Lock | None = None  # held by the thread while it exists
         self._pid = 0
         self._busy = threading.Lock()  # held during a job, which a fork would tear apart
@@ -88,9 +96,9 @@ class Background:
             )
         atexit.register(self._stop)
 
-    def submit_later(self, job: Callable[[], None]) -> None:
+    def submit_later(self, job: Callable[[], None], gain: float = 0.0) -> None:
         """Submit a job once the program has run without plans for `PATIENCE` seconds."""
-        self._held.append(job)
+        self._held.append((job, gain))
         self.add_unplanned_work(0.0)
 
     def add_unplanned_work(self, seconds: float) -> None:
@@ -107,14 +115,22 @@ class Background:
 
     def _release(self) -> None:
         held, self._held = self._held, []
-        for job in held:
-            self.submit(job)
+        for job, gain in held:
+            self.submit(job, gain)
 
-    def submit(self, job: Callable[[], None]) -> None:
-        """Have the thread run a job."""
+    def submit(self, job: Callable[[], None], gain: float = math.inf) -> None:
+        """Have the thread run a job.
+
+        Parameters
+        ----------
+        job : callable
+        gain : float, optional
+            About how many seconds its result is worth each time: what gains most is done first.  By default
+            the job takes hardly any time, and is the next.
+        """
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
             jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
-            undone: deque[Any] = deque()
+            undone: list[_Job] = []
             ended = threading.Lock()
             ended.acquire()
             try:  # `Thread.start` would wait until it runs, which takes long where all cores are busy
@@ -124,8 +140,8 @@ class Background:
                     return job()
             self._queue, self._pid, self._ended = jobs, os.getpid(), ended
             self._undone = undone
-        self._undone.append(job)
-        self._queue.put(job)
+        self._undone.append((gain, -next(self._serial), job))
+        self._queue.put(_TOKEN)
 
     @property
     def is_working(self) -> bool:
@@ -137,14 +153,15 @@ class Background:
         """Whether any job is not done yet."""
         return bool(self._held) or (bool(self._undone) and self._pid == os.getpid())
 
-    def _work(self, jobs: queue.SimpleQueue[Any], undone: deque[Any], ended: threading.Lock) -> None:
+    def _work(self, jobs: queue.SimpleQueue[Any], undone: list[_Job], ended: threading.Lock) -> None:
         heap = _Heap()
         try:
-            while (job := heap.next_job(jobs)) is not None:
+            while heap.next_job(jobs) is not None:
+                best = max(undone)  # no two are equal: jobs are not compared
                 with self._busy:
-                    job()
+                    best[2]()
                     heap.used()
-                undone.popleft()
+                undone.remove(best)
                 self._finished()
         finally:
             ended.release()
@@ -175,5 +192,5 @@ class Background:
         if self._ended is None or self._pid != os.getpid():
             return True
         done = threading.Event()
-        self.submit(done.set)
+        self.submit(done.set, -math.inf)  # after all others
         return done.wait(timeout)

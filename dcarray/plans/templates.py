@@ -187,6 +187,11 @@ class LogTemplate:
         """Whether any plan has been asked for."""
         return bool(self.symbolic) or self.exact.state is not PlanState.UNASKED
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether any plan that was asked for is still being made."""
+        return any([slot.state is PlanState.ASKED for slot in (self.exact, *self.symbolic)])
+
     def slot(self, values: tuple[int, ...]) -> PlanSlot[ExecutablePlan] | None:
         """Return the slot of a plan for these integers; None if they differ too much from the sample."""
         if values == self.sample:

@@ -77,12 +77,12 @@ class Session:
         """Run a recording that has grown large, if it may end here."""
         if len(rec.kinds) > ARENA - 16 or (rec.sites and self._ends_iteration(rec)):
             self.flush(rec)
-            # in an eager period that is resumed, what comes now is run by itself: it would be pending, and so
-            # would be whatever reads it
-            if eager_period.is_active():
-                self.rec.urgent = self.rec.one_off = self._unaligned = True
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
+        # in an eager period that has just begun, what comes now is run by itself: it would be pending, and so
+        # would be whatever reads it
+        if rec.done and eager_period.is_active():
+            self.rec.urgent = self.rec.one_off = self._unaligned = True
 
     def release_held(self) -> None:
         """Run the recording, before eager work of a library, if it keeps memory alive that eager code would
@@ -204,6 +204,10 @@ class Session:
                     self._end(rec)
             finally:
                 LOCK.release()
+
+    def unalign(self) -> None:
+        """Begin a period in which recordings may begin anywhere."""
+        self._unaligned = True
 
     def realign(self) -> None:
         """End the period in which recordings may begin anywhere; the pending one will not come again."""

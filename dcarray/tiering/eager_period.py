@@ -7,6 +7,9 @@ end before the recordings of its iterations have plans of their own.  Once these
 are begun again and again (`resume`), and end when a plan has come (`expire`) or after a while: an iteration
 is then recorded, and runs by its plan if that is the one.  No call site is promoted meanwhile.  Without the C
 module there are none.
+
+There is one, too, where a recording comes again whose plan is being made (`wait`): all that the program has
+recorded since has been seen, and to record it once more would only take time.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ from dcarray.core import config
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator, simulated
 
-__all__ = ["begin", "end", "expire", "is_active", "is_waiting", "resume"]
+__all__ = ["begin", "end", "expire", "is_active", "is_waiting", "resume", "wait"]
 
 _loops: dict[int, list[bool]] = {}  # by thread: whether its loop has resumed periods, and is new
+_waiting: set[int] = set()  # the threads that have waited for a plan of a recording
 
 
 def is_active() -> bool:
@@ -60,11 +64,11 @@ def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:
 
 
 def end(loop: bool = False) -> None:
-    """End this thread's eager period; with ``loop`` for good."""
+    """End this thread's eager period; with ``loop`` for good, and only if a loop has begun it."""
+    if loop and _loops.pop(get_ident(), None) is None:
+        return
     if BUILT:
         end_eager_period()
-    if loop:
-        _loops.pop(get_ident(), None)
 
 
 def resume(seconds: float) -> bool:
@@ -75,6 +79,15 @@ def resume(seconds: float) -> bool:
     return True
 
 
+def wait(seconds: float) -> bool:
+    """Begin an eager period of a thread whose recording came again before its plan; returns whether it has
+    begun."""
+    begun = begin(seconds)
+    if begun:
+        _waiting.add(get_ident())
+    return begun
+
+
 def is_waiting() -> bool:
     """Whether a loop that has begun eager periods runs for the first time."""
     return any([new for _, new in list(_loops.values())])
@@ -82,5 +95,6 @@ def is_waiting() -> bool:
 
 def expire() -> None:
     """End the resumed eager periods of all threads, since a plan has come that they may have waited for."""
-    if any([resumed for resumed, _ in list(_loops.values())]):
+    if _waiting or any([resumed for resumed, _ in list(_loops.values())]):
+        _waiting.clear()
         expire_eager_period()

@@ -15,7 +15,7 @@ from written import written
 import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
-from dcarray.execution import executor
+from dcarray.execution import awaiting, executor
 from dcarray.jit.loops.sites import loop_sites
 from dcarray.lowering.runtime import buffer_pool
 from dcarray.plans.background import Background
@@ -207,8 +207,8 @@ def f(x, found, n):
 def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes again while its plan is made is recorded now and then only, to see whether it is there."""
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
-    monkeypatch.setattr(executor, "GLANCE", 60.0)
-    monkeypatch.setattr(Background, "submit_later", lambda self, job: None)  # no plan is ever there
+    monkeypatch.setattr(awaiting, "GLANCE", 60.0)
+    monkeypatch.setattr(Background, "submit_later", lambda self, *job: None)  # no plan is ever there
     f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((400, 500))]
     seen: list[bool] = []
     before, resume = counters.flushes, eager_period.resume
@@ -242,8 +242,8 @@ def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: p
     """Each statement needs the one before, so that something would be pending whenever a recording ends."""
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     monkeypatch.setattr(loop_sites, "INNER_DELAY", 1e-3)
-    monkeypatch.setattr(executor, "GLANCE", 60.0)
-    monkeypatch.setattr(Background, "submit_later", lambda self, job: None)  # no plan is ever there
+    monkeypatch.setattr(awaiting, "GLANCE", 60.0)
+    monkeypatch.setattr(Background, "submit_later", lambda self, *job: None)  # no plan is ever there
     f, (a, b, *_) = written(source), arrays()
     before = counters.statements
     ours = dc.accelerate(f)(a.copy(), b.copy(), 400)
@@ -254,8 +254,8 @@ def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: p
 def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the time is over NumPy is anywhere in a turn; what is recorded until a turn ends is by itself."""
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
-    monkeypatch.setattr(executor, "GLANCE", 2e-3)
-    monkeypatch.setattr(Background, "submit_later", lambda self, job: None)
+    monkeypatch.setattr(awaiting, "GLANCE", 2e-3)
+    monkeypatch.setattr(Background, "submit_later", lambda self, *job: None)
     logs: list[tuple[bool, int, Any]] = []
     run = executor.Executor.run
 
@@ -287,6 +287,55 @@ def test_a_plan_that_has_come_ends_it() -> None:
     assert not eager_period.is_active() and eager_period.is_waiting()
     eager_period.end(loop=True)
     assert not eager_period.is_waiting() and not eager_period.resume(60.0)
+
+
+def wrapped_program(x: Any, y: Any) -> Any:
+    """A program of two recordings, which is not accelerated."""
+    mean = float((np.sqrt(x * x + y) / (x + 1.0)).sum())
+    z = np.where(x > y, x - mean, y + mean)
+    z[1:-1] += 0.5 * (z[2:] - z[:-2])
+    return np.asarray(np.abs(z) * 2.0 - z)
+
+
+def test_a_program_that_comes_again_before_its_plans_is_left_to_numpy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is recorded until all has been asked for, and again now and then; then all that has come is used."""
+    jobs: list[Callable[[], None]] = []
+    monkeypatch.setattr(session.EXECUTOR.background, "submit_later", lambda job, *_: jobs.append(job))
+    monkeypatch.setattr(session.EXECUTOR, "_entries", {})
+    monkeypatch.setattr(session.EXECUTOR, "_templates", {})
+    monkeypatch.setattr(awaiting, "GLANCE", 60.0)
+    a, b = np.random.default_rng(7).random((2, 300, 400))
+    want = wrapped_program(a, b)
+
+    def statements() -> int:
+        before = counters.statements
+        np.testing.assert_allclose(wrapped_program(dc.asarray(a), dc.asarray(b)), want, rtol=1e-12)
+        return counters.statements - before
+
+    with dc.options(jit="background", cache_dir=None):
+        once = statements()
+        taken = [statements() for _ in range(6)]
+        assert once > 8 and len(jobs) == 2
+        assert taken[0] == once and sum(taken[2:]) == 0 and eager_period.is_active()
+        for job in jobs:
+            session.EXECUTOR.background.submit(job)
+        assert dc.wait(120)
+        kernels = counters.kernels
+        assert sum(statements() for _ in range(2)) > 0
+        assert counters.kernels > kernels and not eager_period.is_active()
+    assert len(jobs) == 2
+
+
+def test_who_waits_for_a_plan_goes_on_when_one_has_come() -> None:
+    eager_period._loops.clear()
+    eager_period._waiting.clear()
+    assert eager_period.wait(60.0) and eager_period.is_active() and not eager_period.wait(60.0)
+    eager_period.end(loop=True)  # no loop has begun it
+    assert eager_period.is_active() and not eager_period.is_waiting()
+    eager_period.expire()
+    assert not eager_period.is_active() and not eager_period._waiting
 
 
 def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
-from dcarray.execution import executor, op_sequences
+from dcarray.execution import awaiting, op_sequences
 from dcarray.execution.executor import EXECUTOR
 from dcarray.tiering import cost_model
 
@@ -299,7 +299,7 @@ def test_chains_end_where_they_are_of_no_use() -> None:
 @pytest.mark.parametrize("text", [PRODUCT, "np.sqrt(x * x + y * y) - 1.0", "(x - y) / y"])
 def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     background, jobs = EXECUTOR.background, list[Callable[[], None]]()
-    monkeypatch.setattr(background, "submit_later", jobs.append)
+    monkeypatch.setattr(background, "submit_later", lambda job, *_: jobs.append(job))
     monkeypatch.setattr(EXECUTOR, "_entries", {})  # other tests may have plans, or have asked for them
     monkeypatch.setattr(EXECUTOR, "_templates", {})
     scope: dict[str, Any] = {"np": np}
@@ -313,8 +313,8 @@ def test_numpys_loops_do_what_waits_for_its_plan(text: str, monkeypatch: pytest.
         np.testing.assert_array_equal(np.asarray(result), scope["f"](a, b))
         return there
 
-    monkeypatch.setattr(executor, "GLANCE", 1000.0)
-    monkeypatch.setattr(executor, "WAIT", 1000.0)
+    monkeypatch.setattr(awaiting, "GLANCE", 1000.0)
+    monkeypatch.setattr(awaiting, "WAIT", 1000.0)
     with dc.options(jit="background", cache_dir=None), np.errstate(all="ignore"):
         for _ in range(4):  # two, if nothing is left over from other tests
             assert not turn()

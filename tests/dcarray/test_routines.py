@@ -53,7 +53,7 @@ def test_numpy_gets_the_memory_that_is_kept_while_the_code_is_awaited(monkeypatc
         raise loaded_plan.NotPortable("no code")
 
     jobs = []
-    monkeypatch.setattr(EXECUTOR.background, "submit_later", jobs.append)
+    monkeypatch.setattr(EXECUTOR.background, "submit_later", lambda job, *_: jobs.append(job))
     monkeypatch.setattr(routines, "_load_or_request", unfit)
     routine = routines.Compiled("compress", "compress", 8)
     with dc.options(jit="background", cache_dir=None):

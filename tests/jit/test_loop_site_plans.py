@@ -61,11 +61,11 @@ def test_repeated_loops_are_planned() -> None:
     assert client.CLIENT._process is not None or not client.CLIENT._usable
 
 
-def test_nothing_is_planned_in_the_first_tenth_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_planned_before_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(loop_sites.provider, "obtain", lambda *args: asked.append(args))
     background = session.EXECUTOR.background
-    monkeypatch.setattr(background, "submit", lambda job: job())
+    monkeypatch.setattr(background, "submit", lambda job, *_: job())
     monkeypatch.setattr(loop_sites, "LONG", 0.0)
     f = written(LONG)
     called(f, 3000)
@@ -151,7 +151,7 @@ def test_inner_loops_of_a_long_running_loop(monkeypatch: pytest.MonkeyPatch) -> 
         x, y = np.arange(30000.0), np.arange(30000.0)
         background = session.EXECUTOR.background
         monkeypatch.setattr(
-            background, "submit_later", lambda job: job.func.__self__.loop.line == 4 and planned(job)
+            background, "submit_later", lambda job, *_: job.func.__self__.loop.line == 4 and planned(job)
         )
         g(x, 6)
     assert f.__globals__["wait"].__code__ is waited

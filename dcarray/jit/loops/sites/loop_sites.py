@@ -27,7 +27,6 @@ from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.lowering.runtime.buffer_pool import trim
 from dcarray.plans import provider
-from dcarray.plans.background import PATIENCE
 from dcarray.plans.slot import PlanSlot, PlanState
 from dcarray.recording.session import LOCK, session
 from dcarray.tiering import eager_period, state
@@ -47,6 +46,7 @@ from .run_loop import LoopPlan, PlanMismatch
 SHORT = 50e-6  # seconds of a loop in Python that a plan could hardly save
 WORTH = 1e-3  # seconds of a loop in Python that are worth a plan, if it is repeated
 LONG = 20e-3  # and that are worth one after a single run
+PATIENCE = 0.1  # seconds until a loop's recordings are asked for, if its own plan is not there
 INNER_DELAY = 0.3  # seconds after which the sites inside of a loop that still runs are enabled
 MAX_KEYS = 8  # of a site
 _MISSING = object()
@@ -367,7 +367,7 @@ class LoopSite:
     def _request_plan(self, entry: _Entry, options: config.Options) -> None:
         """Request the plan of a key in the background."""
         if entry.ask():
-            EXECUTOR.background.submit_later(partial(self._plan, entry, options))
+            EXECUTOR.background.submit_later(partial(self._plan, entry, options), entry.spent)
 
     def _plan(self, entry: _Entry, options: config.Options) -> None:
         """Make the plan of a key."""

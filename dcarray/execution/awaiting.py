@@ -1,0 +1,55 @@
+"""What NumPy does at once while plans are being made, which recordings would only take longer for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dcarray.tiering import eager_period
+
+from . import op_sequences
+
+if TYPE_CHECKING:
+    from dcarray.core.config import Options
+    from dcarray.plans.background import Background
+    from dcarray.plans.templates import PlanEntry
+    from dcarray.recording.log import Recording
+
+GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
+WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
+ROUND = 0.2  # seconds until a program is recorded once more to see whether there is anything new in it
+MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
+
+
+class Awaiting:
+    """The ways of a program while plans that it has asked for are not there.
+
+    Attributes
+    ----------
+    planned, unplanned : float
+        Nanoseconds of NumPy's for the recordings that ran since the last wait, by plans and without.
+    """
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+        self.planned = self.unplanned = 0.0
+
+    def bridge(self, rec: Recording, plan_entry: PlanEntry, options: Options, again: bool) -> None:
+        """Begin what is done until a plan is there, after a recording that has run without.
+
+        Calls in a loop are NumPy's for a while, a short chain of operations is run by NumPy's loops, block by
+        block.  Where a recording comes ``again`` that was asked for before, so has, very likely, all that the
+        program recorded in between: then everything is NumPy's for a while, unless plans do most of it.
+        """
+        begun = self._background.is_working
+        seconds, template = WAIT if begun else GLANCE, plan_entry.template
+        passed = eager_period.resume(seconds)
+        if not passed and template.passes < MAX_PASSES:
+            template.passes += 1
+            passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
+        if not passed and again and template.is_awaited and self.unplanned >= self.planned:
+            seconds, self.planned, self.unplanned = ROUND if begun else GLANCE, 0.0, 0.0
+            passed = eager_period.wait(seconds)
+            if passed:
+                rec.session.unalign()
+        if passed and not begun:
+            self._background.add_unplanned_work(GLANCE)
