@@ -12,8 +12,9 @@ from dcarray.tiering import eager_period
 
 @pytest.fixture(autouse=True)
 def no_eager_period() -> None:
-    """End the eager period that a loop of an earlier test may have begun."""
+    """End the eager period that a loop of an earlier test, or what waits for a plan, may have begun."""
     eager_period.end(loop=True)
+    eager_period.end()
 
 
 @pytest.fixture(autouse=True)

@@ -185,6 +185,8 @@ def _consistent(given: Options) -> Options:
 
 
 _process: Options | None = None
+ON_CHANGE: list[Callable[[], None]] = []
+"""Called when the options of a thread have changed."""
 _scoped: ContextVar[Options | None] = ContextVar("dcarray_options", default=None)
 
 
@@ -275,6 +277,13 @@ def options(**values: Any) -> Iterator[Options]:
     read = {name: _read(name, value, name) for name, value in values.items()}
     token = _scoped.set(_consistent(replace(current(), **read)))
     try:
+        _tell()
         yield current()
     finally:
         _scoped.reset(token)
+        _tell()
+
+
+def _tell() -> None:
+    for listener in ON_CHANGE:
+        listener()

@@ -404,4 +404,8 @@ def wait(timeout: float | None = None) -> bool:
     background = EXECUTOR.background
     if timeout is None and device_backend.cache_info().currsize:  # else no array is on a device
         device_backend().synchronise()
-    return not background.pending if timeout == 0 else background.wait(timeout)
+    if timeout == 0:
+        return not background.pending
+    done = background.wait(timeout)
+    _end_waiting()  # the thread may not have come to it
+    return done

@@ -88,6 +88,16 @@ def wait(seconds: float) -> bool:
     return begun
 
 
+def _end_wait() -> None:
+    """End the eager period that this thread waits in: under other options it may have to record."""
+    if get_ident() in _waiting and get_ident() not in _loops:
+        _waiting.discard(get_ident())
+        end()
+
+
+config.ON_CHANGE.append(_end_wait)
+
+
 def is_waiting() -> bool:
     """Whether a loop that has begun eager periods runs for the first time."""
     return any([new for _, new in list(_loops.values())])
