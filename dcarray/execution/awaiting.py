@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
 WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
-ROUND = 0.2  # seconds until a program is recorded once more to see whether there is anything new in it
 MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
 
 
@@ -47,7 +46,7 @@ class Awaiting:
             template.passes += 1
             passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
         if not passed and again and template.is_awaited and self.unplanned >= self.planned:
-            seconds, self.planned, self.unplanned = ROUND if begun else GLANCE, 0.0, 0.0
+            self.planned = self.unplanned = 0.0
             passed = eager_period.wait(seconds)
             if passed:
                 rec.session.unalign()

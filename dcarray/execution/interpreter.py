@@ -26,7 +26,7 @@ from dcarray.recording.operands import DTYPES
 from dcarray.recording.replay import Replay, replace_operands
 from dcarray.tiering.blas_sharing import is_skinny_product
 
-from . import masked_reduction
+from . import clipping, masked_reduction
 
 NDArray = np.ndarray[Any, Any]
 
@@ -34,7 +34,7 @@ NDArray = np.ndarray[Any, Any]
 class Step(NamedTuple):
     """A live statement: its position, the families that it reads and writes, those among them that no later
     one needs, those that it is the first to write, and whether it only serves the next one, so that both may
-    run as one masked reduction."""
+    run as one masked reduction, or as a bound."""
 
     position: int
     reads: frozenset[int]
@@ -75,7 +75,8 @@ def live_steps(
     found.reverse()
     for k, (step, then) in enumerate(pairwise(found)):
         first, second = statements[step.position], statements[then.position]
-        if step.born and step.writes <= set(then.dying) and masked_reduction.can_join(first, second):
+        pair = masked_reduction.can_join(first, second) or clipping.can_join(first, second)
+        if step.born and step.writes <= set(then.dying) and pair:
             found[k] = step._replace(joined=True)
     return tuple(found)
 
@@ -125,7 +126,7 @@ class OpByOp:
         with self._witness.watching():
             for number, step in enumerate(self._steps):
                 k, ins, outs, dying, born, joined = step
-                if done or (joined and not self.left and self._reduce_masked(k, self._steps[number + 1])):
+                if done or (joined and not self.left and self._run_joined(k, self._steps[number + 1])):
                     done = not done
                     self._hand_over(dying, born)
                     continue
@@ -154,21 +155,31 @@ class OpByOp:
         for head in dying:
             self._free(head)
 
-    def _reduce_masked(self, k: int, then: Step) -> bool:
-        """Run a `where` and the reduction of its result as one masked reduction, if possible."""
+    def _run_joined(self, k: int, then: Step) -> bool:
+        """Run two statements as one, if possible: one by one they may run otherwise, or raise the right
+        error."""
         first, second = self._statements[k], self._statements[then.position]
-        types, _ = _split_loop(first[2])
         self._witness.at(then.position)
         try:
-            mask, x, rest = [
-                self._value(arg, first[3], char) for arg, char in zip(first[6:], types, strict=True)
-            ]
-            result = DTYPES[_split_loop(second[2])[1]]
-            return masked_reduction.reduce_selected(
-                second[1], result, self._array(second[6]), mask, x, rest[()]
-            )
-        except Exception:  # one by one they may run, or raise the right error
+            return (self._reduce_masked if second[0] == "fold" else self._bound)(first, second, then.dying)
+        except Exception:
             return False
+
+    def _reduce_masked(self, first: Any, second: Any, dying: tuple[int, ...]) -> bool:
+        """Run a `where` and the reduction of its result as one masked reduction."""
+        types, _ = _split_loop(first[2])
+        mask, x, rest = [self._value(arg, first[3], char) for arg, char in zip(first[6:], types, strict=True)]
+        result = DTYPES[_split_loop(second[2])[1]]
+        return masked_reduction.reduce_selected(second[1], result, self._array(second[6]), mask, x, rest[()])
+
+    def _bound(self, first: Any, second: Any, dying: tuple[int, ...]) -> bool:
+        """Run a comparison with a number and the choice of that number as one bound."""
+        char, shape, (slot, index) = first[2][0], first[3], second[4:6]
+        x, bound, number = [self._value(arg, shape, char) for arg in (*first[6:8], second[7])]
+        if dying and index is None and self._is_unallocated(slot):
+            self._take_over(slot, shape, char, second[8:], dying)
+        target = self._window(slot, index, shape)
+        return target.dtype.char == char and clipping.bound_by(first[1], x, bound[()], number[()], target)
 
     def replay(self) -> Replay:
         """Return the statements that could not run, to be recorded again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,7 +139,9 @@ def estimate(
     most, rounded, called = 0, False, False
     wanted = range(len(statements)) if steps is None else {step.position for step in steps}
     joined = () if steps is None else {step.position for step in steps if step.joined}
-    unmade = {statements[k][4] for k in joined}  # what is gathered and folded has no array
+    unmade = {statements[k][4] for k in joined}  # what is gathered and folded, or bounded, has no array
+    pairs = () if steps is None else pairwise(steps)
+    bounds = {then.position for step, then in pairs if step.joined and statements[then.position][0] == "map"}
     for position, entry in enumerate(statements):
         if entry[0] == "call":  # the same library does it either way
             called = True
@@ -183,7 +186,8 @@ def estimate(
             numpy += size * kernels
             recording += size * op_costs.DIVISION
         else:
-            numpy += size * (op_costs.CHOICE if position in joined else numpys)
+            chosen = position in joined and entry[1] == "where"
+            numpy += size * (op_costs.CHOICE if chosen else 0.0 if position in bounds else numpys)
     kept = {k for k, entry in enumerate(declared) if entry[0] == "old"}.union(live)
     memory = {declared[k][-1] for k in kept}  # one array may be there in several shapes
     held = sum(items[k] * math.prod(declared[k][2]) for k in memory)
