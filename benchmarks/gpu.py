@@ -32,6 +32,8 @@ BANDWIDTH, TARGET, GRAPH = 0.85, 1.5, 8.0
 """What is aimed at: a part of the copy's bandwidth on GPUs; on a processor's OpenCL, at most so many times
 the time of the processor's own target; so many times as fast as launches one by one."""
 FREE = math.inf  # no aim
+CALLS = 10
+"""Calls of a turn, which follow each other on the device without a pause."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,60 +106,74 @@ def case_rows(device: str, elements: int, rounds: int) -> Iterator[Row]:
         here = [dc.asarray(a.copy()) for a in plain]
         source = there[0]
         jobs = {
-            "device": _job(partial(case.work, *there)),
-            "copy": _job(partial(np.positive, source)),
-            "cpu": _job(partial(case.work, *here)),
+            "device": _job(partial(case.work, *there), CALLS),
+            "copy": _job(partial(np.positive, source), CALLS),
+            "cpu": _job(partial(case.work, *here), CALLS),
         }
         times = in_turns(jobs, rounds)
         of_copy = ratio(times, "copy", "device") * case.streams / 2
         of_cpu = ratio(times, "device", "cpu")
-        detail = f"device {min(times['device']) * 1e3:.2f} ms, cpu {min(times['cpu']) * 1e3:.2f} ms"
+        took = {name: min(seconds) / CALLS for name, seconds in times.items()}
+        rate = case.streams * there[0].nbytes / took["device"] / 1e9
+        detail = f"device {took['device'] * 1e3:.3f} ms, {rate:.0f} GB/s; cpu {took['cpu'] * 1e3:.2f} ms"
         least = BANDWIDTH if is_gpu and case.aimed else 0.0
         yield Row(case.name, of_copy, "of a copy's bandwidth", least, True, detail)
         most = TARGET if not is_gpu and case.aimed else FREE
         yield Row(case.name, of_cpu, "x the cpu's time", most, False, detail)
 
 
+def small_kernels(y: Any) -> Any:
+    """Ten sums, each of which changes the next."""
+    for _ in range(10):
+        y = y - y.sum(keepdims=True) * 1e-6
+    return y
+
+
 def graph_rows(device: str, rounds: int) -> Iterator[Row]:
-    """A region of 20 small kernels as a graph, launched one by one, and as 20 calls of CuPy."""
-    with dc.options(eager_below=0):
-        x = dc.asarray(np.linspace(0.0, 1.0, 100_000), device=device)
+    """A loop of small kernels as one graph, launched one by one, recorded anew each time, and with CuPy."""
+    x = dc.asarray(np.linspace(0.0, 1.0, 100_000), device=device)
+    compiled = dc.accelerate(small_kernels)
 
-    def region(y: Any) -> Any:
-        for _ in range(10):
-            y = y - y.sum(keepdims=True) * 1e-6
-        return y
+    def run(work: Callable[[Any], Any], graphs: bool) -> Any:
+        with dc.options(graphs=graphs, jit="eager"):
+            return _job(partial(work, x))()
 
-    def run(graphs: bool) -> Any:
-        with dc.options(graphs=graphs, eager_below=0, jit="eager"):
-            return _job(partial(region, x))()
-
-    jobs: dict[str, Callable[[], Any]] = {"graph": partial(run, True), "one by one": partial(run, False)}
+    jobs: dict[str, Callable[[], Any]] = {
+        "graph": partial(run, compiled, True),
+        "one by one": partial(run, compiled, False),
+        "recorded": partial(run, small_kernels, True),
+    }
     if importlib.util.find_spec("cupy") is not None:
         cupy = importlib.import_module("cupy")
         there = cupy.asarray(x)
 
         def separately() -> None:
-            region(there)
+            small_kernels(there)
             cupy.cuda.Device().synchronize()
 
         jobs["CuPy"] = separately
-    dc.report(reset=True)
-    run(True)
-    kernels = dc.report().kernels
-    times = in_turns(jobs, rounds, repeat=5)
+    for _ in range(3):
+        run(compiled, True)
+    times = in_turns(jobs, rounds, repeat=20)
     detail = ", ".join(f"{name} {min(took) * 1e6:.0f} us" for name, took in times.items())
     for name in list(jobs)[1:]:
-        title = f"{kernels} kernels as a graph, by {name}"
         least = GRAPH if name == "one by one" else 0.0
-        yield Row(title, ratio(times, name, "graph"), "x", least, True, detail)
+        yield Row(
+            f"a graph of 20 sums and updates, by {name}",
+            ratio(times, name, "graph"),
+            "x",
+            least,
+            True,
+            detail,
+        )
 
 
-def _job(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Some work on arrays, to its end on the device."""
+def _job(work: Callable[[], Any], calls: int = 1) -> Callable[[], Any]:
+    """So many calls of some work on arrays, to the end of the last one on the device."""
 
     def run() -> Any:
-        made = dc.evaluate(work())
+        for _ in range(calls):
+            made = dc.evaluate(work())
         dc.wait()
         return made
 

@@ -25,7 +25,7 @@ from dcarray.core.devices import common_device, name_of
 from dcarray.core.handle import Handle, as_class, export, small
 from dcarray.core.strides import strides_of
 from dcarray.core.ufunc_loops import UFUNCS
-from dcarray.recording import fast_path
+from dcarray.recording import fast_path, recorder
 from dcarray.recording.session import recording_for
 
 __all__ = ["DeviceArray", "array_class", "call", "of_class", "synchronise"]
@@ -249,6 +249,28 @@ def _operator(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return method
 
 
+def _fold(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A reduction, which is recorded at once where only axes are asked for."""
+    usual = _forwarded(function)
+
+    @wraps(function)
+    def method(self: DeviceArray, *args: Any, **kwargs: Any) -> Any:
+        axis, kept = kwargs.get("axis"), kwargs.get("keepdims", False)
+        usual_kind = not args and kwargs.keys() <= _AXES and type(axis) in _AXIS and type(kept) is bool
+        if usual_kind and self._small is None:
+            with recording_for(self._device):
+                result = recorder.reduce(name, self, axis, keepdims=kept)
+                return result if type(result) is type(self) else _Call(type(self), False).back(result)
+        return usual(self, *args, **kwargs)
+
+    return method
+
+
+_AXES = frozenset({"axis", "keepdims"})
+_AXIS = frozenset({int, tuple, type(None)})
+_FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+
+
 def _getitem(self: DeviceArray, key: Any) -> Any:
     """``self[key]``; parts by basic keys record nothing."""
     kind = type(key)
@@ -303,6 +325,7 @@ def _made() -> dict[str, Any]:
         ufunc = _UFUNC_NAMES.get(name, name)
         if name != "pow" and ufunc in UFUNCS:  # powers of numbers have ways of their own
             found[f"__{name}__"] = _operator(getattr(ndarray, f"__{name}__"), ufunc)
+    found |= {name: _fold(getattr(ndarray, name), ufunc) for name, ufunc in _FOLDS.items()}
     found["__getitem__"] = _getitem
     found["strides"] = property(_strides, getattr_static(ndarray, "strides").fset)
     return found
