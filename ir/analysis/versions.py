@@ -18,8 +18,8 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Array, Dim, Region
 
 #: The fewest multiplications in all for which products in loops are worth their library calls (measured: one
-#: product of 43 x 43 matrices).
-MIN_WORK = 80_000
+#: product of 34 x 34 matrices).
+MIN_WORK = 40_000
 #: The most elements of a temporary that is no array of the region as it is written, and larger than those.
 MAX_ELEMENTS = 1 << 22
 

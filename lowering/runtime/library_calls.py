@@ -7,7 +7,7 @@ running program.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +85,13 @@ BLAS = "fdFD"
 
 def _multiply(module: str, *arguments: Any) -> int | None:
     """Multiply by a module that is loaded when the first product needs it."""
-    result: int | None = import_object(f"dcarray.lowering.runtime.{module}:multiply")(*arguments)
-    return result
+    return _multiplication(module)(*arguments)
+
+
+@cache
+def _multiplication(module: str) -> Callable[..., int | None]:
+    found: Callable[..., int | None] = import_object(f"dcarray.lowering.runtime.{module}:multiply")
+    return found
 
 
 def _copy(
@@ -109,7 +114,8 @@ there are."""
 
 
 class View:
-    """The map from an ndarray to the view of it that a window is; a constant index is computed once.
+    """The map from an ndarray to the view of it that a window is; an index is computed once for the values of
+    its symbols that were last used.
 
     ``shape`` is that of the domain, ``index`` has offset, stride and axis for each axis of the array. A text
     in them is an expression of the values of symbols and loop variables.
@@ -120,11 +126,18 @@ class View:
     ) -> None:
         self.shape, self.index = shape, index
         every = [n for offset, stride, _ in index for n in (offset, stride)] + list(shape)
-        self._ready = self._prepare({}) if all(type(n) is int for n in every) else None
+        texts = {n for n in every if type(n) is not int}
+        self._names = tuple(
+            {name: None for n in texts for name in _code(str(n)).co_names if name not in _FUNCTIONS}
+        )
+        self._last: tuple[tuple[int, ...], tuple[Any, ...]] | None = None
 
     def __call__(self, array: NDArray, values: dict[str, int]) -> NDArray:
         """Return the view, with one axis for every axis of the domain."""
-        key, order, expand, shape = self._ready or self._prepare(values)
+        at, last = tuple([values[name] for name in self._names]), self._last
+        if last is None or last[0] != at:
+            last = self._last = at, self._prepare(values)
+        key, order, expand, shape = last[1]
         view: NDArray = array[key]
         if len(order or ()) > len(set(order or ())):  # a diagonal: the strides along one axis add up
             strides = [0] * len(shape)
@@ -159,9 +172,12 @@ class View:
         return (*key, ...), None if order == tuple(range(len(axes))) else order, expand, shape
 
 
+_FUNCTIONS = {"min": min, "max": max}
+
+
 def _value(number: Number, values: dict[str, int]) -> int:
     # Only identifiers, integers and operators that ``dims.show`` wrote reach eval.
-    return number if type(number) is int else int(eval(_code(str(number)), {"min": min, "max": max}, values))
+    return number if type(number) is int else int(eval(_code(str(number)), dict(_FUNCTIONS), values))
 
 
 @lru_cache(maxsize=1024)
