@@ -14,7 +14,7 @@ def test_values_come_and_go() -> None:
         got = view(ARRAY, {"n": n, "k": k, "s": s, "other": n + k})
         first = min(k, 3)
         np.testing.assert_array_equal(got, ARRAY[first : first + n - 1, 1 : 1 + 2 * s : s])
-        assert got.base is not None and np.may_share_memory(got, ARRAY)
+        assert np.may_share_memory(got, ARRAY) == (got.size > 0)
 
 
 @pytest.mark.parametrize("values", [{}, {"n": 3}])
