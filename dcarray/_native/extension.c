@@ -180,8 +180,8 @@ is_worth_recording(PyObject *p, PyObject *q, int multiplied)
 #include "slots.h"
 #include "op_sequences.h"
 #include "deferred_sequences.h"
-#include "operators.h"
 #include "temporary_elision.h"
+#include "operators.h"
 #include "indexing.h"
 #include "attributes.h"
 #include "element_iteration.h"
@@ -281,8 +281,8 @@ make_evaluate_route(PyObject *module, PyObject *function)
 #define EXCHANGE(slot, ...)                                                                           \
     slow_##slot = numbers->slot;                                                                     \
     numbers->slot = fast_##slot;
-#define FIND(slot, op, name, ufunc) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", #ufunc)
-#define REPLACE(slot, op, name, ufunc) numbers->slot = fast_##slot;
+#define FIND(slot, op, name, ufunc, kinds) || find_methods(&methods_##slot, "__" name "__", "__r" name "__", #ufunc)
+#define REPLACE(slot, op, name, ufunc, kinds) numbers->slot = fast_##slot;
 
 /* Where an object keeps what the class names in __slots__. */
 static int
@@ -389,7 +389,7 @@ install(PyObject *module, PyObject *args)
     PlainClass = (PyTypeObject *)Py_NewRef(array);
     if (replace_method(&ufunc_def, &Ufunc) || replace_method(&getitem_def, &Getitem) ||
         install_lifecycle() || install_attributes() BINARIES(FIND)
-            FIND(nb_power, , "pow", )) {
+            FIND(nb_power, , "pow", , )) {
         Wrapped = NULL;
         return NULL;
     }
@@ -410,7 +410,7 @@ install(PyObject *module, PyObject *args)
     Py_INCREF(Scoped);
     numbers = Wrapped->tp_as_number;
     BINARIES(REPLACE)
-    REPLACE(nb_power, , "pow", )
+    REPLACE(nb_power, , "pow", , )
     INPLACES(EXCHANGE)
     EXCHANGE(nb_inplace_power, )
     UNARIES(EXCHANGE)

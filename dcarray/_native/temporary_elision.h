@@ -1,9 +1,11 @@
 /* Operators whose result may be written over an operand that is a temporary, as NumPy does with its own.
  *
- * Only code that dcarray/jit/loops has rewritten calls these, and says which operands other operators and calls gave it
- * a moment ago: if one of those has a single reference, it is nobody's but the interpreter's, which is about to drop
- * it.  An operator cannot know that of its operands by itself: what calls it may be an array of objects, or compiled
- * code, which holds the one reference for longer. */
+ * An operator cannot know by itself that an operand with a single reference is nobody's but the interpreter's, which is
+ * about to drop it: what calls the operator may be an array of objects, or compiled code, which holds the one reference
+ * for longer.  Either dcarray/jit/loops has rewritten the code, and says which operands other operators and calls gave it
+ * a moment ago; or the operands are found where the interpreter has them, on the stack of its frame (value_stack.h). */
+
+#include "value_stack.h"
 
 /* The memory of a large temporary that NumPy made at once, or NULL; borrowed. */
 static PyObject *
@@ -31,17 +33,11 @@ keeps_type(Array *a, PyObject *q)
            memcmp(a->shape, b->shape, a->ndim * sizeof(Py_ssize_t)) == 0;
 }
 
-/* The ufunc of two operands, written over one of them that is dying, or else what the operator gives.  The third
- * argument says which may be: 1, 2, or both. */
+/* The ufunc of two operands, written over one of them that is dying; `may` says which may be: 1, 2, or both.  NULL where
+ * that is not to be had, or with an error. */
 static PyObject *
-ufunc_in_place(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kinds, binaryfunc op)
+over_dying(PyObject *ufunc, const char *kinds, PyObject *const *args, long may)
 {
-    long may = nargs == 3 ? PyLong_AsLong(args[2]) : 0;
-    if (may <= 0) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "two operands are wanted, and which of them are temporaries");
-        return NULL;
-    }
     for (int k = 0; k < 2 && ufunc != NULL; k++) {
         PyObject *a = may & (1 << k) ? reusable_memory(args[k]) : NULL, *q = a == NULL ? NULL : numpy_operand(args[1 - k]), *all[3], *r;
         if (q == NULL || strchr(kinds, ((Array *)a)->dtype->kind) == NULL || !keeps_type((Array *)a, q))
@@ -55,7 +51,32 @@ ufunc_in_place(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const c
         note_site(args[k]);
         return Py_NewRef(args[k]);
     }
-    return op(args[0], args[1]);
+    return NULL;
+}
+
+/* The same for an operator that the interpreter is running; NULL where the operands are not its own. */
+static inline PyObject *
+over_temporary(PyObject *ufunc, const char *kinds, PyObject *a, PyObject *b)
+{
+    PyObject *both[2] = {a, b};
+    long may = (Py_REFCNT(a) == 1 && is_large(a)) + 2 * (Py_REFCNT(b) == 1 && is_large(b));
+    return may && are_operands_here(a, b) ? over_dying(ufunc, kinds, both, may) : NULL;
+}
+
+/* The ufunc of two operands, written over one of them that is dying, or else what the operator gives.  The third
+ * argument says which may be: 1, 2, or both. */
+static PyObject *
+ufunc_in_place(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kinds, binaryfunc op)
+{
+    long may = nargs == 3 ? PyLong_AsLong(args[2]) : 0;
+    PyObject *r;
+    if (may <= 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "two operands are wanted, and which of them are temporaries");
+        return NULL;
+    }
+    r = over_dying(ufunc, kinds, args, may);
+    return r != NULL || PyErr_Occurred() ? r : op(args[0], args[1]);
 }
 
 #define ELIDED(name, op, kinds)                                                                      \
