@@ -66,12 +66,24 @@ def modes(state: Any) -> dict[str, str] | None:
 
 def may_raise(state: Any) -> bool:
     """Whether a floating-point exception under an error state may raise a Python exception."""
+    global _filters
     if raises_or_calls(state):
         return True
-    for action, _, category, _, _ in warnings.filters:
-        if action == "error" and issubclass(RuntimeWarning, category):
-            return True
-    return False
+    if _filters[0] != warnings.filters:  # else the same objects, mostly
+        _filters = (
+            [*warnings.filters],
+            any(
+                action == "error" and issubclass(RuntimeWarning, category)
+                for action, _, category, _, _ in warnings.filters
+            ),
+        )
+    return _filters[1]
+
+
+_filters: tuple[list[Any], bool] = (
+    [],
+    False,
+)  # the warning filters, and whether one makes an error of a warning
 
 
 @lru_cache(32)

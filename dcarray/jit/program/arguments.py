@@ -59,10 +59,8 @@ def wrapped(value: Any) -> Any:
     return wrap(value) if type(value) is np.ndarray else value
 
 
-def returned(found: tuple[Any, ...], returns: str, values: tuple[Any, ...]) -> Any:
-    """Return what a call returns: new arrays are plain if no argument is wrapped."""
+def returned(found: tuple[Any, ...], returns: str) -> Any:
+    """Return what a call returns."""
     if returns == "none":
         return None
-    if not any(type(value) is ndarray for value in values):
-        found = tuple([np.asarray(value) if type(value) is ndarray else value for value in found])
     return found[0] if returns == "one" else found

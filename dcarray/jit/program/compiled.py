@@ -94,8 +94,9 @@ class CompiledProgram:
                 return False
         return True
 
-    def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...]) -> LoopPlan:
-        """Return the plan for arguments with these guards, and these values of its symbols."""
+    def plan(self, symbols: tuple[int, ...], guards: tuple[Any, ...], wraps: bool) -> LoopPlan:
+        """Return the plan for arguments with these guards, of which some are wrapped or none is, and these
+        values of its symbols."""
         found = self._plans.get(guards)
         if found is None:
             if len(self._plans) >= _MAX_SIZES:
@@ -105,5 +106,5 @@ class CompiledProgram:
             interface = self.interface.for_shapes(self._shapes(*symbols))
             names = [name for name, _ in self.description.parameters]
             live = [name for name, _ in interface.results]
-            found = self._plans[guards] = LoopPlan(loaded, names, False, live, interface, symbols)
+            found = self._plans[guards] = LoopPlan(loaded, names, False, live, interface, symbols, wraps)
         return found

@@ -212,7 +212,7 @@ class Program(ProgramLike):
                 if places is not None:
                     found = last[2].run(args, options, places)
                     if found is not None:
-                        return returned(found, last[1].interface.returns, args)
+                        return returned(found, last[1].interface.returns)
         return self._checked_call(args, kwargs, options)
 
     def _checked_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: config.Options) -> Any:
@@ -236,14 +236,14 @@ class Program(ProgramLike):
             and all(-LARGEST <= n <= LARGEST for n in symbols)
             and code.holds(*symbols)
         ):
-            plan = code.plan(symbols, guards)
+            plan = code.plan(symbols, guards, ndarray in map(type, values))
             found = plan.run(values, options)
             if found is not None:
                 lists = ListElements in map(type, values)  # of which there are no checks
                 if not kwargs and len(args) == self._count == len(values) and not lists:
                     plan.remember(values, guards)
                     self._last = options, code, plan
-                return returned(found, code.interface.returns, values)
+                return returned(found, code.interface.returns)
         return self._as_written({name: given(value) for name, value in named.items()}, sizes)
 
     def _parameters(self) -> tuple[tuple[str, Annotation], ...]:

@@ -52,6 +52,8 @@ class LoopPlan:
         The plan's arguments and results, if these are not what travels with the plan.
     symbols : tuple of int, optional
         The values of the region's symbols.
+    wraps : bool, optional
+        Whether new arrays among the results are wrapped.
 
     Raises
     ------
@@ -60,7 +62,7 @@ class LoopPlan:
 
     def __init__(
         self, loaded: LoadedPlan, names: Sequence[str], plain: bool, live: Sequence[str],
-        interface: LoopInterface | None = None, symbols: tuple[int, ...] = (),
+        interface: LoopInterface | None = None, symbols: tuple[int, ...] = (), wraps: bool = True,
     ) -> None:  # fmt: skip
         interface = interface or loaded.payload
         assert interface is not None
@@ -88,7 +90,7 @@ class LoopPlan:
         self._checks: Checks | None = None
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
-        self._results = [_binding(found.get(name), name, place, at_of, plain) for name in live]
+        self._results = [_binding(found.get(name), name, place, at_of, plain, wraps) for name in live]
         first: dict[str, int] = {}
         arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
@@ -355,7 +357,7 @@ Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
 
 
 def _binding(
-    result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], plain: bool
+    result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], plain: bool, wraps: bool
 ) -> Binding:
     """Return a function that gives the value of a name after a run."""
     if result is None:  # the loop does not bind it
@@ -375,6 +377,8 @@ def _binding(
         return lambda values, made, addresses, below: made[k][()]
     if plain:
         raise PlanMismatch("among its arrays are plain ones, so the result might be plain")
+    if not wraps:
+        return lambda values, made, addresses, below: made[k]
     return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)
 
 
