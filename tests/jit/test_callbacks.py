@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import pickle
 import subprocess
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.core.counters import counters
 from dcarray.jit.boundary import Callback, has_callbacks
 from dcarray.jit.library_stand_ins import LibraryFunction, library_stand_in
 
@@ -297,6 +299,25 @@ def test_which_functions_have_stand_ins(lib: Any) -> None:
     assert library_stand_in(lib.Holder) is lib.Holder  # only its constructor is another
     for value in (inspect.unwrap, subprocess.run, dc.report, np.linalg.norm, pytest.raises):
         assert library_stand_in(value) is value
+
+
+def test_functions_of_libraries_are_compiled_into_loops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "looping_helpers.py").write_text("import numpy as np\ndef step(a, b): return a * 0.5 + b\n")
+    (tmp_path / "looping_program.py").write_text(
+        "import numpy as np\nfrom looping_helpers import step\n"
+        "def run(x):\n    for k in range(50):\n        x = step(x, k)\n    return x\n"
+    )
+    module = importlib.import_module("looping_program")
+    run, x = dc.accelerate(module.run), np.linspace(0, 1, 1000)
+    before = counters.loops
+    with dc.options(jit="eager"):
+        assert np.array_equal(run(x), module.run(x))
+    assert counters.loops == before + 1
+    for name in ("looping_program", "looping_helpers"):
+        del sys.modules[name]
 
 
 def test_imports_inside_functions(program: Any) -> None:

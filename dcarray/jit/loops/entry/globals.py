@@ -8,6 +8,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from dcarray.jit import parallel_map
+from dcarray.jit.library_stand_ins import LibraryFunction
 from dcarray.jit.numpy_proxy import counterpart
 
 from ..syntax.source import source_of
@@ -61,6 +62,8 @@ def original(function: FunctionType) -> CodeType:
 
 def object_guard(value: Any) -> ObjectGuard | None:
     """Return the guard of an object; None if compiled code does not support it."""
+    if type(value) is LibraryFunction:
+        value = value.__wrapped__
     found = _guards.get(id(value))
     if found is not None and found.holds():
         return found
@@ -123,6 +126,8 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
     inside = (*inside, function)
 
     def known(value: Any) -> EntryValue | None:
+        if type(value) is LibraryFunction:
+            value = value.__wrapped__
         if type(value) in (int, float, complex, bool, str, type(None)):
             return Constant(value)
         if type(value) is FunctionType:
