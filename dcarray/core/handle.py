@@ -311,17 +311,35 @@ def export(x: Handle) -> NDArray:
     if not x._store.char:  # nothing is ever recorded; and buffers do not know every dtype
         head.exports = [lambda: a]
         return a
-    exporter: Any = a
-    mem = a if a.flags.c_contiguous else memory(x._store)
-    if mem is not a and mem.flags.c_contiguous:
-        exporter = mem  # NumPy asks it whether views may be written, and only contiguous memory can say so
-    held: NDArray = np.asarray(memoryview(exporter))
-    out = held if exporter is a else window.view(held, x._shape, x._window())
+    mem = memory(x._store)
+    held = _lent(head, mem)
+    if held is not None:
+        out = held.view() if x._index is None else window.view(held, x._shape, x._index)
+    else:
+        # NumPy asks it whether views may be written, and only contiguous memory can say so.
+        exporter: Any = mem if mem.flags.c_contiguous else a
+        held = np.asarray(memoryview(exporter))
+        out = held if exporter is a else window.view(held, x._shape, x._window())
+        x._store.is_exported()  # drops references to those that have gone
+        head.exports = [*(head.exports or []), weakref.ref(held)]
     if not writeable(a):
         out.flags.writeable = False
-    x._store.is_exported()  # drops references to those that have gone
-    head.exports = [*(head.exports or []), weakref.ref(held)]
     return out
+
+
+def _lent(head: Store, mem: NDArray) -> NDArray | None:
+    """Return the plain array of this memory that was handed out last, if somebody has it still: many parts of
+    one memory, handed out one by one, are views of one array."""
+    last = head.exports[-1]() if head.exports else None
+    same = (
+        type(last) is np.ndarray
+        and last.shape == mem.shape
+        and last.strides == mem.strides
+        and last.dtype == mem.dtype
+        and last.flags.writeable == mem.flags.writeable
+        and address_of(last) == address_of(mem)
+    )
+    return last if same else None
 
 
 def derive(x: Handle, view: NDArray, eager_below: int) -> Any:

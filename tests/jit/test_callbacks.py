@@ -55,6 +55,9 @@ def first(x):
 def change_kept(value):
     kept[0][...] = value
 
+def listed(function, x):
+    return [row for row in function(x) if type(row) is np.ndarray]
+
 class Holder:
     def __init__(self, function, x=None):
         self.function, self.x = function, x
@@ -210,6 +213,18 @@ def test_what_both_sides_write_is_seen(n: int, program: Any) -> None:
     later, x, out, view = module.run(dc.asarray(np.full(n, 2.0)) * 1, dc.asarray(np.ones(n)) * 1)
     assert np.all(np.asarray(later) == 10) and np.all(np.asarray(x) == 6)
     assert np.all(np.asarray(out) == 7) and np.all(np.asarray(view) == 7)
+
+
+def test_many_parts_of_one_memory_are_views_of_one_array(program: Any) -> None:
+    module = program(
+        "def rows(x): return lib.listed(lambda a: [np.ravel(row) for row in a * 2], x)\n"
+        "def run(x):\n    found = rows(x)\n    x += 1\n    return found"
+    )
+    x = dc.asarray(np.arange(60_000.0).reshape(20_000, 3)) * 1
+    found = module.run(x)
+    assert len(found) == 20_000 and found[0].tolist() == [0, 2, 4] and found[-1].tolist()[0] == 119994
+    assert len({id(row.base) for row in found}) == 1
+    assert np.asarray(x)[0].tolist() == [1, 2, 3]
 
 
 @SIZES
