@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dcarray.tiering import eager_period
@@ -11,7 +12,7 @@ from . import op_sequences
 if TYPE_CHECKING:
     from dcarray.core.config import Options
     from dcarray.plans.background import Background
-    from dcarray.plans.templates import PlanEntry
+    from dcarray.plans.templates import LogTemplate, PlanEntry
     from dcarray.recording.log import Recording
 
 GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
@@ -45,10 +46,22 @@ class Awaiting:
         if not passed and template.passes < MAX_PASSES:
             template.passes += 1
             passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
-        if not passed and again and template.is_awaited and self.unplanned >= self.planned:
-            self.planned = self.unplanned = 0.0
-            passed = eager_period.wait(seconds)
-            if passed:
+        if not passed and template.is_awaited:
+            if again and self._wait(template):
                 rec.session.unalign()
-        if passed and not begun:
+            elif not again:  # it will be known before it has been recorded
+                rec.session.awaited[rec.sites[0][:2]] = partial(self._wait, template)
+        elif passed and not begun:
             self._background.add_unplanned_work(GLANCE)
+
+    def _wait(self, template: LogTemplate) -> bool:
+        """Begin an eager period until a plan is there; whether that pays, and has begun."""
+        if not template.is_awaited or self.unplanned < self.planned:
+            return False
+        begun = self._background.is_working
+        if not eager_period.wait(WAIT if begun else GLANCE):
+            return False
+        self.planned = self.unplanned = 0.0
+        if not begun:
+            self._background.add_unplanned_work(GLANCE)
+        return True

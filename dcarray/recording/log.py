@@ -223,6 +223,8 @@ class Recording:
         if state is not self.state:
             self.state = state
             self.watched |= watched_flags(state)
+        if not self.sites and (code, instruction) in self.session.awaited:
+            self.session.await_plan(self, (code, instruction))
         self.sites.append((code, instruction, state, warned_as))
 
     def has_effects(self) -> bool:

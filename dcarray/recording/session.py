@@ -53,6 +53,8 @@ class Session:
         self._cut: Any = None  # the call site at which the last long recording ended
         self._unaligned = False  # whether recordings may begin anywhere in an iteration
         self.iteration_ends: dict[int, Any] = {}
+        # whether to wait for a plan, by the call sites where recordings have begun whose plans are being made
+        self.awaited: dict[tuple[Any, int], Callable[[], bool]] = {}
         self._rank = simulated()
         self.rec = Recording(self)
         note_recorder(LOCK)
@@ -79,10 +81,19 @@ class Session:
             self.flush(rec)
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
-        # in an eager period that has just begun, what comes now is run by itself: it would be pending, and so
-        # would be whatever reads it
         if rec.done and eager_period.is_active():
-            self.rec.urgent = self.rec.one_off = self._unaligned = True
+            self._stand_alone(self.rec)
+
+    def _stand_alone(self, rec: Recording) -> None:
+        """In an eager period that has just begun, run what comes now by itself: else it would be pending, and
+        so would be whatever reads it."""
+        rec.urgent = rec.one_off = self._unaligned = True
+
+    def await_plan(self, rec: Recording, site: tuple[Any, int]) -> None:
+        """A recording begins at a call site where one has begun whose plan is being made: if it still is,
+        NumPy does at once what follows."""
+        if self.awaited.pop(site)():
+            self._stand_alone(rec)
 
     def release_held(self) -> None:
         """Run the recording, before eager work of a library, if it keeps memory alive that eager code would

@@ -318,7 +318,8 @@ def test_a_program_that_comes_again_before_its_plans_is_left_to_numpy(
         once = statements()
         taken = [statements() for _ in range(6)]
         assert once > 8 and len(jobs) == 2
-        assert taken[0] == once and sum(taken[2:]) == 0 and eager_period.is_active()
+        assert 0 < taken[0] < once  # where one begins whose plan is being made, that is known at once
+        assert sum(taken[1:]) == 0 and eager_period.is_active()
         for job in jobs:
             session.EXECUTOR.background.submit(job)
         assert dc.wait(120)
