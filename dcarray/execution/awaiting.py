@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
 WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
 MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
+LARGE = 3e5  # nanoseconds of NumPy's for a statement from which on to record and run it takes a tenth at most
+MAX_AWAITED = 256
 
 
 class Awaiting:
@@ -25,21 +27,25 @@ class Awaiting:
 
     Attributes
     ----------
-    planned, unplanned : float
-        Nanoseconds of NumPy's for the recordings that ran since the last wait, by plans and without.
+    planned : float
+        Nanoseconds of NumPy's for the recordings that ran by plans since the last wait.
     """
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self.planned = self.unplanned = 0.0
+        self.planned = self._unplanned = 0.0
+        self._statements = 0  # without a plan
 
     def bridge(self, rec: Recording, plan_entry: PlanEntry, options: Options, again: bool) -> None:
         """Begin what is done until a plan is there, after a recording that has run without.
 
         Calls in a loop are NumPy's for a while, a short chain of operations is run by NumPy's loops, block by
         block.  Where a recording comes ``again`` that was asked for before, so has, very likely, all that the
-        program recorded in between: then everything is NumPy's for a while, unless plans do most of it.
+        program recorded in between: then everything is NumPy's for a while, unless plans do most of it, or
+        statements are so large that to record them takes no time beside theirs.
         """
+        self._unplanned += plan_entry.template.cost.numpy
+        self._statements += len(rec.sites)
         begun = self._background.is_working
         seconds, template = WAIT if begun else GLANCE, plan_entry.template
         passed = eager_period.resume(seconds)
@@ -50,18 +56,22 @@ class Awaiting:
             if again and self._wait(template):
                 rec.session.unalign()
             elif not again:  # it will be known before it has been recorded
+                if len(rec.session.awaited) >= MAX_AWAITED:
+                    rec.session.awaited.clear()
                 rec.session.awaited[rec.sites[0][:2]] = partial(self._wait, template)
         elif passed and not begun:
             self._background.add_unplanned_work(GLANCE)
 
     def _wait(self, template: LogTemplate) -> bool:
         """Begin an eager period until a plan is there; whether that pays, and has begun."""
-        if not template.is_awaited or self.unplanned < self.planned:
+        large = self._unplanned > LARGE * self._statements
+        if not template.is_awaited or large or self._unplanned < self.planned:
             return False
         begun = self._background.is_working
         if not eager_period.wait(WAIT if begun else GLANCE):
             return False
-        self.planned = self.unplanned = 0.0
+        self.planned = self._unplanned = 0.0
+        self._statements = 0
         if not begun:
             self._background.add_unplanned_work(GLANCE)
         return True

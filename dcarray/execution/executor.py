@@ -136,7 +136,6 @@ class Executor:
         if plan is None:
             tally.unplanned += 1
             notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
-            self._awaiting.unplanned += template.cost.numpy
             if template.is_requested and not rec.one_off and rec.device is None:
                 self._awaiting.bridge(rec, plan_entry, options, again)
             return notes
