@@ -131,11 +131,12 @@ def small_kernels(y: Any) -> Any:
 
 def graph_rows(device: str, rounds: int) -> Iterator[Row]:
     """A loop of small kernels as one graph, launched one by one, recorded anew each time, and with CuPy."""
-    x = dc.asarray(np.linspace(0.0, 1.0, 100_000), device=device)
+    with dc.options(eager_below=0):
+        x = dc.asarray(np.linspace(0.0, 1.0, 1000), device=device)
     compiled = dc.accelerate(small_kernels)
 
     def run(work: Callable[[Any], Any], graphs: bool) -> Any:
-        with dc.options(graphs=graphs, jit="eager"):
+        with dc.options(graphs=graphs, jit="eager", eager_below=0):
             return _job(partial(work, x))()
 
     jobs: dict[str, Callable[[], Any]] = {

@@ -158,6 +158,8 @@ class ndarray(Methods):
         _WRAPPED.add(cls)
 
     def __new__(cls, shape: Any, dtype: Any = float, *args: Any, **kwargs: Any) -> Any:
+        if not args and kwargs.keys() <= {"order"}:  # its memory is nobody else's
+            return DISPATCH(np.empty, (shape, dtype), kwargs)
         plain: list[Any] = [export(v) if isinstance(v, Handle) else v for v in args]  # the buffer
         named: dict[str, Any] = {k: export(v) if isinstance(v, Handle) else v for k, v in kwargs.items()}
         return placed_by_option(np.ndarray(shape, dtype, *plain, **named))

@@ -248,7 +248,10 @@ def resident(device: Device, store: Store) -> DeviceBuffer | None:
     if store is not head and not _whole(store, head):
         return None
     held = head.remote
-    if held is None:
+    if held is None and head.is_unused():  # there is nothing to copy
+        held = DeviceBuffer(device, device.allocate(max(head.size * head.dtype.itemsize, 1)), True)
+        settle_new(head, held)
+    elif held is None:
         held = head.remote = uploaded(device, memory(head))
     held.check()
     held.refresh(head)

@@ -45,6 +45,8 @@ class Limits:
         Threads in a block, a power of two.
     serial : int
         Elements that a thread adds up before their sum is added with compensation.
+    least : int
+        Elements that a thread adds up where a device would else be idle.
     blocks : int
         Blocks from which on a device is occupied.
     narrow : int
@@ -71,6 +73,7 @@ class Limits:
 
     threads: int = 256
     serial: int = 32
+    least: int = 8
     blocks: int = 256
     narrow: int = 32
     square: int = 16
@@ -85,7 +88,7 @@ class Limits:
 
 
 LIMITS = Limits()
-PROCESSOR = Limits(cheap=32, moved=1 << 10, busy=64, vector=16)
+PROCESSOR = Limits(least=32, cheap=32, moved=1 << 10, busy=64, vector=16)
 """For processors, whose cores do the threads of a block in turns, some at once by vector instructions."""
 
 

@@ -142,7 +142,7 @@ def _cut(
 ) -> bool:
     """Whether the folded loops are cut into pieces, since there are few blocks otherwise."""
     each = _tiles(sizes, folded, tile)
-    return _tiles(sizes, kept, tile) < limits.blocks and each > 2 * limits.serial
+    return _tiles(sizes, kept, tile) < limits.blocks and each > 2 * limits.least
 
 
 def _tiles(sizes: dict[int, int], loops: Sequence[int], tile: Tile) -> int:
@@ -161,7 +161,10 @@ def _height(
     """Return the iterations of a loop that are a piece: more where there would be too many pieces, whose
     results few threads fold."""
     others = max(1, _tiles(sizes, [loop for loop in folded if loop != longest], tile))
-    height = tile.size(longest) * max(1, limits.serial // others)
+    serial, threads = limits.serial, sizes[longest] * _tiles(sizes, kept, tile) // tile.size(longest)
+    while serial > limits.least and threads < serial * limits.blocks:
+        serial //= 2
+    height = tile.size(longest) * max(1, serial // others)
     pieces = _tiles(sizes, kept, tile) * -(-sizes[longest] // height)
     return height * ceil_power(-(-pieces // (WAVES * limits.blocks)))
 

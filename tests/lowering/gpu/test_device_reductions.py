@@ -111,7 +111,13 @@ def test_the_blocks_of_a_large_sum_have_a_fixed_size():
   in a: f64[1000000];  inout s: f64[]
   s[] add= a[i] init 0.0 for i<1000000
 }""")
-    assert "8192*block" in kernel_text(kernel) and binding.extents == (-(-1000000 // 8192), 1)
+    # smaller ones than of a larger sum, since a device would else be idle
+    assert "2048*block" in kernel_text(kernel) and binding.extents == (-(-1000000 // 2048), 1)
+    ((kernel, binding),) = kernels("""region() {
+  in a: f64[5000000];  inout s: f64[]
+  s[] add= a[i] init 0.0 for i<5000000
+}""")
+    assert "8192*block" in kernel_text(kernel) and binding.extents == (-(-5000000 // 8192), 1)
     ((kernel, binding),) = kernels("""region() {
   in a: f64[1000000000];  inout s: f64[]
   s[] add= a[i] init 0.0 for i<1000000000
