@@ -130,43 +130,46 @@ def small_kernels(y: Any) -> Any:
 
 
 def graph_rows(device: str, rounds: int) -> Iterator[Row]:
-    """A loop of small kernels as one graph, launched one by one, recorded anew each time, and with CuPy."""
-    with dc.options(eager_below=0):
-        x = dc.asarray(np.linspace(0.0, 1.0, 1000), device=device)
+    """A compiled loop of small kernels as one graph, launched one by one, recorded anew each time, with CuPy.
+
+    Of very small arrays the whole loop is one kernel.
+    """
     compiled = dc.accelerate(small_kernels)
 
-    def run(work: Callable[[Any], Any], graphs: bool) -> Any:
+    def run(work: Callable[[Any], Any], x: Any, graphs: bool) -> Any:
         with dc.options(graphs=graphs, jit="eager", eager_below=0):
             return _job(partial(work, x))()
 
-    jobs: dict[str, Callable[[], Any]] = {
-        "graph": partial(run, compiled, True),
-        "one by one": partial(run, compiled, False),
-        "recorded": partial(run, small_kernels, True),
-    }
-    if importlib.util.find_spec("cupy") is not None:
-        cupy = importlib.import_module("cupy")
-        there = cupy.asarray(x)
+    for elements in (1000, 100_000):
+        with dc.options(eager_below=0):
+            x = dc.asarray(np.linspace(0.0, 1.0, elements), device=device)
+        jobs: dict[str, Callable[[], Any]] = {
+            "graph": partial(run, compiled, x, True),
+            "one by one": partial(run, compiled, x, False),
+            "recorded": partial(run, small_kernels, x, True),
+        }
+        if importlib.util.find_spec("cupy") is not None:
+            jobs["CuPy"] = _separately(x)
+        for _ in range(3):
+            run(compiled, x, True)
+        times = in_turns(jobs, rounds, repeat=20)
+        detail = ", ".join(f"{name} {min(took) * 1e6:.0f} us" for name, took in times.items())
+        for name in list(jobs)[1:]:
+            least = GRAPH if name == "one by one" and elements > 1000 else 0.0
+            title = f"ten sums and updates of {elements:,}, by {name}"
+            yield Row(title, ratio(times, name, "graph"), "x", least, True, detail)
 
-        def separately() -> None:
-            small_kernels(there)
-            cupy.cuda.Device().synchronize()
 
-        jobs["CuPy"] = separately
-    for _ in range(3):
-        run(compiled, True)
-    times = in_turns(jobs, rounds, repeat=20)
-    detail = ", ".join(f"{name} {min(took) * 1e6:.0f} us" for name, took in times.items())
-    for name in list(jobs)[1:]:
-        least = GRAPH if name == "one by one" else 0.0
-        yield Row(
-            f"a graph of 20 sums and updates, by {name}",
-            ratio(times, name, "graph"),
-            "x",
-            least,
-            True,
-            detail,
-        )
+def _separately(x: Any) -> Callable[[], Any]:
+    """The same loop with CuPy's kernels."""
+    cupy = importlib.import_module("cupy")
+    there = cupy.asarray(x)
+
+    def run() -> None:
+        small_kernels(there)
+        cupy.cuda.Device().synchronize()
+
+    return run
 
 
 def _job(work: Callable[[], Any], calls: int = 1) -> Callable[[], Any]:
