@@ -192,11 +192,10 @@ is_worth_recording(PyObject *p, PyObject *q, int multiplied)
 #include "metadata.h"
 #include "wrapping.h"
 /* ---- the buffer protocol ----------------------------------------------------------------------- */
-#if PY_VERSION_HEX < 0x030C0000
 #include "buffer_exports.h"
 
-/* Later versions of Python look for __buffer__ themselves.  Of the two ways to do it before, this one, unlike
- * that of `buffers.py`, can also say why there is no buffer. */
+/* Unlike the function of `buffers.py`, for Python 3.11, this one can also say why there is no buffer; and unlike later
+ * versions of Python, which look for __buffer__ themselves, it does not hide whose memory it is. */
 static int
 get_buffer(PyObject *x, Py_buffer *view, int flags)
 {
@@ -217,7 +216,6 @@ get_buffer(PyObject *x, Py_buffer *view, int flags)
     Py_XDECREF(memory);
     return done;
 }
-#endif
 
 /* ---- functions --------------------------------------------------------------------------------- */
 /* Whether nothing is pending on an array, plain or wrapped, or on those of a tuple or list; it may decline.  -1 with an
@@ -418,11 +416,9 @@ install(PyObject *module, PyObject *args)
     mapping->mp_subscript = fast_subscript;
     slow_assign = mapping->mp_ass_subscript;
     mapping->mp_ass_subscript = fast_assign;
-#if PY_VERSION_HEX < 0x030C0000
     if (PyType_Ready(&ExportType) < 0)
         return NULL;
     Wrapped->tp_as_buffer->bf_getbuffer = get_buffer;
-#endif
     if (PyType_Ready(&ElementsType) < 0)
         return NULL;
     slow_iter = Wrapped->tp_iter;

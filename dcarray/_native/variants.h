@@ -34,10 +34,8 @@ owner_of(PyObject *x)
             base = base_of(x);
         else if (PyMemoryView_Check(x))
             base = PyMemoryView_GET_BUFFER(x)->obj;
-#if PY_VERSION_HEX < 0x030C0000
         else if (Py_IS_TYPE(x, &ExportType))
             base = ((Export *)x)->array;
-#endif
         else if (Py_TYPE(x)->tp_dictoffset != 0 || Py_TYPE(x)->tp_getattro != PyObject_GenericGetAttr ||
                  _PyType_Lookup(Py_TYPE(x), name) != NULL)
             return NULL;

@@ -7,6 +7,7 @@ concerns aliasing: the recordings that write the memory, and the views that have
 
 from __future__ import annotations
 
+import gc
 import math
 import weakref
 from collections.abc import Callable
@@ -234,6 +235,10 @@ def owner(a: Any) -> Any:
     """Return the object at the end of the chain of bases; arrays with the same owner may share memory."""
     while True:
         base: Any = a.obj if isinstance(a, memoryview) else getattr(a, "base", None)
+        if (
+            base is None and type(a).__name__ == "_buffer_wrapper"
+        ):  # of Python 3.12, for classes with __buffer__
+            base = next((x for x in gc.get_referents(a) if isinstance(x, memoryview)), None)
         if base is None or base is a:  # arrays of Cython are their own base
             return a
         a = base

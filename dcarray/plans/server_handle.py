@@ -156,5 +156,5 @@ class PlanningProcess:
             return 0.0
         try:
             return time.clock_gettime(~self._pid << 3 | 2)  # Linux's identifier of another process's clock
-        except (AttributeError, OSError, OverflowError):
+        except (AttributeError, OSError, OverflowError, TypeError):  # the last for no number of a process
             return time.monotonic()
