@@ -30,8 +30,8 @@ def described(value):
     a = np.asarray(value)
     if a.dtype.kind in "fc":  # the sign and payload of a NaN are nobody's promise
         a = np.where(np.isnan(a), np.array(np.nan, a.dtype), a)
-    padded = a.dtype.char in "gG"  # with bytes that nobody writes
-    return type(value).__name__, a.dtype.str, a.shape, a.tolist() if a.dtype.hasobject or padded else a.tobytes()
+    listed = a.dtype.hasobject or a.dtype.char in "gG"  # which has bytes that nobody writes
+    return type(value).__name__, a.dtype.str, a.shape, a.tolist() if listed else a.tobytes()
 
 
 with np.errstate(all="ignore"), dc.options(jit="off"):
