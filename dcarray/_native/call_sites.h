@@ -420,7 +420,7 @@ demote_site(PyObject *module, PyObject *args)
 }
 
 /* begin_eager_period(seconds): for so long NumPy does at once what this thread asks for; True, or False if a thread,
- * this one or another, is in such a time already. */
+ * this one or another, is in such a time already, or if everything is to be recorded. */
 static PyObject *
 begin_eager_period(PyObject *module, PyObject *length)
 {
@@ -428,7 +428,7 @@ begin_eager_period(PyObject *module, PyObject *length)
     if (given == -1 && PyErr_Occurred())
         return NULL;
     in_eager_period(); /* a time of this thread's that has passed ends */
-    if (any_eager_period())
+    if (Suspended || any_eager_period())
         Py_RETURN_FALSE;
     EagerThread = PyThread_get_thread_ident();
     EagerUntil = seconds() + given;

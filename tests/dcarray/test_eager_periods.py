@@ -20,7 +20,7 @@ from dcarray.jit.loops.sites import loop_sites
 from dcarray.lowering.runtime import buffer_pool
 from dcarray.plans.background import Background
 from dcarray.recording import session
-from dcarray.tiering import eager_period
+from dcarray.tiering import call_sites, eager_period
 
 pytestmark = pytest.mark.skipif(not BUILT, reason="the C module knows of them")
 SHAPE = 150, 200
@@ -348,6 +348,12 @@ def test_other_options_end_the_wait_for_a_plan() -> None:
         np.testing.assert_array_equal(np.asarray(np.sqrt(x) * 3.0), np.sqrt(np.arange(500_000.0)) * 3.0)
         assert counters.kernels > kernels
     assert eager_period.wait(60.0) and dc.wait(60) and not eager_period.is_active()
+
+
+def test_what_is_only_explained_waits_for_nothing() -> None:
+    with call_sites.suspended():
+        assert not eager_period.wait(60.0)
+    assert not eager_period.is_active()
 
 
 def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
