@@ -124,14 +124,14 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"{way}: geometric mean {mean:.2f}, {least}"
 
 
-def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]], rounds: int) -> str:
+def section(here: Mapping[str, str], rows: Sequence[Mapping[str, Any]], rounds: int, clock: str) -> str:
     """The table in Markdown, below a heading of the second level."""
     out = [
         GENERATED,
         "",
         f"`python -m benchmarks first`: {described(here)}.  The first {CALLS} calls in a process that has",
         "just begun, with an empty cache folder: how many times as fast as NumPy they are together, medians",
-        f"of {rounds} rounds.",
+        f"of {rounds} rounds" + (", by the calling thread's processor time." if clock == "thread" else "."),
         "",
         *(f"* {sentence}" for sentence in summary(rows)),
         "",
@@ -188,7 +188,9 @@ def main(arguments: list[str]) -> int:
     if args.json:
         args.json.write_text(json.dumps({"machine": here, "rows": rows}, indent=1) + "\n")
     if args.docs and args.way is None:
-        write_section(args.docs, "Short programs from their first call on", section(here, rows, args.rounds))
+        write_section(
+            args.docs, "Short programs from their first call on", section(here, rows, args.rounds, args.clock)
+        )
     return 0
 
 
