@@ -20,6 +20,7 @@ from .config import current
 from .counters import is_inside, note, user_line
 from .errors import StrictError
 from .processes import communicating
+from .references import GIVEN, LISTED
 from .store import FAMILIES, Store, owner
 
 if TYPE_CHECKING:
@@ -143,10 +144,8 @@ def _is_unshared(mem: NDArray) -> bool:
     """Whether no object outside knows this memory."""
     if FAMILIES.find(owner(mem)) is not None or not mem.flags.c_contiguous:
         return False
-    # references to the array: the store, the caller, this function, getrefcount's argument; to its base one
-    # less
-    base = mem.base
-    return sys.getrefcount(mem) <= 4 and (base is None or sys.getrefcount(base) <= 3)
+    base = mem.base  # the store has the array, and the array its base
+    return sys.getrefcount(mem) <= GIVEN and (base is None or sys.getrefcount(base) <= LISTED)
 
 
 def gather_store(head: Store) -> None:

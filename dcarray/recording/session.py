@@ -21,6 +21,7 @@ from dcarray.core.backend import backend
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread_error, simulated
+from dcarray.core.references import LISTED
 from dcarray.core.store import Store
 from dcarray.lowering.runtime.buffer_pool import MAPPED
 from dcarray.tiering import eager_period
@@ -140,8 +141,7 @@ class Session:
         """Flush when only the log keeps more than ``arrays`` arrays, and more than ``most`` bytes, alive."""
         kept = together = number = 0
         for entry in rec.slots:
-            # references: the slot list, the loop variable, getrefcount's argument
-            if type(entry) is Store and sys.getrefcount(entry) <= 3:
+            if type(entry) is Store and sys.getrefcount(entry) <= LISTED:
                 size = entry.size * entry.dtype.itemsize
                 kept += size
                 if entry._head is None and size >= MAPPED:  # a reshape may be of an array that is alive

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
+from importlib import import_module
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -85,13 +86,13 @@ BLAS = "fdFD"
 
 def _multiply(module: str, *arguments: Any) -> int | None:
     """Multiply by a module that is loaded when the first product needs it."""
-    return _multiplication(module)(*arguments)
+    raised: int | None = _loaded(module).multiply(*arguments)
+    return raised
 
 
 @cache
-def _multiplication(module: str) -> Callable[..., int | None]:
-    found: Callable[..., int | None] = import_object(f"dcarray.lowering.runtime.{module}:multiply")
-    return found
+def _loaded(module: str) -> Any:
+    return import_module(f"dcarray.lowering.runtime.{module}")
 
 
 def _copy(

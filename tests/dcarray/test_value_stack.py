@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -19,7 +20,10 @@ from dcarray.core import stack_depth
 from dcarray.core.native import BUILT
 from dcarray.tiering import eager_period
 
-pytestmark = pytest.mark.skipif(not BUILT, reason="the C module does it")
+pytestmark = [
+    pytest.mark.skipif(not BUILT, reason="the C module does it"),
+    pytest.mark.skipif(sys.version_info >= (3, 14), reason="nothing is known of the stack of this Python"),
+]
 SHAPE = 150, 200
 
 

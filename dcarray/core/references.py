@@ -1,0 +1,33 @@
+"""What `sys.getrefcount` tells of an object to which nothing but a list or an attribute refers.
+
+It counts the variables of functions, too, and versions of Python differ in what they count: from 3.14 on, to
+be given to a function is no reference.
+"""
+
+from __future__ import annotations
+
+from sys import getrefcount
+
+__all__ = ["GIVEN", "LISTED"]
+
+
+def _listed() -> int:
+    held = [object()]
+    value = held[0]
+    return getrefcount(value)
+
+
+def _count(value: object) -> int:
+    return getrefcount(value)
+
+
+def _given() -> int:
+    held = [object()]
+    value = held[0]
+    return _count(value)
+
+
+LISTED = _listed()
+"""The count in a function that has the object in a variable."""
+GIVEN = _given()
+"""The count in a function that was given the object by one that has it in a variable."""
