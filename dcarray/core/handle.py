@@ -311,8 +311,9 @@ def export(x: Handle) -> NDArray:
     if not x._store.char:  # nothing is ever recorded; and buffers do not know every dtype
         head.exports = [lambda: a]
         return a
-    mem = memory(x._store)
-    held = _lent(head, mem)
+    # the elements of a part may have come alone, from other ranks or a device
+    mem = a if head.mem is None and a.flags.c_contiguous else memory(x._store)
+    held = None if mem is a else _lent(head, mem)
     if held is not None:
         out = held.view() if x._index is None else window.view(held, x._shape, x._index)
     else:
