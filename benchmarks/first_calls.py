@@ -88,7 +88,7 @@ def run(name: str, way: str, scale: float = 0.0, clock: str = "wall") -> None:
 
 
 def timed(name: str, rounds: int, scale: float, ways: Sequence[str], clock: str) -> dict[str, Any]:
-    """Return the figures of a program."""
+    """Return the times of a program's first calls, by NumPy and by each way to run it."""
     code = "from benchmarks.first_calls import run; run({!r}, {!r}, {!r}, {!r})"
     alone = {} if clock == "wall" else {"OPENBLAS_NUM_THREADS": "1", "DCARRAY_THREADS": "1"}
     times: dict[str, list[list[float]]] = {way: [] for way in ways}

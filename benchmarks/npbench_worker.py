@@ -113,7 +113,7 @@ class OnDevice(DCArray):
         self.dc.wait()
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """And wait."""
+        """Return the result when the device has no more work."""
         result = function(*arguments.values())
         self.dc.evaluate(result, arguments)
         self.dc.wait()
@@ -139,7 +139,7 @@ class CuPy(Framework):
         self.cupy.cuda.Device().synchronize()
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """And wait."""
+        """Return the result when the device has no more work."""
         result = function(*arguments.values())
         self.cupy.cuda.Device().synchronize()
         return result
@@ -172,7 +172,7 @@ class JAX(Framework):
         self.jax.block_until_ready(arguments)
 
     def call(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """And wait."""
+        """Return the result when the device has no more work."""
         return self.jax.block_until_ready(function(*arguments.values()))
 
 

@@ -217,6 +217,11 @@ def _restored(device: str, a: np.ndarray[Any, Any]) -> Any:
     return placed(device, a)
 
 
+def _placed(cls: type[DeviceArray], result: Any) -> Any:
+    """Return the result of a call, its arrays as arrays of a class."""
+    return result if type(result) is cls else _Call(cls, False).back(result)
+
+
 def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that records for the device."""
 
@@ -226,8 +231,7 @@ def _forwarded(function: Callable[..., Any]) -> Callable[..., Any]:
         if device is not self._device:  # this array has no axes
             return call(type(self), function, (self, *args), kwargs)
         with recording_for(device):
-            result = function(self, *args, **kwargs)
-            return result if type(result) is type(self) else _Call(type(self), False).back(result)
+            return _placed(type(self), function(self, *args, **kwargs))
 
     return method
 
@@ -259,8 +263,7 @@ def _fold(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         usual_kind = not args and kwargs.keys() <= _AXES and type(axis) in _AXIS and type(kept) is bool
         if usual_kind and self._small is None:
             with recording_for(self._device):
-                result = recorder.reduce(name, self, axis, keepdims=kept)
-                return result if type(result) is type(self) else _Call(type(self), False).back(result)
+                return _placed(type(self), recorder.reduce(name, self, axis, keepdims=kept))
         return usual(self, *args, **kwargs)
 
     return method

@@ -76,7 +76,7 @@ class Request(Protocol):
 
 
 class LogRequest(NamedTuple):
-    """A request for the plan of a log.
+    """What the planning process is sent to make the plan of one recording.
 
     Attributes
     ----------

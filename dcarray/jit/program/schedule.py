@@ -387,7 +387,7 @@ def schedule(region: Region) -> Schedule:
 
 
 def repeated(changes: Sequence[Change], region: Region, options: config.Options) -> Schedule:
-    """Return the schedule that these changes make of a region, with the passes of these options.
+    """Return a region's schedule after a list of changes, which are made and checked one by one.
 
     Raises
     ------

@@ -56,7 +56,7 @@ def in_order(window: Window, array: Array) -> bool:
 
 
 class Values:
-    """The wires of a statement.
+    """The Verilog wires that carry the values of a statement.
 
     Attributes
     ----------

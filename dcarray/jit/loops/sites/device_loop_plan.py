@@ -16,7 +16,7 @@ from dcarray.core.counters import counters
 from dcarray.core.handle import Handle, small
 from dcarray.lowering.gpu.host_calls import NotStarted
 from dcarray.offload.arrays import array_class
-from dcarray.offload.buffer import DeviceBuffer, array_in, resident
+from dcarray.offload.buffer import DeviceBuffer, array_in, resident, uploaded
 from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
@@ -128,7 +128,7 @@ class DeviceLoopPlan:
                 found = number(value, dtype)
                 if found is None or role != "in":
                     return None, []
-                given.append(found if by_value else self._uploaded(found))
+                given.append(found if by_value else uploaded(self._device, found))
                 continue
             held = self._buffer(value, role == "inout")
             if held is None:
@@ -147,19 +147,12 @@ class DeviceLoopPlan:
         """Return the buffer of an array's elements, after what is pending on them; a small array gets one for
         the run."""
         if x._small is not None:
-            return self._uploaded(x._small)
+            return uploaded(self._device, x._small)
         head = x._store.family
         for pending in (head.dirty, head.used) if writes else (head.dirty,):
             if pending is not None and not pending.done and pending is not head.remote:
                 pending.run(head, writes)
         return resident(self._device, x._store)
-
-    def _uploaded(self, a: np.ndarray[Any, Any]) -> DeviceBuffer:
-        """Return a buffer with the elements of a plain array."""
-        buffer = self._device.allocate(max(a.nbytes, 1))
-        if a.size:
-            self._device.upload(np.ascontiguousarray(a), buffer)
-        return DeviceBuffer(self._device, buffer, False)
 
     def _settle(self, x: Any, held: DeviceBuffer, writes: bool) -> None:
         """Note that the elements of an array are in its buffer, the newest if it was written; bring them to

@@ -17,7 +17,7 @@ class _Used(Protocol):
 
 
 class KeyTurnover:
-    """The runs of a site, and the new keys for which it has no place.
+    """The count of runs of a compiled loop, which decides which kinds of arguments keep their plans.
 
     Sizes that change with each run get no plans, while a program that goes over to other sizes for good gets
     them."""
