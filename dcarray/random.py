@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.functions.random import Generator, RandomState, default_rng, function
-from dcarray.distributed.random_blocks import block
 
-__all__ = ["Generator", "RandomState", "block", "default_rng"]
+__all__ = ["Generator", "RandomState", "block", "default_rng"]  # noqa: F822  (`block` is imported when used)
 
 
 def __getattr__(name: str) -> Any:
     if name == "__path__":  # this is a module, NumPy's a package
         raise AttributeError(name)
-    value = globals()[name] = function(name)
+    if name == "block":  # few programs draw windows
+        from dcarray.distributed.random_blocks import block as value
+    else:
+        value = function(name)
+    globals()[name] = value
     return value
 
 

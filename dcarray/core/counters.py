@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -180,15 +181,23 @@ _inside: dict[str, bool] = {}
 _MOST_LINES = 10_000  # a program that generates code must not grow the table without bound
 
 
+_LAYERS = ("dcarray.ir", "dcarray.lowering", "dcarray.comm")
+
+
 def _roots() -> tuple[str, ...]:
     """Return the folders of this package (and its layers) and of NumPy, whose frames are not the user's."""
+    return _roots_with(tuple([layer for layer in _LAYERS if layer in sys.modules]))
+
+
+@cache
+def _roots_with(layers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return these folders, given the layers that have been imported: each look asks the system for links."""
     found = {
         os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
         os.path.dirname(os.path.abspath(np.__file__)),
     }
-    for layer in ("dcarray.ir", "dcarray.lowering", "dcarray.comm"):
-        module = sys.modules.get(layer)
-        for path in getattr(module, "__path__", ()):
+    for layer in layers:
+        for path in getattr(sys.modules[layer], "__path__", ()):
             found.update((os.path.abspath(path), os.path.realpath(path)))
     return tuple(path + os.sep for path in sorted(found))
 

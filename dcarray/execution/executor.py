@@ -16,6 +16,7 @@ from dcarray.core.processes import communicator
 from dcarray.ir.ops import SCANS
 from dcarray.plans import templates
 from dcarray.plans.background import PATIENCE, Background
+from dcarray.plans.plan_folder import stores_plans
 from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites, cost_model, eager_period, policy
 from dcarray.tiering.state import Tier
@@ -162,13 +163,12 @@ class Executor:
         known = plan_entry.find_plan()
         if known is not None:
             return plan_entry.serve(*known)
-        request = _request(plan_entry, options)
-        job = self._job(plan_entry, request, options)
+        job = self._job(plan_entry, options)
         if options.jit == "background":
             # it is clear before it has run; a library takes less for them, and wants all cores
             large = template.kernel_elements * NANOSECOND > PATIENCE
-            if template.recorded.observations == 1 and options.cache_dir and not options.debug:
-                look = partial(_attempt, partial(self._found, template, request), options.debug)
+            if template.recorded.observations == 1 and not options.debug and stores_plans(options.cache_dir):
+                look = partial(_attempt, partial(self._found, plan_entry, options), options.debug)
                 if not large:
                     self.background.submit(look)
                 else:
@@ -213,9 +213,7 @@ class Executor:
             return "NumPy runs these statements one by one, since a plan serves other sizes of the same calls"
         return ""
 
-    def _job(
-        self, plan_entry: templates.PlanEntry, request: LogRequest, options: config.Options
-    ) -> Callable[[], None] | None:
+    def _job(self, plan_entry: templates.PlanEntry, options: config.Options) -> Callable[[], None] | None:
         """Return the job that makes a plan of a log; None if it is under way, or not worth it yet."""
         template = plan_entry.template
         template.recorded.observe()
@@ -226,19 +224,19 @@ class Executor:
         if slot is None or not slot.ask():
             return None
 
-        def job() -> None:
+        def make() -> templates.ExecutablePlan:  # its imports are the background thread's, if that makes it
             from dcarray.plans import provider
 
-            slot.make(
-                lambda: templates.ExecutablePlan(provider.obtain(request, options, self.background), request)
-            )
+            request = _request(plan_entry, options)
+            return templates.ExecutablePlan(provider.obtain(request, options, self.background), request)
 
-        return job
+        return partial(slot.make, make)
 
-    def _found(self, template: templates.LogTemplate, request: LogRequest) -> None:
+    def _found(self, plan_entry: templates.PlanEntry, options: config.Options) -> None:
         """Load the plan of a template that was seen once, if another process has stored it."""
         from dcarray.plans import provider
 
+        template, request = plan_entry.template, _request(plan_entry, options)
         plan = provider.load_stored(request)
         if plan is not None and template.exact.plan is None:
             template.exact.fill(templates.ExecutablePlan(plan, request))

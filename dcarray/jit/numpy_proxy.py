@@ -306,8 +306,6 @@ def _read() -> None:
     """Learn the members of NumPy's modules that have been imported since the last time; importing the others
     would take time, and no code holds their members."""
     loaded = [name for name in _HOLDERS if name in sys.modules]
-    if _unread_modules.isdisjoint(loaded):
-        return
     _unread_modules.difference_update(loaded)
     for module in map(sys.modules.__getitem__, loaded):
         for name, member in sorted(vars(module).items()):
@@ -324,7 +322,7 @@ def counterpart(value: Any) -> Any:
     """Return the object that stands for one of NumPy's in accelerated code; if none does, the object."""
     if isinstance(value, ModuleType):
         return namespace(value)
-    if _unread_modules:
+    if not members_known():
         _read()
     found = _known.get(id(value))
     return value if found is None else getattr(namespace(found[0]), found[1])

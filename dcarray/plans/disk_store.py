@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .plan_folder import plan_folder
 from .requests import Request, RoutineRequest
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def load_plan(request: Request) -> LoadedPlan | None:
 
 def load_bytes(request: Request | RoutineRequest) -> bytes | None:
     """Return the bytes that `save` has stored for a request on a machine like this one, or None."""
-    folder = _folder(request)
+    folder = plan_folder(request.cache_dir)
     if not folder or not os.path.isdir(folder):
         return None
     store = _store(folder)
@@ -52,7 +53,7 @@ def save(request: Request | RoutineRequest, plan: bytes) -> None:
     """Store a serialised plan (`lowering.program.serialise`), or the code of a routine."""
     from dcarray.lowering.cpu import machine_fingerprint
 
-    folder = _folder(request)
+    folder = plan_folder(request.cache_dir)
     store = _store(folder) if folder else None
     if store:
         store.write(_key(request), machine_fingerprint.machine_fingerprint().encode() + plan)
@@ -62,11 +63,6 @@ PLANNING = ("core", "tiering", "recording", "plans", "jit")
 """The folders of this package on whose code plans depend, besides `dcarray.ir` and `dcarray.lowering`."""
 
 _MARK = 16  # bytes that identify a machine
-
-
-def _folder(request: Request | RoutineRequest) -> str | None:
-    """Return the folder of plans in the cache folder; None without a cache folder."""
-    return os.path.join(request.cache_dir, "plans") if request.cache_dir else None
 
 
 @cache

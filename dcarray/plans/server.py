@@ -26,6 +26,10 @@ HEAD = 8  # bytes of a message's length, which comes before it
 READY = b"dcarray\n"  # the first message of a planning process
 
 
+FLAGS = ("-S",)
+"""The interpreter's flags for a planning process."""
+
+
 def command(nice: int = NICE) -> str:
     """Return the Python source of a planning process with the import paths of this process, ``nice`` steps
     below its priority.
@@ -41,6 +45,7 @@ def command(nice: int = NICE) -> str:
         f"os.nice({nice})\n"  # before all imports, which are half of the work
         f"os.write(1, os.getpid().to_bytes({HEAD}, 'little'))\n"
         "os.closerange(3, 1 << 12)\n"
+        "import site; site.main()\n"  # `FLAGS` leave it to this: it takes longer than all before
         f"sys.path[:] = {sys.path!r}\n"
         "from dcarray.plans.server import serve\n"
         "serve()\n"

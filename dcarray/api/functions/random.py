@@ -51,7 +51,14 @@ def _shuffling(function: Callable[..., Any], where: int) -> Callable[..., Any]:
 
 def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that calls the NumPy generator inside, whose methods call one another."""
-    shuffle = _shuffling(function, 1)
+    if function.__name__ == "shuffle":
+        shuffle = _shuffling(function, 1)
+
+        @wraps(function)
+        def shuffling(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return shuffle(self._plain, *args, **kwargs)
+
+        return shuffling
 
     @wraps(function)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -62,13 +69,9 @@ def _inside(function: Callable[..., Any]) -> Callable[..., Any]:
             return fallback.wrap_results(function(self._plain, *args, **kwargs))
         return fallback.call_numpy(function, (self._plain, *args), kwargs)
 
-    @wraps(function)
-    def shuffling(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return shuffle(self._plain, *args, **kwargs)
-
     if function.__name__ in _NUMBERS:
         return made_by_generator(function, call)  # type: ignore[no-any-return]
-    return shuffling if function.__name__ == "shuffle" else call
+    return call
 
 
 # Methods that return numbers or arrays, and no sequences of them.

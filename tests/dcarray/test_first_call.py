@@ -1,0 +1,124 @@
+"""What the first call in a process does not wait for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import dcarray as dc
+from dcarray.core import counters
+from dcarray.plans import server
+
+
+def run(code: str, **environment: str) -> str:
+    """Return what a fresh process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FIRST = """
+import sys
+import numpy as np, dcarray as dc
+x = dc.asarray(np.arange({n}.0))
+total = float((x * 2 + 1).sum())
+assert total == {n} * ({n} - 1.0) + {n}, total
+print([name for name in ("requests", "provider", "disk_store") if "dcarray.plans." + name in sys.modules])
+"""
+
+
+def test_a_recording_seen_once_loads_nothing_that_asks_for_plans(tmp_path):
+    """Neither in this thread nor beside it, where no plan is stored."""
+    got = run(FIRST.format(n=100_000), DCARRAY_CACHE_DIR=str(tmp_path / "none"))
+    assert got.strip() == "[]"
+
+
+STORED = """
+import numpy as np, dcarray as dc
+x = dc.asarray(np.arange(100_000.0))
+for turn in range({turns}):
+    total = float((x * 2 + 1).sum())
+    assert total == 100_000 * 99_999.0 + 100_000, total
+    dc.wait()
+print(dc.report().disk_hits, dc.report().kernels > 0)
+"""
+
+
+def test_a_plan_that_is_stored_is_looked_for_when_its_recording_is_seen_once(tmp_path):
+    options = {"DCARRAY_CACHE_DIR": str(tmp_path), "DCARRAY_EAGER_BELOW": "0"}
+    run(STORED.format(turns=4), **options)
+    assert run(STORED.format(turns=2), **options).strip() == "1 True"
+
+
+def test_a_name_for_numpys_generators_loads_nothing_distributed():
+    code = """
+import sys
+import dcarray.random as random
+assert "dcarray.distributed" not in sys.modules
+assert callable(random.block) and "block" in dir(random) and "dcarray.distributed" in sys.modules
+from dcarray.random import *
+assert block is random.block
+"""
+    run(code)
+
+
+@pytest.mark.parametrize("kind", [np.random.Generator, np.random.RandomState])
+def test_the_methods_of_generators_are_called_as_numpys_are(kind):
+    ours = vars(dc.random.Generator if kind is np.random.Generator else dc.random.RandomState)
+    for name in dir(kind):
+        if not name.startswith("_") and callable(getattr(kind, name)):
+            assert ours[name].__name__ == name and ours[name].__doc__
+
+
+def test_shuffle_takes_arrays_and_sequences():
+    for make in (np.random.default_rng, np.random.RandomState):
+        plain = make(3)
+        ours = dc.random.default_rng(3) if make is np.random.default_rng else dc.random.RandomState(3)
+        rows, words = np.arange(60.0).reshape(20, 3), list("abcdefghij")
+        wrapped, others = dc.asarray(rows.copy()), words.copy()
+        plain.shuffle(rows)
+        plain.shuffle(words)
+        ours.shuffle(wrapped)
+        ours.shuffle(others)
+        np.testing.assert_array_equal(np.asarray(wrapped), rows)
+        assert others == words
+
+
+def test_which_files_are_the_users_follows_what_has_been_imported(monkeypatch, tmp_path):
+    """A package that is imported later has folders, too."""
+    there = tmp_path / "later_layer"
+    there.mkdir()
+    (there / "__init__.py").touch()
+    monkeypatch.setattr(counters, "_inside", {})
+    monkeypatch.setattr(counters, "_LAYERS", ("later_layer",))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not counters.is_inside(str(there / "one.py"))
+    monkeypatch.setitem(sys.modules, "later_layer", import_module("later_layer"))
+    assert counters.is_inside(str(there / "two.py"))
+    assert not counters.is_inside(str(tmp_path / "three.py"))
+    assert counters.is_inside(np.__file__) and counters.is_inside(dc.__file__)
+
+
+def test_the_planning_process_finds_what_an_interpreter_finds():
+    """It looks for packages itself, at its own priority: finders that packages have installed are there."""
+    finders = "[getattr(finder, '__name__', type(finder).__name__) for finder in sys.meta_path]"
+    told = f"import sys, os; print(sys.prefix, {finders}, os.getpriority(0, 0))"
+    words = server.command(3).replace("from dcarray.plans.server import serve", told).replace("serve()", "")
+    words = words.replace("if os.fork(): os._exit(0)", "").replace("os.setpgid(0, 0)", "")
+    done = subprocess.run([sys.executable, *server.FLAGS, "-c", words], capture_output=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    got = done.stdout[server.HEAD :].decode().strip()
+    own = run(f"import sys; print(sys.prefix, {finders})")
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    assert got == f"{own.strip()} {min(nice + 3, 19)}"
