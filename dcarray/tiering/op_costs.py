@@ -89,9 +89,11 @@ def _one_by_one(name: str) -> tuple[float, float]:
 def _vectors() -> bool:
     """Whether NumPy has vector loops of doubles for functions of the C library; assumed where it does not
     tell."""
-    try:
-        known = np.lib.introspect.opt_func_info(func_name="^tan$")["tan"]["dd"]["current"]
-    except (AttributeError, KeyError):
+    try:  # the table behind `np.lib.introspect.opt_func_info`, which takes a millisecond to search it
+        from numpy._core._multiarray_umath import __cpu_targets_info__ as loops
+
+        known = str(loops["tan"]["dd"]["current"])
+    except (ImportError, KeyError):
         return True
     return not known.startswith("baseline")
 
