@@ -90,10 +90,10 @@ def _vectors() -> bool:
     """Whether NumPy has vector loops of doubles for functions of the C library; assumed where it does not
     tell."""
     try:  # the table behind `np.lib.introspect.opt_func_info`, which takes a millisecond to search it
-        from numpy._core._multiarray_umath import __cpu_targets_info__ as loops
+        from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
-        known = str(loops["tan"]["dd"]["current"])
-    except (ImportError, KeyError):
+        known = str(_multiarray_umath.__cpu_targets_info__["tan"]["dd"]["current"])
+    except (ImportError, AttributeError, KeyError):
         return True
     return not known.startswith("baseline")
 

@@ -44,23 +44,6 @@ def test_a_recording_seen_once_loads_nothing_that_asks_for_plans(tmp_path):
     assert got.strip() == "[]"
 
 
-STORED = """
-import numpy as np, dcarray as dc
-x = dc.asarray(np.arange(100_000.0))
-for turn in range({turns}):
-    total = float((x * 2 + 1).sum())
-    assert total == 100_000 * 99_999.0 + 100_000, total
-    dc.wait()
-print(dc.report().disk_hits, dc.report().kernels > 0)
-"""
-
-
-def test_a_plan_that_is_stored_is_looked_for_when_its_recording_is_seen_once(tmp_path):
-    options = {"DCARRAY_CACHE_DIR": str(tmp_path), "DCARRAY_EAGER_BELOW": "0"}
-    run(STORED.format(turns=4), **options)
-    assert run(STORED.format(turns=2), **options).strip() == "1 True"
-
-
 def test_a_name_for_numpys_generators_loads_nothing_distributed():
     code = """
 import sys
