@@ -26,7 +26,7 @@ from dcarray.recording.operands import DTYPES
 from dcarray.recording.replay import Replay, replace_operands
 from dcarray.tiering.blas_sharing import is_skinny_product
 
-from . import clipping, masked_reduction
+from . import axis_parts, clipping, masked_reduction
 
 NDArray = np.ndarray[Any, Any]
 
@@ -241,15 +241,13 @@ class OpByOp:
             if value.shape != shape:
                 value = np.broadcast_to(value, shape)
             if op in SCANS:
-                scan: Any = OPS[SCANS[op]].reference
-                scan.accumulate(value, axes[0], DTYPES[result], out)
-                return
-            if op in PLACES:
-                reduction: Any = getattr(np, op)
-                reduction(value, axes[0] if len(axes) == 1 else None, out, keepdims=keepdims)
-                return
-            ufunc: Any = OPS[op].reference
-            ufunc.reduce(value, axes, DTYPES[result], out, keepdims)
+                axis_parts.accumulate(OPS[SCANS[op]].reference, value, axes[0], DTYPES[result], out)
+            elif op in PLACES and len(axes) == 1:
+                axis_parts.search(getattr(np, op), value, axes[0], out, keepdims)
+            elif op in PLACES:
+                getattr(np, op)(value, None, out, keepdims=keepdims)
+            else:
+                axis_parts.reduce(OPS[op].reference, value, axes, DTYPES[result], out, keepdims)
             return
         slot, index, function = entry[4], entry[5], OPS[op].reference
         plain = op != "cast" and isinstance(function, np.ufunc)

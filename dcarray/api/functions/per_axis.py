@@ -6,9 +6,7 @@ to the bit: no line is divided.
 
 from __future__ import annotations
 
-import contextvars
 import math
-from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dcarray.api.array import wrap
-from dcarray.core import config
+from dcarray.core import parts
 from dcarray.core.backend import is_distributed
 from dcarray.lowering.runtime.buffer_pool import empty
 from dcarray.recording.session import session
@@ -25,7 +23,6 @@ from .common import is_wrapped, plain
 from .registry import Unserved, implements
 
 _STEP = 1e-9  # the least seconds for an element in each halving of a line
-_LEAST = 4e-4  # seconds of work that are worth a thread: ten times its start
 _NORMS = (None, "backward", "ortho", "forward")
 
 Work = Callable[[Any, Any], object]
@@ -184,7 +181,7 @@ for _name, _one, _axes in (
     _transforms(getattr(fourier, _name), getattr(fourier, _one), _axes)
 
 
-# ---- on threads --------------------------------------------------------------------------------------
+# ---- in parts ---------------------------------------------------------------------------------------
 def _worth_threads(a: Any) -> bool:
     """Whether this is a large wrapped array with lines for several threads."""
     return is_wrapped(a) and a.ndim > 1 and a.size > 0 and not is_distributed(a)
@@ -201,8 +198,8 @@ def _in_parts(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> 
     at = _axis(a, axis)
     across = max((k for k in range(a.ndim) if k != at), key=lambda k: (a.shape[k], -k))
     seconds = a.size * math.log2(a.shape[at] + 1) * _STEP
-    parts = min(config.current().threads, a.shape[across], int(seconds / _LEAST))
-    if parts < 2:
+    number = parts.number_of_parts(seconds, a.shape[across])
+    if number < 2:
         raise Unserved
     session().release_held()
     elements = plain(a)
@@ -210,47 +207,7 @@ def _in_parts(a: Any, axis: Any, extent: int | None, dtype: Any, work: Work) -> 
     result = (
         empty(shape, dtype) if elements.flags.c_contiguous else np.empty_like(elements, dtype, shape=shape)
     )
-    ends = [a.shape[across] * k // parts for k in range(parts + 1)]
-    pieces = [(slice(None),) * across + (slice(*ends[k : k + 2]),) for k in range(parts)]
-    _run_all([partial(work, elements[key], result[key]) for key in pieces])
+    pieces = [(slice(None),) * across + (lines,) for lines in parts.cut(a.shape[across], number)]
+    if not parts.run([partial(work, elements[key], result[key]) for key in pieces]):
+        raise Unserved  # NumPy's own call raises its error
     return wrap(result)
-
-
-def _run_all(jobs: list[Callable[[], object]]) -> None:
-    """Run all jobs, each but the first in a thread of its own.
-
-    Raises
-    ------
-    Unserved
-        If any of them raises: NumPy's own call then raises its error.
-    """
-    wrong: list[BaseException] = []
-
-    def attempt(job: Callable[[], object]) -> None:
-        try:
-            with np.errstate(all="raise"):
-                job()
-        except Exception as error:
-            wrong.append(error)
-
-    ended = []
-    for job in jobs[1:]:
-        lock = allocate_lock()
-        lock.acquire()
-
-        def begin(job: Callable[[], object] = job, lock: Any = lock) -> None:
-            try:
-                attempt(job)
-            finally:
-                lock.release()
-
-        try:
-            start_new_thread(contextvars.copy_context().run, (begin,))
-        except RuntimeError:  # no thread can be started
-            begin()
-        ended.append(lock)
-    attempt(jobs[0])
-    for lock in ended:
-        lock.acquire()
-    if wrong:
-        raise Unserved

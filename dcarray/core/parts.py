@@ -1,0 +1,170 @@
+"""Parts of one NumPy call, run by several threads.
+
+NumPy gives the interpreter lock up in its loops, so where the elements of a result are independent of each
+other, threads can compute parts of it at the same time.  The results are NumPy's, to the bit: what is cut is
+never what a sum goes along.
+
+The helping threads are started when they are first needed, and stay.  Parts are taken one by one, so a helper
+that wakes up late, or a processor that is busy, takes fewer of them; nobody waits for a helper that has none.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+from _thread import allocate_lock, start_new_thread
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from . import config
+from .processes import communicator
+
+__all__ = ["cut", "number_of_parts", "run"]
+
+LEAST = 1.5e-4
+"""Seconds of work that are worth a part: to wake a thread takes some 30 us, and longer where it has slept."""
+_FOR_EACH_THREAD = 4  # parts, so that threads are done at about the same time
+
+Job = Callable[[], object]
+
+
+def number_of_parts(seconds: float, most: int) -> int:
+    """Return in how many parts a call is to run: 1 if that is little work, if there is one thread, or if
+    there are several ranks, which share the processors.
+
+    Parameters
+    ----------
+    seconds : float
+        Of work in one thread.
+    most : int
+        The parts that there can be.
+    """
+    if seconds < 2 * LEAST:
+        return 1
+    threads = config.current().threads
+    if threads < 2 or communicator() is not None:
+        return 1
+    return max(1, min(most, _FOR_EACH_THREAD * threads, int(seconds / LEAST)))
+
+
+def cut(extent: int, parts: int) -> list[slice]:
+    """Return slices of about equal lengths that cover an axis, one for each part."""
+    ends = [extent * k // parts for k in range(parts + 1)]
+    return [slice(*ends[k : k + 2]) for k in range(parts)]
+
+
+def run(jobs: Sequence[Job]) -> bool:
+    """Run all jobs in this thread and its helpers, each under the state of this thread's context.
+
+    Returns
+    -------
+    bool
+        False if one has raised an exception, or a floating-point exception that the error state does not
+        ignore: then not all have run, and the caller has NumPy do the whole, which warns or raises.
+    """
+    return _Call(jobs).run()
+
+
+class _Call:
+    """The jobs of one call that nobody has taken yet, and what has become of the others."""
+
+    __slots__ = ("_ended", "_failed", "_helping", "_jobs", "_lock", "_modes")
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._jobs = deque(jobs)
+        self._lock = allocate_lock()
+        self._helping = 0  # jobs that helpers have taken
+        self._ended: SimpleQueue[None] = SimpleQueue()  # one for each of them that has ended
+        self._failed = False
+        state: Any = np.geterr()
+        self._modes: Any = {kind: "ignore" if mode == "ignore" else "raise" for kind, mode in state.items()}
+
+    def run(self) -> bool:
+        helpers = min(config.current().threads, len(self._jobs)) - 1
+        _HELPERS.call([partial(contextvars.copy_context().run, self._work, True) for _ in range(helpers)])
+        interrupt: BaseException | None = None
+        try:
+            self._work(False)
+        except BaseException as error:
+            interrupt = error
+        with self._lock:
+            self._jobs.clear()
+            left = self._helping
+        while left:
+            try:
+                self._ended.get()
+                left -= 1
+            except BaseException as error:  # others still write to the memory, which must not be given up
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+        return not self._failed
+
+    def _work(self, helping: bool) -> None:
+        """Run jobs as long as there are any."""
+        with np.errstate(**self._modes):
+            while (job := self._take(helping)) is not None:
+                try:
+                    if not self._failed:
+                        job()
+                except Exception:
+                    self._failed = True
+                finally:
+                    if helping:
+                        self._ended.put(None)
+
+    def _take(self, helping: bool) -> Job | None:
+        with self._lock:
+            if not self._jobs:
+                return None
+            self._helping += helping
+            return self._jobs.popleft()
+
+
+class _Helpers:
+    """The helping threads of this process, and what they have still to begin."""
+
+    def __init__(self) -> None:
+        self._started = 0
+        self._waiting: SimpleQueue[Job] = SimpleQueue()
+
+    def call(self, tasks: Sequence[Job]) -> None:
+        """Have helpers begin the tasks as soon as they can; one is started for each task that there are too
+        few for."""
+        while self._started < len(tasks):
+            try:
+                start_new_thread(_serve, (self._waiting,))
+            except RuntimeError:  # no thread can be started: the others, or the caller, do all
+                break
+            self._started += 1
+            _watch_forks()
+        for task in tasks[: self._started]:
+            self._waiting.put(task)
+
+
+def _serve(waiting: SimpleQueue[Job]) -> None:
+    """Run tasks for ever, and keep none of them."""
+    while True:
+        waiting.get()()
+
+
+_HELPERS = _Helpers()
+_watching = False
+
+
+def _watch_forks() -> None:
+    """Have a child of this process, which has none of its threads, start its own."""
+    global _watching
+    if not _watching:
+        _watching = True
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    global _HELPERS
+    _HELPERS = _Helpers()

@@ -1,0 +1,115 @@
+"""Reductions along some axes, places of extrema and scans, in parts along an axis that is kept.
+
+The op-by-op interpreter runs large ones so, on several threads, as long as they have no plan.  The results
+are NumPy's, to the bit: each element comes of the same additions in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dcarray.core import parts
+
+__all__ = ["accumulate", "reduce", "search"]
+
+NDArray = np.ndarray[Any, Any]
+
+_BYTE = 3e-11  # seconds for a byte of neighbours, which NumPy goes through as fast as memory is
+_LINE = 1.5e-8  # for each run of neighbours
+_SCANNED = 2e-9  # for an element of a scan
+_SEARCHED = 8e-10  # for an element that has to be copied, so that NumPy finds neighbours where it searches
+_RUN = 1 << 15  # bytes of neighbours for each part of a reduction, which reads slower in shorter runs
+_SHORT_RUN = 1 << 8  # and where NumPy goes along lines of elements that are far apart
+_LEAST = 2  # of the kept axis for each part: NumPy orders axes of one element as it likes
+
+
+def reduce(
+    ufunc: Any, value: NDArray, axes: tuple[int, ...], dtype: np.dtype[Any], out: NDArray, keepdims: bool
+) -> None:
+    """Do ``ufunc.reduce(value, axes, dtype, out, keepdims)``."""
+    pieces: list[tuple[Any, Any]] = []
+    if len(axes) < value.ndim and _keeps_its_order(value, dtype):
+        pieces = _pieces(value, out, axes, keepdims, _seconds(value), _RUN)
+    jobs = [partial(ufunc.reduce, value[key], axes, dtype, out[to], keepdims) for key, to in pieces]
+    if not jobs or not parts.run(jobs):
+        ufunc.reduce(value, axes, dtype, out, keepdims)
+
+
+def search(function: Callable[..., Any], value: NDArray, axis: int, out: NDArray, keepdims: bool) -> None:
+    """Do ``function(value, axis, out, keepdims=keepdims)`` of `numpy.argmax` or `numpy.argmin`."""
+    near = abs(value.strides[axis]) == value.itemsize
+    seconds = _seconds(value) if near else _SEARCHED * value.size
+    pieces = _pieces(value, out, (axis,), keepdims, seconds, _SHORT_RUN)
+    jobs = [partial(function, value[key], axis, out[to], keepdims=keepdims) for key, to in pieces]
+    if not jobs or not parts.run(jobs):
+        function(value, axis, out, keepdims=keepdims)
+
+
+def accumulate(ufunc: Any, value: NDArray, axis: int, dtype: np.dtype[Any], out: NDArray) -> None:
+    """Do ``ufunc.accumulate(value, axis, dtype, out)``."""
+    pieces = _pieces(value, out, (axis,), True, _SCANNED * value.size, _SHORT_RUN)
+    jobs = [partial(ufunc.accumulate, value[key], axis, dtype, out[key]) for key, _ in pieces]
+    if not jobs or not parts.run(jobs):
+        ufunc.accumulate(value, axis, dtype, out)
+
+
+def _keeps_its_order(value: NDArray, dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy reduces a part as it would in the whole.
+
+    Elements that it converts go through a buffer, whose ends divide sums wherever they happen to be; without
+    one the order depends on strides alone.  Integers and truths do not care.
+    """
+    if dtype.kind in "biu" and value.dtype.kind in "biu":
+        return True
+    plain = value.dtype == dtype and value.dtype.isnative and value.flags.aligned
+    return plain and all(step for step, n in zip(value.strides, value.shape, strict=True) if n > 1)
+
+
+def _seconds(value: NDArray) -> float:
+    """Return about how long NumPy needs to go through an array once."""
+    run = value.shape[_nearest(value)]
+    return float(_BYTE * value.nbytes + _LINE * (value.size / max(run, 1)))
+
+
+def _nearest(value: NDArray) -> int:
+    """Return the axis along which elements are next to each other, or are the nearest."""
+    return min(range(value.ndim), key=lambda k: (value.shape[k] < 2, abs(value.strides[k])))
+
+
+def _pieces(
+    value: NDArray, out: NDArray, axes: Collection[int], keepdims: bool, seconds: float, run: int
+) -> list[tuple[Any, Any]]:
+    """Return the parts of an array along an axis that is kept, the one whose elements are farthest from each
+    other, and those of the result; none if the array is to be gone through as a whole.
+
+    Parameters
+    ----------
+    axes : collection of int
+        Those that are not kept.
+    keepdims : bool
+        Whether the result has them, too.
+    seconds : float
+        Of work in one thread.
+    run : int
+        The least bytes of neighbours in each part, where neighbours are kept.
+    """
+    if seconds < 2 * parts.LEAST:
+        return []
+    kept = [k for k in range(value.ndim) if k not in axes]
+    if not kept or np.may_share_memory(value, out):
+        return []
+    at = max(kept, key=lambda k: (value.shape[k] > 1, abs(value.strides[k])))
+    extent, step = value.shape[at], abs(value.strides[at])
+    most = extent // _LEAST
+    if any(abs(value.strides[k]) > step and value.shape[k] > 1 for k in axes):
+        most = min(most, extent * step // run)  # each run of neighbours is cut
+    number = parts.number_of_parts(seconds, most)
+    if number < 2:
+        return []
+    place = at if keepdims else at - sum(k < at for k in axes)
+    whole = slice(None)
+    return [((whole,) * at + (lines,), (whole,) * place + (lines,)) for lines in parts.cut(extent, number)]
