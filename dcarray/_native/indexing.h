@@ -265,6 +265,16 @@ mentions_arrays(PyObject *key)
     return 0;
 }
 
+enum { MANY_INDICES = 1 << 18 }; /* which take NumPy some 100 us */
+
+/* Are there so many indices that threads may select for a part of them each? */
+static inline int
+has_many_indices(PyObject *key)
+{
+    PyObject *a = Py_TYPE(key) == Wrapped && is_large(key) ? view_of(key) : NULL;
+    return a != NULL && elements_of(a) >= MANY_INDICES;
+}
+
 /* The key for NumPy (a new reference) if that is to select elements of a large array at once, because they are few
  * or NumPy does everything, or does so here; `whole` is the view of it then.  NULL, without an exception, if not. */
 static PyObject *
@@ -330,7 +340,10 @@ fast_subscript(PyObject *x, PyObject *key)
     }
     if (a == NULL && is_eager_selection(x, key, &a, &given))
         return PyObject_CallFunctionObjArgs(Gather, x, a, given, NULL);
-    given = small_array(x) == NULL ? gather_key(x, key, &a) : numpy_key(key, 1);
+    if (small_array(x) != NULL)
+        given = has_many_indices(key) ? NULL : numpy_key(key, 1);
+    else
+        given = gather_key(x, key, &a);
     if (given == NULL)
         return slow_subscript(x, key);
     r = PyObject_GetItem(a, given);

@@ -1,5 +1,6 @@
 """Selection by a mask, ``x[mask]`` of plain arrays, by compiled code on all cores.
 
+As long as that is being compiled NumPy selects, in parts.
 A mask of the first axes selects rows, which are moved as one element if a row is not larger than the largest
 dtype.
 """
@@ -16,6 +17,7 @@ from dcarray.core.store import compilable
 from dcarray.lowering.runtime.buffer_pool import address_of, empty
 from dcarray.tiering import policy
 
+from . import index_parts
 from .routines import Compiled
 
 __all__ = ["BLOCK", "compress"]
@@ -37,10 +39,13 @@ def compress(a: NDArray, m: NDArray) -> NDArray:
     if not plain or policy.eager(a.size, policy.GATHER):
         return a[m]
     row = a.nbytes // size
-    if row not in _ROUTINES or address_of(a) % min(row, 8):
-        return a[m]
-    launch = _ROUTINES[row].launch(_SECONDS * size)
-    return a[m] if launch is None else _run(launch, a, m, row, config.current().threads)
+    launch = None
+    if row in _ROUTINES and not address_of(a) % min(row, 8):
+        launch = _ROUTINES[row].launch(_SECONDS * size)
+    if launch is not None:
+        return _run(launch, a, m, row, config.current().threads)
+    chosen = index_parts.choose(a, m)
+    return a[m] if chosen is None else chosen
 
 
 def _run(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:

@@ -255,5 +255,7 @@ def test_threads_have_a_part_each(name: str, way: str, monkeypatch: pytest.Monke
     with dc.options(**EAGER | {"threads": 1}):
         CALLS[name](dc.asarray(X[:5000]), np.sort(X[2:50]))
     with dc.options(**EAGER):
-        np.interp(dc.asarray(X[:5000]), [1.0, 3.0, 2.0], [1.0, 2.0, 3.0])  # each search begins at the last place
+        np.interp(
+            dc.asarray(X[:5000]), [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]
+        )  # each search begins at the last place
     assert len(found) == 1
