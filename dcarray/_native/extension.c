@@ -320,6 +320,7 @@ replace_method(PyMethodDef *definition, PyObject **old)
 #include "variants.h"
 #include "triangles.h"
 #include "guard_checks.h"
+#include "blocked_statements.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -465,6 +466,8 @@ static PyMethodDef methods[] = {
     METHOD("run_pending", run_pending, METH_NOARGS)
     METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("suspend", suspend_sites, METH_O)
+    METHOD("make_block_program", make_block_program, METH_VARARGS)
+    METHOD("run_block_program", run_block_program, METH_VARARGS)
     ELIDED_METHOD(add),
     ELIDED_METHOD(subtract),
     ELIDED_METHOD(multiply),
@@ -484,7 +487,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 43) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 44) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -21,7 +21,7 @@ from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites, cost_model, eager_period, policy
 from dcarray.tiering.state import Tier
 
-from . import op_sequences, run_plan
+from . import blocked_statements, op_sequences, run_plan
 from .awaiting import Awaiting
 from .interpreter import OpByOp
 
@@ -347,7 +347,12 @@ def _run_op_by_op(
     """Run a recording op by op; ``worked`` is called with the seconds that a plan might save part of."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
-    run = OpByOp(rec, run_plan.steps_of(rec, plan_entry), witness)
+    steps, options, groups = run_plan.steps_of(rec, plan_entry), config.current(), None
+    if plan_entry is not None and options.jit != "off" and not rec.watched & fp_state.ODD:
+        if plan_entry.groups is None:
+            plan_entry.groups = blocked_statements.groups(rec.declarations(), rec.statements(), steps)
+        groups = plan_entry.groups
+    run = OpByOp(rec, steps, witness, None, groups, options.threads)
     counters.interpreted += run.run()
     if worked is not None:
         worked(time.perf_counter() - start - run.elsewhere)

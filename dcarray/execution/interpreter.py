@@ -8,15 +8,14 @@ pending, with all that depend on them.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dcarray.core import window
-from dcarray.core.fp_state import Witness
+from dcarray.core.fp_state import Witness, notes_of
 from dcarray.core.store import Store
 from dcarray.ir.ops import CALLS, OPS, PLACES, SCANS
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, empty, zeros
@@ -27,58 +26,12 @@ from dcarray.recording.replay import Replay, replace_operands
 from dcarray.tiering.blas_sharing import is_skinny_product
 
 from . import axis_parts, clipping, masked_reduction
+from .steps import Step
+
+if TYPE_CHECKING:
+    from .blocked_statements import Group
 
 NDArray = np.ndarray[Any, Any]
-
-
-class Step(NamedTuple):
-    """A live statement: its position, the families that it reads and writes, those among them that no later
-    one needs, those that it is the first to write, and whether it only serves the next one, so that both may
-    run as one masked reduction, or as a bound."""
-
-    position: int
-    reads: frozenset[int]
-    writes: frozenset[int]
-    dying: tuple[int, ...]
-    born: tuple[int, ...]
-    joined: bool = False
-
-
-def live_steps(
-    declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
-) -> tuple[Step, ...]:
-    """Return the steps of a log: its statements without dead ones.
-
-    Parameters
-    ----------
-    declared, statements
-        The entries of the log.
-    live
-        The slots of new arrays that are alive.
-    """
-    heads = [entry[-1] for entry in declared]
-    needed = {entry[-1] for entry in declared if entry[0] == "old"}.union(live)
-    found: list[Step] = []
-    for k in range(len(statements) - 1, -1, -1):
-        entry = statements[k]
-        outs = frozenset([heads[slot] for slot in writes(entry)])
-        if needed.isdisjoint(outs):
-            continue
-        ins = frozenset([heads[arg[0]] for arg in reads(entry) if type(arg) is not int])
-        found.append(Step(k, ins, outs, tuple((ins | outs) - needed), ()))
-        needed |= ins | outs
-    seen: set[int] = set()
-    for k in range(len(found) - 1, -1, -1):
-        born = found[k].writes - seen
-        seen |= born
-        found[k] = found[k]._replace(born=tuple(born))
-    found.reverse()
-    for k, (step, then) in enumerate(pairwise(found)):
-        first, second = statements[step.position], statements[then.position]
-        pair = masked_reduction.can_join(first, second) or clipping.can_join(first, second)
-        if step.born and step.writes <= set(then.dying) and pair:
-            found[k] = step._replace(joined=True)
-    return tuple(found)
 
 
 class OpByOp:
@@ -89,11 +42,15 @@ class OpByOp:
     rec : Recording
         The recording, which has not ended.
     steps : tuple of Step
-        The steps of its log, from `live_steps`.
+        The steps of its log, from `steps.live_steps`.
     witness : Witness
         Notes the floating-point exceptions of the calls.
     memory : mapping of int to ndarray, optional
         Memory by slots to run on instead of that of the recording's stores, which stay as they are.
+    groups : mapping of int to Group, optional
+        The steps that may run together, from `blocked_statements.groups`.
+    threads : int, optional
+        How many may share the work of a group.
     """
 
     def __init__(
@@ -102,8 +59,11 @@ class OpByOp:
         steps: tuple[Step, ...],
         witness: Witness,
         memory: Mapping[int, NDArray] | None = None,
+        groups: Mapping[int, Group] | None = None,
+        threads: int = 1,
     ) -> None:
         self._rec = rec
+        self._groups, self._threads = groups or {}, threads
         self._steps = steps
         self._separate = memory is not None
         self._witness = witness
@@ -123,9 +83,14 @@ class OpByOp:
         wanted: set[int] = set()  # and those that they have still to read
         at, perform, statements = self._witness.at, self._perform, self._statements
         done = False  # together with the step before it
+        together = 0  # the number of the first step that has not run with those before it
         with self._witness.watching():
             for number, step in enumerate(self._steps):
                 k, ins, outs, dying, born, joined = step
+                if number in self._groups and not self.left and not done:
+                    together = number + self._run_group(self._groups[number])
+                if number < together:
+                    continue
                 if done or (joined and not self.left and self._run_joined(k, self._steps[number + 1])):
                     done = not done
                     self._hand_over(dying, born)
@@ -154,6 +119,31 @@ class OpByOp:
             self._bind(head)
         for head in dying:
             self._free(head)
+
+    def _run_group(self, group: Group) -> int:
+        """Run the steps of a group together; returns their number, or 0 if they are to run one by one."""
+        steps = self._steps[group.first : group.first + group.length]
+        try:
+            if not group.run(self, self._threads):
+                return 0
+        except MemoryError:
+            return 0
+        for step in steps:
+            self._hand_over((), step.born)
+        for step in steps:
+            self._hand_over(step.dying, ())
+        return group.length
+
+    def operand(self, given: Any, char: str, written: bool, domain: tuple[int, ...]) -> NDArray:
+        """Return an operand of a group: memory, or a number in the dtype that is asked for."""
+        if type(given) is int:
+            return self._value(given, domain, char)  # type: ignore[no-any-return]
+        slot, index, shape = given
+        return self._window(slot, index, shape or domain)
+
+    def note(self, position: int, flags: int) -> None:
+        """Note the exceptions of a statement, as FPE bits, that its error state does not ignore."""
+        self._witness.notes += notes_of(position, self._rec.sites[position][2], flags)
 
     def _run_joined(self, k: int, then: Step) -> bool:
         """Run two statements as one, if possible: one by one they may run otherwise, or raise the right

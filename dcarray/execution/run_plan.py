@@ -12,7 +12,8 @@ from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate, e
 from dcarray.plans import templates
 from dcarray.recording.operands import DTYPES
 
-from .interpreter import OpByOp, Step, live_steps
+from .interpreter import OpByOp
+from .steps import Step, live_steps
 
 if TYPE_CHECKING:
     from dcarray.recording.log import Recording

@@ -214,6 +214,7 @@ class PlanEntry:
         "bytes",
         "direct",
         "eager_elements",
+        "groups",
         "key",
         "plan",
         "runs",
@@ -227,6 +228,7 @@ class PlanEntry:
         self.template = template
         self.values = values
         self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
+        self.groups: Any = None  # `blocked_statements.groups` of it, once asked for
         self.plan: Any = None
         self.direct = False
         self.runs: dict[tuple[int, int], TierState] = {}  # of its plan as a kernel, by the last call site

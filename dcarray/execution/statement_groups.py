@@ -1,0 +1,173 @@
+"""Groups of statements that may run together, a block of elements at a time: which ones are legal, and pay.
+
+A block of a statement runs before other blocks of the statements in front of it.  That changes nothing where
+each element that one statement of the group writes, and another one reads or writes, is at the same place in
+both; other statements begin a group of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dcarray.core.window import Index, identity
+from dcarray.ir.ops import OPS
+from dcarray.recording.log_format import reads
+
+from .steps import Step
+
+MOST_STATEMENTS = 40
+LEAST = 1 << 13  # elements of a statement
+ROUNDED = 1 << 17  # elements from which on a sum is worth to have other last bits than NumPy's
+ALONE = 1 << 17  # elements from which on a statement by itself gains by threads
+FOLDS = frozenset({"add", "multiply", "maximum", "minimum", "fmax", "fmin"})
+ERRORS = frozenset({"power", "float_power"})  # whose loops raise errors of Python's where they give integers
+SUPPLIED = frozenset({"where", "cast"})  # whose loops the C module has
+
+Access = tuple[int, Index | None]
+"""A slot, and the window of it that a statement reads or writes."""
+
+
+class Members:
+    """The steps of a group that is being formed."""
+
+    def __init__(self, declared: Any, statements: Any, steps: Any, first: int) -> None:
+        self.declared, self.statements, self.every, self.first = declared, statements, steps, first
+        self.steps: list[Step] = []
+        self.domain: tuple[int, ...] = ()
+        self.read: dict[int, set[tuple[Access, Any]]] = {}  # by family
+        self.written: dict[int, set[tuple[Access, Any]]] = {}
+        self.folded: set[int] = set()  # families
+
+    def takes(self, number: int) -> bool:
+        """Take a step into the group, if its statement may run block by block with those before it."""
+        step = self.every[number]
+        entry = self.statements[step.position]
+        kind = entry[0]
+        if len(self.steps) >= MOST_STATEMENTS or kind == "call" or self._is_masked_reduction(number):
+            return False
+        if entry[3] != self.domain if self.steps else math.prod(entry[3]) < LEAST:
+            return False
+        if not (self._is_map(entry) if kind == "map" else self._is_fold(entry)):
+            return False
+        if entry[1] == "cast" and type(entry[6]) is int and not self._is_used_soon(number):
+            return False  # memory of zeros that nobody writes is none
+        ins = [
+            self.access(arg[0], arg[1], arg[2] or entry[3]) for arg in reads(entry) if type(arg) is not int
+        ]
+        out = None if kind == "fold" else self.access(entry[4], entry[5], entry[3])
+        if not self._are_in_step(ins, out, entry[6] if kind == "fold" else None):
+            return False
+        for access in ins:
+            self.read.setdefault(self._head(access), set()).add(access)
+        if out is None:
+            self.folded.add(self.declared[entry[6]][-1])
+        else:
+            self.written.setdefault(self._head(out), set()).add(out)
+        self.domain = entry[3]
+        self.steps.append(step)
+        return True
+
+    def _head(self, access: Any) -> int:
+        head: int = self.declared[access[0][0]][-1]
+        return head
+
+    def access(self, slot: int, index: Index | None, shape: tuple[int, ...]) -> tuple[Access, Any]:
+        """Return a window, the same for all ways to say that it is all of an array."""
+        own = self.declared[slot][2]
+        return (slot, None if index == identity(len(own)) and shape == own else index), shape
+
+    def _is_map(self, entry: Any) -> bool:
+        """Whether a statement is element-wise, and has a loop."""
+        _, op, loop, domain, *_ = entry
+        if not domain or "e" in loop or "g" in loop:
+            return False
+        if op in SUPPLIED:
+            return True
+        whole = loop[-1] in "bBhHiIlLqQ" and op in ERRORS
+        return isinstance(OPS[op].reference, np.ufunc) and not whole
+
+    def _is_masked_reduction(self, number: int) -> bool:
+        """Whether a step and the next one are a reduction of few elements, which NumPy selects first."""
+        return bool(
+            self.every[number].joined and self.statements[self.every[number + 1].position][0] == "fold"
+        )
+
+    def _is_used_soon(self, number: int) -> bool:
+        """Whether what a step fills with a number is used by one of the next statements over its elements."""
+        filled = self.statements[self.every[number].position]
+        head = self.declared[filled[4]][-1]
+        for step in self.every[number + 1 : number + 4]:
+            if head in step.reads or head in step.writes:
+                return bool(self.statements[step.position][3] == filled[3])
+        return False
+
+    def _is_fold(self, entry: Any) -> bool:
+        """Whether a statement folds all elements by a loop that gives what it takes."""
+        _, op, loop, domain, axes, _, slot, arg = entry
+        kinds = loop[0] == loop[-1] and loop[0] in "lLfdFDiI" and len(loop) == 4
+        whole = type(arg) is tuple and (arg[2] or self.declared[arg[0]][2]) == domain
+        if op in ("add", "multiply") and loop[0] in "fdFD" and math.prod(domain) < ROUNDED:
+            return False
+        return (
+            op in FOLDS and len(axes) == len(domain) > 0 and kinds and whole
+            and self.declared[slot][1] == loop[-1] and self.declared[slot][0] == "new"
+        )  # fmt: skip
+
+    def _are_in_step(self, ins: Any, out: Any, folded: int | None) -> bool:
+        """Whether a statement needs nothing of those before it but at the same place, and they nothing of
+        what it writes."""
+        for access in ins:
+            head = self._head(access)
+            if head in self.folded or not self._meet_at_once(access, self.written.get(head, ())):
+                return False
+            if out is not None and head == self._head(out) and not self._meet_at_once(access, (out,)):
+                return False
+        if folded is not None:
+            head = self.declared[folded][-1]
+            return head not in self.folded and head not in self.read and head not in self.written
+        head = self._head(out)
+        before = (*self.read.get(head, ()), *self.written.get(head, ()))
+        return head not in self.folded and self._meet_at_once(out, before)
+
+    def _meet_at_once(self, access: Any, others: Any) -> bool:
+        """Whether the elements of a window are those of each other window in the same order, or none of
+        them."""
+        return all(access == other or _are_disjoint(access, other) for other in others)
+
+    def pays(self) -> bool:
+        """Whether the group is worth its run."""
+        return len(self.steps) > 1 or (bool(self.steps) and math.prod(self.domain) >= ALONE)
+
+    def parts(self) -> set[int]:
+        """Return the families that only the group itself needs."""
+        born = {head for step in self.steps for head in step.born}
+        dead = {head for step in self.steps for head in step.dying}
+        whole = {
+            head
+            for head in born & dead
+            if all(
+                a == ((head, None), self.domain)
+                for a in (*self.read.get(head, ()), *self.written.get(head, ()))
+            )
+            and self.declared[head][2] == self.domain
+        }
+        return whole - self.folded
+
+
+def _are_disjoint(one: Any, two: Any) -> bool:
+    """Whether two windows of one array have no element in common, as far as a single axis tells."""
+    (slot, index), shape = one
+    (other, second), length = two
+    if slot != other or index is None or second is None:
+        return False
+    for (a, s, axis), (b, t, along) in zip(index, second, strict=True):
+        ends = (
+            a + s * (1 if axis is None else shape[axis]) - s,
+            b + t * (1 if along is None else length[along]) - t,
+        )
+        if max(a, ends[0]) < min(b, ends[1]) or max(b, ends[1]) < min(a, ends[0]):
+            return True
+    return False

@@ -1,0 +1,61 @@
+"""The live statements of a log, with what the op-by-op interpreter has to know of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from dcarray.recording.log_format import reads, writes
+
+from . import clipping, masked_reduction
+
+
+class Step(NamedTuple):
+    """A live statement: its position, the families that it reads and writes, those among them that no later
+    one needs, those that it is the first to write, and whether it only serves the next one, so that both may
+    run as one masked reduction, or as a bound."""
+
+    position: int
+    reads: frozenset[int]
+    writes: frozenset[int]
+    dying: tuple[int, ...]
+    born: tuple[int, ...]
+    joined: bool = False
+
+
+def live_steps(
+    declared: Sequence[tuple[Any, ...]], statements: Sequence[tuple[Any, ...]], live: Collection[int]
+) -> tuple[Step, ...]:
+    """Return the steps of a log: its statements without dead ones.
+
+    Parameters
+    ----------
+    declared, statements
+        The entries of the log.
+    live
+        The slots of new arrays that are alive.
+    """
+    heads = [entry[-1] for entry in declared]
+    needed = {entry[-1] for entry in declared if entry[0] == "old"}.union(live)
+    found: list[Step] = []
+    for k in range(len(statements) - 1, -1, -1):
+        entry = statements[k]
+        outs = frozenset([heads[slot] for slot in writes(entry)])
+        if needed.isdisjoint(outs):
+            continue
+        ins = frozenset([heads[arg[0]] for arg in reads(entry) if type(arg) is not int])
+        found.append(Step(k, ins, outs, tuple((ins | outs) - needed), ()))
+        needed |= ins | outs
+    seen: set[int] = set()
+    for k in range(len(found) - 1, -1, -1):
+        born = found[k].writes - seen
+        seen |= born
+        found[k] = found[k]._replace(born=tuple(born))
+    found.reverse()
+    for k, (step, then) in enumerate(pairwise(found)):
+        first, second = statements[step.position], statements[then.position]
+        pair = masked_reduction.can_join(first, second) or clipping.can_join(first, second)
+        if step.born and step.writes <= set(then.dying) and pair:
+            found[k] = step._replace(joined=True)
+    return tuple(found)
