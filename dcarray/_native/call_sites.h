@@ -40,6 +40,8 @@ seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
+static Py_ssize_t MostAtOnce = MOST_AT_ONCE; /* elements; more for what blocks do not take less time for */
+
 /* Is a thread in an eager period? */
 static inline int
 any_eager_period(void)
@@ -251,7 +253,7 @@ permits(CallSite *site, Py_ssize_t elements)
 static int
 eager_here(Py_ssize_t elements)
 {
-    return in_eager_period() ? 1 : permits(eager_site_here(), elements);
+    return elements <= MostAtOnce && in_eager_period() ? 1 : permits(eager_site_here(), elements);
 }
 
 /* The plain view of a window, new, as `view` of window.py; NULL, without an exception, if it is not of the usual kind:
@@ -352,6 +354,10 @@ eager_view(PyObject *x)
         (!is_compiled(x) && (all || !site->always)) || (view = view_of(x)) == NULL ||
         (!is_compiled(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
         return NULL;
+    if (all && elements_of(view) > MostAtOnce) { /* unless this place of the program is known */
+        all = 0;
+        site = eager_site_here();
+    }
     found = all ? 1 : permits(site, elements_of(view));
     if (found < 0)
         PyErr_Clear();

@@ -34,12 +34,17 @@
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
 #define LIMITS(X) X(STRIKES) X(BLOCKED_HITS)
 
+/* The elements up to which NumPy does at once what an eager period asks for; blocks of several statements take less time
+ * for more, recording them included. */
+#define PERIODS(X) X(MOST_AT_ONCE)
+
 #define IN_ENUM(name) name,
 #define NAMED_IN_ENUM(name, text) name,
 enum { MAKERS(IN_ENUM) };
 enum { FOLDS(IN_ENUM) };
 enum { CHECKS(IN_ENUM) };
 enum { TIERS(IN_ENUM) };
+enum { MOST_AT_ONCE = 1 << 17 };
 enum { STRIKES = 3, BLOCKED_HITS = 8 };
 enum { UNANSWERED, ANSWERS_OF(NAMED_IN_ENUM) ANSWERS };
 
@@ -80,5 +85,5 @@ add_constants(PyObject *module)
         return -1;
     }
 #define ADDED(name) || PyModule_AddIntConstant(module, #name, name) < 0
-    return 0 MAKERS(ADDED) FOLDS(ADDED) CHECKS(ADDED) TIERS(ADDED) LIMITS(ADDED) ? -1 : 0;
+    return 0 MAKERS(ADDED) FOLDS(ADDED) CHECKS(ADDED) TIERS(ADDED) LIMITS(ADDED) PERIODS(ADDED) ? -1 : 0;
 }

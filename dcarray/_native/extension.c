@@ -487,7 +487,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 44) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 45) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -10,6 +10,7 @@ CANDIDATE: int
 ACTIVE: int
 DEOPTIMISED: int
 STRIKES: int
+MOST_AT_ONCE: int
 BLOCKED_HITS: int
 
 # The constants of constants.h.

@@ -62,7 +62,9 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
 {
     int found;
     decide_once();
+    MostAtOnce = multiplied ? PY_SSIZE_T_MAX : MOST_AT_ONCE;
     found = (*p = numpy_operand(a)) != NULL && (*q = numpy_operand(b)) != NULL && !is_worth_recording(*p, *q, multiplied);
+    MostAtOnce = MOST_AT_ONCE;
     forget_decision();
     return found;
 }

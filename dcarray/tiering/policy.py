@@ -12,7 +12,7 @@ from typing import Any
 from dcarray.core.config import current
 from dcarray.core.handle import Handle
 
-from .eager_period import is_active
+from .eager_period import MOST_AT_ONCE, is_active
 
 __all__ = [
     "ACROSS", "AT_MEMORY_SPEED", "GATHER", "PASS", "PLANNED_AT_ONCE", "SEVERAL", "SHARED",
@@ -45,8 +45,9 @@ def eager(elements: float, factor: int = 1) -> bool:
 
 def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1) -> bool:
     """Whether NumPy does a call at once: little work, or any in an eager period, on settled operands."""
-    if elements >= factor * current().eager_below and elements and not is_active():
-        return False
+    if elements >= factor * current().eager_below and elements:
+        if elements > MOST_AT_ONCE or not is_active():
+            return False
     return idle(operands)
 
 
