@@ -5,12 +5,12 @@
  * cache, and never stored. */
 
 #include "conversions.h"
+#include "shared_work.h"
 #ifndef _WIN32
-#include <pthread.h>
 #define THREADED
 #endif
 
-enum { BLOCK_STEPS = 96, BLOCK_ARRAYS = 48, BLOCK_PARTS = 24, BLOCK_AXES = 12, BLOCK_THREADS = 64 };
+enum { BLOCK_STEPS = 96, BLOCK_ARRAYS = 48, BLOCK_PARTS = 24, BLOCK_AXES = 12 };
 enum { BLOCKED = 4096, NARROW = 16, STRIP = 256 }; /* elements of a block; of a short innermost axis; of a block of another one */
 
 typedef struct {
@@ -424,7 +424,7 @@ run_block_program(PyObject *module, PyObject *args)
     arrange_blocks(&r);
     r.next = 0;
     memset(r.raised, 0, sizeof(r.raised));
-    threads = threads > BLOCK_THREADS ? BLOCK_THREADS : threads > r.blocks ? (int)r.blocks : threads;
+    threads = threads > r.blocks ? (int)r.blocks : threads;
     r.grain = r.blocks / ((Py_ssize_t)threads * 8) < 1 ? 1 : r.blocks / ((Py_ssize_t)threads * 8);
     for (int k = 0; k < p->steps && ready; k++)
         if (p->each[k].folds >= 0) {
@@ -433,17 +433,7 @@ run_block_program(PyObject *module, PyObject *args)
         }
     if (ready) {
         state = PyEval_SaveThread();
-#ifdef THREADED
-        pthread_t others[BLOCK_THREADS];
-        int begun = 0;
-        while (begun < threads - 1 && pthread_create(others + begun, NULL, do_statement_blocks, &r) == 0)
-            begun++;
-        do_statement_blocks(&r);
-        while (begun > 0)
-            pthread_join(others[--begun], NULL);
-#else
-        do_statement_blocks(&r);
-#endif
+        share_work(do_statement_blocks, &r, threads);
         ready = r.next >= r.blocks; /* else there was no memory, and nothing was begun */
         if (ready)
             fold_partials(&r);

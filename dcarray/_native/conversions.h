@@ -76,47 +76,52 @@ conversion(char from, char to)
     return table[q - letters][p - letters];
 }
 
+/* Without branches, which nobody could predict: all bits of the one or of the other. */
 #define CHOICE(type, name)                                                                                   \
+    static inline type name##_of(unsigned char condition, type x, type y)                                    \
+    {                                                                                                        \
+        type mask = (type)-(type)(condition != 0);                                                           \
+        return (x & mask) | (y & (type)~mask);                                                               \
+    }                                                                                                        \
     static void name(char **pointers, const Py_ssize_t *n, const Py_ssize_t *strides, void *data)            \
     {                                                                                                        \
-        const char *c = pointers[0], *p = pointers[1], *q = pointers[2];                                     \
+        const unsigned char *c = (const unsigned char *)pointers[0];                                         \
+        const char *p = pointers[1], *q = pointers[2];                                                       \
         char *r = pointers[3];                                                                               \
         Py_ssize_t count = *n, a = strides[0], s = strides[1], t = strides[2], u = strides[3];               \
         const Py_ssize_t size = sizeof(type);                                                                \
-        if (a == 1 && u == size && (s == size || s == 0) && (t == size || t == 0)) {                         \
-            type one, two;                                                                                   \
-            if (count > 0) {                                                                                 \
-                one = *(const type *)p;                                                                      \
-                two = *(const type *)q;                                                                      \
-            }                                                                                                \
-            if (s && t)                                                                                      \
-                for (Py_ssize_t k = 0; k < count; k++) {                                                     \
-                    type x = ((const type *)p)[k], y = ((const type *)q)[k];                                 \
-                    ((type *)r)[k] = c[k] ? x : y;                                                           \
-                }                                                                                            \
-            else if (s)                                                                                      \
-                for (Py_ssize_t k = 0; k < count; k++) {                                                     \
-                    type x = ((const type *)p)[k];                                                           \
-                    ((type *)r)[k] = c[k] ? x : two;                                                         \
-                }                                                                                            \
-            else if (t)                                                                                      \
-                for (Py_ssize_t k = 0; k < count; k++) {                                                     \
-                    type y = ((const type *)q)[k];                                                           \
-                    ((type *)r)[k] = c[k] ? one : y;                                                         \
-                }                                                                                            \
-            else                                                                                             \
-                for (Py_ssize_t k = 0; k < count; k++)                                                       \
-                    ((type *)r)[k] = c[k] ? one : two;                                                       \
+        type one, two;                                                                                       \
+        if (count <= 0)                                                                                      \
             return;                                                                                          \
-        }                                                                                                    \
-        for (Py_ssize_t k = 0; k < count; k++, c += a, p += s, q += t, r += u)                               \
-            *(type *)r = *(*c ? (const type *)p : (const type *)q);                                          \
+        one = *(const type *)p;                                                                              \
+        two = *(const type *)q;                                                                              \
+        if (a == 1 && u == size && s == size && t == size)                                                   \
+            for (Py_ssize_t k = 0; k < count; k++)                                                           \
+                ((type *)r)[k] = name##_of(c[k], ((const type *)p)[k], ((const type *)q)[k]);                \
+        else if (a == 1 && u == size && s == size && t == 0)                                                 \
+            for (Py_ssize_t k = 0; k < count; k++)                                                           \
+                ((type *)r)[k] = name##_of(c[k], ((const type *)p)[k], two);                                 \
+        else if (a == 1 && u == size && s == 0 && t == size)                                                 \
+            for (Py_ssize_t k = 0; k < count; k++)                                                           \
+                ((type *)r)[k] = name##_of(c[k], one, ((const type *)q)[k]);                                 \
+        else                                                                                                 \
+            for (Py_ssize_t k = 0; k < count; k++, c += a, p += s, q += t, r += u)                           \
+                *(type *)r = name##_of(*c, *(const type *)p, *(const type *)q);                              \
     }
 CHOICE(uint8_t, choose_1)
 CHOICE(uint16_t, choose_2)
 CHOICE(uint32_t, choose_4)
 CHOICE(uint64_t, choose_8)
-CHOICE(Pair, choose_16)
+
+/* Both halves of elements of 16 bytes. */
+static void
+choose_16(char **pointers, const Py_ssize_t *n, const Py_ssize_t *strides, void *data)
+{
+    for (int half = 0; half < 16; half += 8) {
+        char *halves[4] = {pointers[0], pointers[1] + half, pointers[2] + half, pointers[3] + half};
+        choose_8(halves, n, strides, data);
+    }
+}
 
 /* The loop that chooses by a condition between elements of so many bytes; NULL if there is none. */
 static Inner *

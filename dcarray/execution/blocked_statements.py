@@ -33,7 +33,7 @@ __all__ = ["Group", "groups"]
 
 MOST_ARRAYS = 40
 MOST_PARTS = 24
-SHARED = 1 << 18  # elements, in all statements, from which on a second thread pays
+SHARED = 1 << 16  # elements, in all statements, from which on a second thread pays
 MOST_THREADS = 64
 _ZERO = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins a sum, or the negative one
 
