@@ -11,7 +11,7 @@
 #endif
 
 enum { BLOCK_STEPS = 96, BLOCK_ARRAYS = 48, BLOCK_PARTS = 24, BLOCK_AXES = 12 };
-enum { BLOCKED = 4096, NARROW = 16, STRIP = 256 }; /* elements of a block; of a short innermost axis; of a block of another one */
+enum { BLOCKED = 1 << 15, NARROW = 16, STRIP = 256 }; /* bytes of a part; elements of a short axis, and of a part of another one */
 
 typedef struct {
     Inner *code;
@@ -328,14 +328,19 @@ arrange_blocks(BlockRun *r)
             for (int a = longest; a < kept - 1; a++)
                 swap_axes(r, a, a + 1);
     }
-    Py_ssize_t length = r->lengths[kept - 1], most = r->strips_first ? STRIP : BLOCKED;
+    Py_ssize_t length = r->lengths[kept - 1], widest = 1, most;
+    for (int k = 0; k < p->parts; k++)
+        widest = p->widths[k] > widest ? p->widths[k] : widest;
+    for (int k = 0; k < p->arrays; k++)
+        widest = Known[p->letters[k] & 127].width > widest ? Known[p->letters[k] & 127].width : widest;
+    most = r->strips_first ? STRIP : BLOCKED / widest;
     r->column_blocks = (length + most - 1) / most;
     r->columns = (length + r->column_blocks - 1) / r->column_blocks;
     r->column_blocks = (length + r->columns - 1) / r->columns;
     r->rows = r->row_blocks = 1;
     r->blocks = r->column_blocks;
     if (kept > 1) {
-        r->rows = BLOCKED / r->columns < 1 ? 1 : BLOCKED / r->columns;
+        r->rows = BLOCKED / widest / r->columns < 1 ? 1 : BLOCKED / widest / r->columns;
         if (r->rows > r->lengths[kept - 2])
             r->rows = r->lengths[kept - 2];
         r->row_blocks = (r->lengths[kept - 2] + r->rows - 1) / r->rows;

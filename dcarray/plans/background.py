@@ -16,10 +16,10 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-PATIENCE = 0.02
+PATIENCE = 0.1
 """Seconds of work without plans from which on planning pays.  The first plans take a fifth of a second of
-another core, of which a program whose threads share the work (BLAS), and wait for the slowest one, loses a
-tenth, since planning has a lower priority."""
+another core, which programs whose threads share the work (BLAS, blocked statements) miss, and most programs
+that run so long go on for some time."""
 _TOKEN = object()  # of a job, in the queue
 _SHARE = 1 / 16  # of the program's time, which the thread gets at least while it has jobs
 REST = 0.25
