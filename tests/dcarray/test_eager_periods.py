@@ -209,7 +209,7 @@ def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
     monkeypatch.setattr(awaiting, "GLANCE", 60.0)
     monkeypatch.setattr(Background, "submit_later", lambda self, *job: None)  # no plan is ever there
-    f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((400, 500))]
+    f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((300, 400))]
     seen: list[bool] = []
     before, resume = counters.flushes, eager_period.resume
     monkeypatch.setattr(eager_period, "resume", lambda s: (resume(s), seen.append(eager_period.is_active())))
@@ -218,6 +218,23 @@ def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_allclose(ours, f(a, np.zeros(20), 20), rtol=1e-13)
     resume(60.0)  # outside of loops that is nothing
     assert not eager_period.is_active()
+
+
+@pytest.mark.one_process("several ranks have none")
+def test_large_element_wise_calls_are_recorded_even_then() -> None:
+    """Blocked statements take less time; a product is NumPy's."""
+    a = np.random.default_rng(5).random((400, 500))
+    with dc.options(eager_below=16384, jit="background", strict=False):
+        assert eager_period.begin(600.0)
+        try:
+            for call in (lambda x: x * 2, np.sqrt, lambda x: x > x[:1], lambda x: np.where(x > 2, x, 1)):
+                assert not call(dc.asarray(a.copy()))._idle() and call(dc.asarray(a[:200].copy()))._idle()
+            x = dc.asarray(a.copy())
+            assert (x @ x.T)._idle()
+            x *= 2
+            np.testing.assert_array_equal(x + 1, a * 2 + 1)
+        finally:
+            eager_period.end()
 
 
 CHAIN = """
