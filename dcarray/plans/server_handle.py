@@ -61,7 +61,7 @@ class PlanningProcess:
                 (os.POSIX_SPAWN_DUP2, own, 1),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             ]
-            words = [sys.executable, *server.FLAGS, "-c", server.command(nice)]
+            words = server.words(sys.executable, nice)
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
             child = os.posix_spawn(
                 words[0], words, environment, file_actions=actions, setsigmask=(), setsigdef=()

@@ -93,15 +93,26 @@ def test_which_files_are_the_users_follows_what_has_been_imported(monkeypatch, t
     assert counters.is_inside(np.__file__) and counters.is_inside(dc.__file__)
 
 
-def test_the_planning_process_finds_what_an_interpreter_finds():
+@pytest.mark.parametrize("lowers", [server._LOWERS, ()])
+@pytest.mark.parametrize("steps", [0, 3, 40])
+def test_the_planning_process_finds_what_an_interpreter_finds(monkeypatch, lowers, steps):
     """It looks for packages itself, at its own priority: finders that packages have installed are there."""
     finders = "[getattr(finder, '__name__', type(finder).__name__) for finder in sys.meta_path]"
-    told = f"import sys, os; print(sys.prefix, {finders}, os.getpriority(0, 0))"
-    words = server.command(3).replace("from dcarray.plans.server import serve", told).replace("serve()", "")
-    words = words.replace("if os.fork(): os._exit(0)", "").replace("os.setpgid(0, 0)", "")
-    done = subprocess.run([sys.executable, *server.FLAGS, "-c", words], capture_output=True, timeout=200)
+    told = f"import sys, os; print(sys.prefix, {finders}, os.getpriority(0, 0), 'numpy' in sys.modules)"
+    monkeypatch.setattr(server, "_LOWERS", lowers)
+    *before, source = server.words(sys.executable, steps)
+    assert (before[0] == sys.executable) == (not steps or not any(map(os.path.exists, lowers)))
+    for ours, mine in (
+        ("from dcarray.plans.server import serve", told),
+        ("serve()", ""),
+        ("if os.fork(): os._exit(0)", ""),
+        ("os.setpgid(0, 0)", ""),
+    ):
+        assert ours in source
+        source = source.replace(ours, mine)
+    done = subprocess.run([*before, source], capture_output=True, timeout=200)
     assert done.returncode == 0, done.stderr
+    assert not done.stderr
     got = done.stdout[server.HEAD :].decode().strip()
     own = run(f"import sys; print(sys.prefix, {finders})")
-    nice = os.getpriority(os.PRIO_PROCESS, 0)
-    assert got == f"{own.strip()} {min(nice + 3, 19)}"
+    assert got == f"{own.strip()} {min(os.getpriority(os.PRIO_PROCESS, 0) + steps, 19)} False"
