@@ -21,7 +21,7 @@ from dcarray.core import config
 from dcarray.core.native import BUILT
 from dcarray.core.processes import communicator, simulated
 
-__all__ = ["begin", "end", "expire", "is_active", "is_waiting", "resume", "wait"]
+__all__ = ["MOST_AT_ONCE", "begin", "end", "expire", "is_active", "is_waiting", "resume", "wait"]
 
 _loops: dict[int, list[bool]] = {}  # by thread: whether its loop has resumed periods, and is new
 _waiting: set[int] = set()  # the threads that have waited for a plan of a recording
@@ -36,9 +36,11 @@ MOST_AT_ONCE = 0
 """The most elements of an element-wise call that NumPy does at once in an eager period."""
 
 if BUILT:
-    from dcarray._native.extension import MOST_AT_ONCE, begin_eager_period, end_eager_period
-    from dcarray._native.extension import expire_eager_period
+    from dcarray._native.extension import MOST_AT_ONCE as _MOST
+    from dcarray._native.extension import begin_eager_period, end_eager_period, expire_eager_period
     from dcarray._native.extension import in_eager_period as is_active
+
+    MOST_AT_ONCE = _MOST
 
 
 def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:

@@ -45,9 +45,9 @@ def eager(elements: float, factor: int = 1) -> bool:
 
 def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1) -> bool:
     """Whether NumPy does a call at once: little work, or any in an eager period, on settled operands."""
-    if elements >= factor * current().eager_below and elements:
-        if elements > MOST_AT_ONCE or not is_active():
-            return False
+    large = elements >= factor * current().eager_below and elements
+    if large and (elements > MOST_AT_ONCE or not is_active()):
+        return False
     return idle(operands)
 
 
