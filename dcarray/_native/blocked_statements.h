@@ -6,9 +6,6 @@
 
 #include "conversions.h"
 #include "shared_work.h"
-#ifndef _WIN32
-#define THREADED
-#endif
 
 enum { BLOCK_STEPS = 96, BLOCK_ARRAYS = 48, BLOCK_PARTS = 24, BLOCK_AXES = 12 };
 enum { BLOCKED = 1 << 15, NARROW = 16, STRIP = 256 }; /* bytes of a part; elements of a short axis, and of a part of another one */
@@ -247,24 +244,14 @@ do_statement_blocks(void *argument)
     }
     clear_flags();
     for (;;) {
-#ifdef THREADED
-        Py_ssize_t first = __atomic_fetch_add(&r->next, r->grain, __ATOMIC_RELAXED);
-#else
-        Py_ssize_t first = r->next;
-        r->next += r->grain;
-#endif
+        Py_ssize_t first = next_piece(&r->next, r->grain);
         if (first >= r->blocks)
             break;
         for (Py_ssize_t block = first; block < first + r->grain && block < r->blocks; block++)
             do_statement_block(r, block, parts, raised);
     }
     for (int k = 0; k < p->steps; k++)
-        if (raised[k])
-#ifdef THREADED
-            __atomic_fetch_or(&r->raised[k], raised[k], __ATOMIC_RELAXED);
-#else
-            r->raised[k] |= raised[k];
-#endif
+        note_flags(&r->raised[k], raised[k]);
     free(memory);
     return NULL;
 }

@@ -321,6 +321,7 @@ replace_method(PyMethodDef *definition, PyObject **old)
 #include "triangles.h"
 #include "guard_checks.h"
 #include "blocked_statements.h"
+#include "accumulation.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -467,6 +468,7 @@ static PyMethodDef methods[] = {
     METHOD("make_triangles", make_triangles, METH_VARARGS)
     METHOD("suspend", suspend_sites, METH_O)
     METHOD("make_block_program", make_block_program, METH_VARARGS)
+    METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("run_block_program", run_block_program, METH_VARARGS)
     ELIDED_METHOD(add),
     ELIDED_METHOD(subtract),
@@ -487,7 +489,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 45) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 46) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -9,6 +9,20 @@ share_work(void *(*work)(void *), void *what, int threads)
 {
     work(what);
 }
+
+static inline Py_ssize_t
+next_piece(Py_ssize_t *next, Py_ssize_t many)
+{
+    Py_ssize_t first = *next;
+    *next += many;
+    return first;
+}
+
+static inline void
+note_flags(int *all, int flags)
+{
+    *all |= flags;
+}
 #else
 #include <pthread.h>
 #include <time.h>
@@ -24,6 +38,21 @@ static struct {
     unsigned long number; /* of the piece of work; read without the lock */
     int wanted, busy, threads, asleep, taken; /* the last: does a thread share its work now? */
 } Team = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0, 0, 0, 0, 0};
+
+/* Take so many of the pieces that nobody has begun: the first of them. */
+static inline Py_ssize_t
+next_piece(Py_ssize_t *next, Py_ssize_t many)
+{
+    return __atomic_fetch_add(next, many, __ATOMIC_RELAXED);
+}
+
+/* Add floating-point exceptions to those of all threads. */
+static inline void
+note_flags(int *all, int flags)
+{
+    if (flags)
+        __atomic_fetch_or(all, flags, __ATOMIC_RELAXED);
+}
 
 static inline void
 rest_a_moment(void)

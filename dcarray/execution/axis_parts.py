@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core import parts
+from dcarray.core import config, parts
+from dcarray.core.native import BUILT
+
+if BUILT:
+    from dcarray._native.extension import accumulate as accumulate_lines
+else:
+
+    def accumulate_lines(ufunc: Any, x: NDArray, axis: int, out: NDArray, threads: int, /) -> bool:
+        """Return False: nothing was done."""
+        return False
+
 
 __all__ = ["accumulate", "reduce", "search"]
 
@@ -20,7 +30,13 @@ NDArray = np.ndarray[Any, Any]
 
 _BYTE = 3e-11  # seconds for a byte of neighbours, which NumPy goes through as fast as memory is
 _LINE = 1.5e-8  # for each run of neighbours
-_SCANNED = 2e-9  # for an element of a scan
+_SCANNED = 1 << 14  # elements from which on a scan is worth more than one thread
+_SHORT = 32  # elements of a line
+_SEQUENTIAL = {"add": 7, "multiply": _SHORT, "maximum": _SHORT, "minimum": _SHORT}
+"""The most elements of a line of floats that NumPy reduces from the first to the last; of more it makes
+several sums."""
+_TOGETHER = 1 << 13  # lines
+_ZERO = np.add.reduce(np.array([-0.0]))  # what NumPy begins a sum with, or the negative one
 _SEARCHED = 8e-10  # for an element that has to be copied, so that NumPy finds neighbours where it searches
 _RUN = 1 << 15  # bytes of neighbours for each part of a reduction, which reads slower in shorter runs
 _SHORT_RUN = 1 << 8  # and where NumPy goes along lines of elements that are far apart
@@ -32,11 +48,48 @@ def reduce(
 ) -> None:
     """Do ``ufunc.reduce(value, axes, dtype, out, keepdims)``."""
     pieces: list[tuple[Any, Any]] = []
+    if _is_short(ufunc, value, axes, dtype, out) and _reduce_short(ufunc, value, axes[0], out, keepdims):
+        return
     if len(axes) < value.ndim and _keeps_its_order(value, dtype):
         pieces = _pieces(value, out, axes, keepdims, _seconds(value), _RUN)
     jobs = [partial(ufunc.reduce, value[key], axes, dtype, out[to], keepdims) for key, to in pieces]
     if not jobs or not parts.run(jobs):
         ufunc.reduce(value, axes, dtype, out, keepdims)
+
+
+def _is_short(ufunc: Any, value: NDArray, axes: tuple[int, ...], dtype: np.dtype[Any], out: NDArray) -> bool:
+    """Whether a reduction goes along short lines of neighbours, and one operation after the other in each."""
+    if len(axes) != 1 or value.ndim < 2 or value.size < _SCANNED or not value.dtype == dtype == out.dtype:
+        return False
+    most = _SEQUENTIAL.get(ufunc.__name__, 0) if dtype.kind in "iu" or dtype.char in "fd" else 0
+    if most and dtype.kind in "iu":
+        most = _SHORT
+    near = _nearest(value) == axes[0] and 1 < value.shape[axes[0]] <= most
+    return near and not np.may_share_memory(value, out)
+
+
+def _reduce_short(ufunc: Any, value: NDArray, axis: int, out: NDArray, keepdims: bool) -> bool:
+    """Reduce lines of a few neighbours, the same operation of all lines at once; False if an exception is
+    raised, of which NumPy has to speak.
+
+    NumPy takes as long for the beginning of a line as for some ten elements.
+    """
+    lines = np.moveaxis(value, axis, -1)
+    result = out.reshape(lines.shape[:-1]) if keepdims else out
+    each = max(1, _TOGETHER * lines.shape[0] // max(1, result.size))
+
+    def job(part: slice) -> None:
+        for begin in range(part.start, part.stop, each):
+            some = slice(begin, min(begin + each, part.stop))
+            x, made = lines[some], result[some]
+            ufunc(x[..., 0], x[..., 1], out=made)
+            for k in range(2, x.shape[-1]):
+                ufunc(made, x[..., k], out=made)
+            if ufunc is np.add and made.dtype.kind == "f":
+                made += _ZERO
+
+    number = parts.number_of_parts(_seconds(value), lines.shape[0])
+    return parts.run([partial(job, part) for part in parts.cut(lines.shape[0], number)])
 
 
 def search(function: Callable[..., Any], value: NDArray, axis: int, out: NDArray, keepdims: bool) -> None:
@@ -50,11 +103,14 @@ def search(function: Callable[..., Any], value: NDArray, axis: int, out: NDArray
 
 
 def accumulate(ufunc: Any, value: NDArray, axis: int, dtype: np.dtype[Any], out: NDArray) -> None:
-    """Do ``ufunc.accumulate(value, axis, dtype, out)``."""
-    pieces = _pieces(value, out, (axis,), True, _SCANNED * value.size, _SHORT_RUN)
-    jobs = [partial(ufunc.accumulate, value[key], axis, dtype, out[key]) for key, _ in pieces]
-    if not jobs or not parts.run(jobs):
-        ufunc.accumulate(value, axis, dtype, out)
+    """Do ``ufunc.accumulate(value, axis, dtype, out)``.
+
+    NumPy keeps the interpreter's lock meanwhile, so that its calls have no parts; the C module goes along many
+    lines together, on several threads.
+    """
+    large = value.size >= _SCANNED and value.dtype == dtype and not np.may_share_memory(value, out)
+    if not large or not accumulate_lines(ufunc, value, axis, out, config.current().threads):
+        ufunc.accumulate(value, axis, dtype, out)  # which speaks of floating-point exceptions
 
 
 def _keeps_its_order(value: NDArray, dtype: np.dtype[Any]) -> bool:
