@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GLANCE = 25e-3  # seconds until a loop is recorded once more to see whether there is a plan
 WAIT = 1.0  # seconds of the same where plans are being made, and their end is told
 MAX_PASSES = 64  # times that a template is tried as an op sequence meanwhile
-LARGE = 1e5  # nanoseconds of NumPy's for a statement from which on blocked statements take less, recording included
+LARGE = 1e5  # nanoseconds of NumPy's for a statement from which on blocked statements take less
 MAX_AWAITED = 256
 
 

@@ -17,12 +17,6 @@ from dcarray.core.native import BUILT
 
 if BUILT:
     from dcarray._native.extension import accumulate as accumulate_lines
-else:
-
-    def accumulate_lines(ufunc: Any, x: NDArray, axis: int, out: NDArray, threads: int, /) -> bool:
-        """Return False: nothing was done."""
-        return False
-
 
 __all__ = ["accumulate", "reduce", "search"]
 
@@ -105,11 +99,11 @@ def search(function: Callable[..., Any], value: NDArray, axis: int, out: NDArray
 def accumulate(ufunc: Any, value: NDArray, axis: int, dtype: np.dtype[Any], out: NDArray) -> None:
     """Do ``ufunc.accumulate(value, axis, dtype, out)``.
 
-    NumPy keeps the interpreter's lock meanwhile, so that its calls have no parts; the C module goes along many
-    lines together, on several threads.
+    NumPy keeps the interpreter's lock meanwhile, so that its calls have no parts; the C module goes along
+    many lines together, on several threads.
     """
     large = value.size >= _SCANNED and value.dtype == dtype and not np.may_share_memory(value, out)
-    if not large or not accumulate_lines(ufunc, value, axis, out, config.current().threads):
+    if not BUILT or not large or not accumulate_lines(ufunc, value, axis, out, config.current().threads):
         ufunc.accumulate(value, axis, dtype, out)  # which speaks of floating-point exceptions
 
 
