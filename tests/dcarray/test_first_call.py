@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -56,12 +57,27 @@ assert block is random.block
     run(code)
 
 
-@pytest.mark.parametrize("kind", [np.random.Generator, np.random.RandomState])
-def test_the_methods_of_generators_are_called_as_numpys_are(kind):
-    ours = vars(dc.random.Generator if kind is np.random.Generator else dc.random.RandomState)
-    for name in dir(kind):
-        if not name.startswith("_") and callable(getattr(kind, name)):
-            assert ours[name].__name__ == name and ours[name].__doc__
+@pytest.mark.parametrize("name", ["Generator", "RandomState"])
+def test_methods_of_generators_are_made_when_they_are_asked_for(name):
+    """All of NumPy's are there, bound or not, and in subclasses, also of those made after the first call."""
+    plain, ours = getattr(np.random, name), getattr(dc.random, name)
+
+    class Mine(ours):
+        def normal(self, *args, **kwargs):
+            return super().normal(*args, **kwargs) + 1
+
+    seed = np.random.PCG64 if name == "Generator" else int
+    for one in dir(plain):
+        if not one.startswith("_") and callable(getattr(plain, one)):
+            assert callable(getattr(ours, one)) and getattr(ours(seed(3)), one).__name__ == one
+            assert getattr(ours, one) is getattr(ours, one) is vars(ours)[one]
+            assert getattr(ours, one).__doc__ and inspect.getattr_static(Mine, one)
+    for _ in range(2):
+        want = plain(seed(4)).normal(size=(300, 100))
+        for got in (ours(seed(4)).normal(size=(300, 100)), ours.normal(ours(seed(4)), size=(300, 100))):
+            assert isinstance(got, dc.ndarray)
+            np.testing.assert_array_equal(np.asarray(got), want)
+        np.testing.assert_array_equal(np.asarray(Mine(seed(4)).normal(size=(300, 100))), want + 1)
 
 
 def test_shuffle_takes_arrays_and_sequences():

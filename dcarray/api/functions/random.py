@@ -82,12 +82,25 @@ standard_exponential standard_normal uniform
 _NUMBERS = frozenset(_NAMES.split())
 
 
+class _LazyMethod:
+    """A method of a generator, made when it is first asked for: programs use a few of some ninety."""
+
+    __slots__ = ("_cls", "_name")
+
+    def __init__(self, cls: type, name: str) -> None:
+        self._cls, self._name = cls, name
+
+    def __get__(self, instance: Any, cls: type | None = None) -> Any:
+        made = _inside(getattr(self._cls.__base__, self._name))
+        setattr(self._cls, self._name, made)
+        return made.__get__(instance, cls)
+
+
 def _with_wrapped_arrays(cls: type) -> type:
     """Class decorator: every public method of the base class takes and gives wrapped arrays."""
     for name in dir(cls.__base__):
-        function = getattr(cls.__base__, name)
-        if not name.startswith("_") and callable(function) and name not in vars(cls):
-            setattr(cls, name, _inside(function))
+        if not name.startswith("_") and name not in vars(cls) and callable(getattr(cls.__base__, name)):
+            setattr(cls, name, _LazyMethod(cls, name))
     return cls
 
 
