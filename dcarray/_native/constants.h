@@ -3,8 +3,9 @@
 
 /* The first argument of a function that makes a small array: a shape, or a shape before a value; ends and a step; rows
  * and perhaps columns; the elements; the shape of an uninitialised array; the array itself, if it is a wrapped one, perhaps
- * only in C order; or any arguments of a random generator. */
-#define MAKERS(X) X(SHAPED) X(FILLED) X(RANGED) X(SQUARE) X(LISTED) X(UNWRITTEN) X(ITSELF) X(ROWWISE) X(DRAWN)
+ * only in C order; or any arguments of a random generator, of whose stream threads may perhaps draw a part each. */
+#define MAKERS(X)                                                                                                  \
+    X(SHAPED) X(FILLED) X(RANGED) X(SQUARE) X(LISTED) X(UNWRITTEN) X(ITSELF) X(ROWWISE) X(DRAWN) X(DRAWN_IN_PARTS)
 
 /* Reductions of all elements. */
 #define FOLDS(X) X(UNFOLDED) X(SUM) X(MEAN) X(LARGEST_OF) X(LEAST_OF) X(ANY) X(ALL) X(COUNT)

@@ -24,6 +24,7 @@ UNWRITTEN: int
 ITSELF: int
 ROWWISE: int
 DRAWN: int
+DRAWN_IN_PARTS: int
 UNFOLDED: int
 SUM: int
 MEAN: int

@@ -80,8 +80,9 @@ def made_small(function: Any, slow: Any) -> Any:
     return slow
 
 
-def made_by_generator(function: Any, slow: Any) -> Any:
-    """Return the wrapper of a generator's method that calls NumPy's directly if no arrays are passed."""
+def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
+    """Return the wrapper of a generator's method that calls NumPy's directly if no arrays are passed, and
+    perhaps only if the numbers are not so many that they may be drawn in parts."""
     return slow
 
 
@@ -109,5 +110,5 @@ if BUILT:  # else `fallback.call_small` and the methods themselves do
         kind = _makers.get(function) if callable(function) else None
         return slow if kind is None else make_creation_route(function, slow, kind)
 
-    def made_by_generator(function: Any, slow: Any) -> Any:
-        return make_creation_route(function, slow, extension.DRAWN)
+    def made_by_generator(function: Any, slow: Any, in_parts: bool) -> Any:
+        return make_creation_route(function, slow, extension.DRAWN_IN_PARTS if in_parts else extension.DRAWN)
