@@ -31,9 +31,15 @@ TRANSFORMS: dict[str, Callable[[Any, int], Any]] = {
     "fft": lambda x, k: np.fft.fft(x, axis=k), "ifft": lambda x, k: np.fft.ifft(x, axis=k, norm="ortho"),
     "irfft": lambda x, k: np.fft.irfft(x, axis=k), "fft2": lambda x, k: np.fft.fft2(x, axes=(k, 0)),
     "ifft2": lambda x, k: np.fft.ifft2(x), "fftn": lambda x, k: np.fft.fftn(x, norm="forward"),
-    "ifftn": lambda x, k: np.fft.ifftn(x, axes=(k, k)),
+    "ifftn": lambda x, k: np.fft.ifftn(x, axes=(k, k)), "irfft2": lambda x, k: np.fft.irfft2(x, axes=(0, k)),
+    "irfftn": lambda x, k: np.fft.irfftn(x, axes=(k,), norm="ortho"),
+    "irfftn of all": lambda x, k: np.fft.irfftn(x),
 }  # fmt: skip
-REAL: dict[str, Callable[[Any, int], Any]] = {"rfft": lambda x, k: np.fft.rfft(x, axis=k)}
+REAL: dict[str, Callable[[Any, int], Any]] = {
+    "rfft": lambda x, k: np.fft.rfft(x, axis=k), "rfft2": lambda x, k: np.fft.rfft2(x, axes=(k, 0)),
+    "rfftn": lambda x, k: np.fft.rfftn(x),
+    "rfftn of one": lambda x, k: np.fft.rfftn(x, axes=[k], norm="forward"),
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -172,4 +178,9 @@ def test_errors(same: Callable[..., None]) -> None:
     same(np.median, a, (0, 1))
     same(np.fft.fft2, a, axes=(0, 5))
     same(np.fft.fftn, a, axes=(0, "x"))
+    same(np.fft.rfftn, a, axes=(1, 1))
+    same(np.fft.irfftn, a, axes=(0, 0))
+    same(np.fft.irfft2, a[:, :1])
+    same(np.fft.rfft2, a, s=(3, 4))
+    same(np.fft.rfft2, a * 1j)
     same(np.fft.fft, a, n=0)

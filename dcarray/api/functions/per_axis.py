@@ -140,21 +140,43 @@ def _transform(function: Any, real: bool) -> None:
     transform.__doc__ = f"See `numpy.fft.{function.__name__}`."
 
 
-def _transforms(function: Any, one: Any, usual: tuple[int, ...] | None) -> None:
-    """Register a transform along several axes, one after the other."""
+def _transforms(function: Any, steps: Any, real: bool, usual: tuple[int, ...] | None) -> None:
+    """Register a transform along several axes, one after the other: ``steps`` gives the transforms and their
+    axes, in order."""
 
     @implements(function)
     def transform(a: Any, s: Any = None, axes: Any = usual, norm: Any = None, out: Any = None) -> Any:
-        if s is not None or out is not None or not _transformable(a, False, norm):
+        if s is not None or out is not None or not _transformable(a, real, norm):
             raise Unserved
         axes = range(a.ndim) if axes is None else axes
         if type(axes) not in (range, tuple, list) or not axes:
             raise Unserved
-        for k in reversed([_axis(a, k) for k in axes]):
+        for one, k in steps([_axis(a, k) for k in axes]):
             a = _transformed(one, a, k, norm)
         return a
 
     transform.__doc__ = f"See `numpy.fft.{function.__name__}`."
+
+
+def _backwards(one: Any, axes: list[int]) -> list[tuple[Any, int]]:
+    return [(one, k) for k in reversed(axes)]
+
+
+def _of_real(axes: list[int]) -> list[tuple[Any, int]]:
+    *others, last = _distinct(axes)
+    return [(fourier.rfft, last), *_backwards(fourier.fft, others)]
+
+
+def _to_real(axes: list[int]) -> list[tuple[Any, int]]:
+    *others, last = _distinct(axes)
+    return [*[(fourier.ifft, k) for k in others], (fourier.irfft, last)]
+
+
+def _distinct(axes: list[int]) -> list[int]:
+    """Return axes, which have other extents afterwards, if no two of them are the same."""
+    if len(set(axes)) < len(axes):
+        raise Unserved
+    return axes
 
 
 def _transformable(a: Any, real: bool, norm: Any) -> bool:
@@ -175,10 +197,11 @@ fourier: Any = np.fft  # NumPy's stubs know these with plain arrays only
 
 for _name in ("fft", "ifft", "rfft", "irfft"):
     _transform(getattr(fourier, _name), _name == "rfft")
-for _name, _one, _axes in (
-    ("fft2", "fft", (-2, -1)), ("ifft2", "ifft", (-2, -1)), ("fftn", "fft", None), ("ifftn", "ifft", None),
-):  # fmt: skip
-    _transforms(getattr(fourier, _name), getattr(fourier, _one), _axes)
+for _end, _axes in (("2", (-2, -1)), ("n", None)):
+    _transforms(getattr(fourier, f"fft{_end}"), partial(_backwards, fourier.fft), False, _axes)
+    _transforms(getattr(fourier, f"ifft{_end}"), partial(_backwards, fourier.ifft), False, _axes)
+    _transforms(getattr(fourier, f"rfft{_end}"), _of_real, True, _axes)
+    _transforms(getattr(fourier, f"irfft{_end}"), _to_real, False, _axes)
 
 
 # ---- in parts ---------------------------------------------------------------------------------------
