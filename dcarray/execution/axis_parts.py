@@ -1,4 +1,4 @@
-"""Reductions along some axes, places of extrema and scans, in parts along an axis that is kept.
+"""Reductions along some axes, places of extrema, scans and sorts, in parts along an axis that is kept.
 
 The op-by-op interpreter runs large ones so, on several threads, as long as they have no plan.  The results
 are NumPy's, to the bit: each element comes of the same additions in the same order.
@@ -6,6 +6,7 @@ are NumPy's, to the bit: each element comes of the same additions in the same or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from dcarray.core.native import BUILT
 if BUILT:
     from dcarray._native.extension import accumulate as accumulate_lines
 
-__all__ = ["accumulate", "reduce", "search"]
+__all__ = ["accumulate", "reduce", "search", "sort"]
 
 NDArray = np.ndarray[Any, Any]
 
@@ -31,6 +32,7 @@ _SEQUENTIAL = {"add": 7, "multiply": _SHORT, "maximum": _SHORT, "minimum": _SHOR
 several sums."""
 _TOGETHER = 1 << 13  # lines
 _ZERO = np.add.reduce(np.array([-0.0]))  # what NumPy begins a sum with, or the negative one
+_HALVED = 1e-9  # for an element in each halving of a line that is sorted
 _SEARCHED = 8e-10  # for an element that has to be copied, so that NumPy finds neighbours where it searches
 _RUN = 1 << 15  # bytes of neighbours for each part of a reduction, which reads slower in shorter runs
 _SHORT_RUN = 1 << 8  # and where NumPy goes along lines of elements that are far apart
@@ -107,6 +109,17 @@ def accumulate(ufunc: Any, value: NDArray, axis: int, dtype: np.dtype[Any], out:
         ufunc.accumulate(value, axis, dtype, out)  # which speaks of floating-point exceptions
 
 
+def sort(value: NDArray, axis: int, kind: Any, stable: Any) -> bool:
+    """Do ``value.sort(axis, kind, stable=stable)``; False if NumPy has to do it, or to do it again."""
+    if not -value.ndim <= axis < value.ndim or not value.flags.forc or not value.flags.writeable:
+        return False  # elsewhere elements may share memory
+    lines = axis % value.ndim
+    seconds = _HALVED * value.size * math.log2(value.shape[lines] + 1)
+    pieces = _pieces(value, None, (lines,), True, seconds, _SHORT_RUN)
+    jobs = [partial(value[key].sort, axis, kind, stable=stable) for key, _ in pieces]
+    return bool(jobs) and parts.run(jobs)
+
+
 def _keeps_its_order(value: NDArray, dtype: np.dtype[Any]) -> bool:
     """Whether NumPy reduces a part as it would in the whole.
 
@@ -131,13 +144,16 @@ def _nearest(value: NDArray) -> int:
 
 
 def _pieces(
-    value: NDArray, out: NDArray, axes: Collection[int], keepdims: bool, seconds: float, run: int
+    value: NDArray, out: NDArray | None, axes: Collection[int], keepdims: bool, seconds: float, run: int
 ) -> list[tuple[Any, Any]]:
     """Return the parts of an array along an axis that is kept, the one whose elements are farthest from each
     other, and those of the result; none if the array is to be gone through as a whole.
 
     Parameters
     ----------
+    value : ndarray
+    out : ndarray or None
+        None if the result takes the array's place.
     axes : collection of int
         Those that are not kept.
     keepdims : bool
@@ -150,7 +166,7 @@ def _pieces(
     if seconds < 2 * parts.LEAST:
         return []
     kept = [k for k in range(value.ndim) if k not in axes]
-    if not kept or np.may_share_memory(value, out):
+    if not kept or (out is not None and np.may_share_memory(value, out)):
         return []
     at = max(kept, key=lambda k: (value.shape[k] > 1, abs(value.strides[k])))
     extent, step = value.shape[at], abs(value.strides[at])

@@ -120,6 +120,45 @@ def test_searches_and_scans(char: str, numbers: list[int], monkeypatch: pytest.M
     assert not BUILT or sum(served) > len(served) // 3
 
 
+@pytest.mark.parametrize("char", ["d", "l", "B", "D"])
+def test_sorts(char: str, numbers: list[int]) -> None:
+    for shape in SHAPES:
+        for a in laid_out(shape, char):
+            for axis in range(-1, a.ndim):
+                for kind in (None, "stable"):
+                    x = dc.asarray(a.copy("K"))
+                    whole = np.asarray(x)
+                    want = np.sort(a, axis, kind)
+                    assert x.sort(axis, kind) is None
+                    assert np.asarray(x).tobytes() == want.tobytes(), (shape, a.strides, axis)
+                    assert np.shares_memory(np.asarray(x), whole)
+    assert numbers and min(numbers) > 1
+
+
+def test_sorts_that_are_numpys(numbers: list[int]) -> None:
+    a = made((40, 30), "d")
+    x = dc.asarray(a.copy())
+    for wrong in ({"axis": 2}, {"kind": "bubble"}, {"kind": "stable", "stable": True}, {"order": "x"}):
+        told = []
+        for b in (a.copy(), x):
+            with pytest.raises((ValueError, TypeError)) as caught:
+                b.sort(**wrong)
+            told.append((caught.type, str(caught.value)))
+        assert told[0] == told[1]
+        np.testing.assert_array_equal(np.asarray(x), a)
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        x.sort()
+    del numbers[:]
+    y = dc.asarray(a.copy())[::2, ::3]
+    y.sort(0)
+    np.testing.assert_array_equal(np.asarray(y), np.sort(a[::2, ::3], 0))
+    z = dc.asarray(a.copy()) + 1
+    z.sort(0)
+    np.testing.assert_array_equal(np.asarray(z), np.sort(a + 1, 0))
+    assert len(numbers) == 1
+
+
 def test_programs(numbers: list[int]) -> None:
     a = made((60, 50), "d")
     a[:] = np.nan_to_num(a)

@@ -99,6 +99,8 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "matrix": lambda a, k: a[k.reshape(20, -1)],
     "points": lambda a, k: a[k, k % 3], "pending": lambda a, k: (a + 1)[k % 50],
     "plain": lambda a, k: a[np.asarray(k)],
+    "take": lambda a, k: np.take(a[:, 0].copy(), k), "take rows": lambda a, k: np.take(a, k, axis=0),
+    "method": lambda a, k: a.take(k, 0), "take of few": lambda a, k: np.take(a[:40, 0].copy(), k % 40),
     "mask": lambda a, k: a[a > 0.5], "rows by a mask": lambda a, k: a[a[:, 1] > 0.5],
     "small": lambda a, k: a[:40, 0].copy()[k % 40], "in a sum": lambda a, k: (a[k] * 2).sum(axis=1),
 }  # fmt: skip
@@ -135,6 +137,21 @@ def test_what_is_out_of_bounds(bad: int, same: Callable[..., None]) -> None:
     same(lambda a, k: a[k], RNG.random(1000), k)
     same(lambda a, k: a[k], RNG.random(1000), k.astype("u8"))
     same(lambda a, k: a[k, k], RNG.random((1000, 2)), k)
+
+
+def test_takes_that_are_numpys(same: Callable[..., None], numbers: list[int]) -> None:
+    a, k = RNG.random((500, 6)), RNG.integers(0, 6, 2000)
+    same(np.take, a, k)
+    same(np.take, a, k, 1)
+    same(np.take, a, k, axis=0, mode="wrap")
+    same(np.take, a, k.astype("u8"), 0)
+    same(np.take, a, k > 3, 0)
+    same(np.take, a, k * 1.0, 0)
+    same(np.take, a, k, 0, np.empty((2000, 6)))
+    assert not numbers
+    same(np.take, a, k.astype("u1").reshape(40, 50), 0)
+    same(np.take, a[:, 0].copy(), k - 6)
+    same(np.take, a, k + 496, 0)
 
 
 def test_little_work_is_numpys(monkeypatch: pytest.MonkeyPatch, numbers: list[int]) -> None:

@@ -11,6 +11,7 @@ from . import (  # noqa: F401 - an import registers implementations
     differences,
     elementwise,
     fallback,
+    gathering,
     histograms,
     indexing,
     joining,
