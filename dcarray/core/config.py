@@ -224,7 +224,8 @@ def options(**values: Any) -> Iterator[Options]:
         Elements below which NumPy runs a call at once, without recording it (default 16384); 0 records every
         call.
     threads : int
-        Threads that a kernel uses (default: the cores that this process may use).
+        Threads that a kernel uses, or parts of a call of NumPy's (default: the cores that this process may
+        use).
     distribute_above : int or None
         Elements above which an array is distributed over the ranks (default 2**20); 0 distributes every
         array, None none (kept as ``sys.maxsize``).

@@ -17,6 +17,8 @@ from dcarray.core import parts
 from dcarray.core.native import BUILT
 from dcarray.execution import axis_parts
 
+pytestmark = pytest.mark.one_process("several ranks share the processors")
+
 RNG = np.random.default_rng(17)
 FOLDS = {
     "d": ("add", "multiply", "maximum", "minimum", "fmax", "hypot"), "f": ("add", "multiply", "maximum"),
