@@ -489,7 +489,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 46) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 47) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }
