@@ -211,6 +211,10 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.elements < 1000:
         parser.error("--rounds must be at least 1, and --elements at least 1000")
+    unknown = [name for name in args.against.split(",") if name and name not in npbench_device.PEERS]
+    if unknown:
+        peers = ", ".join(npbench_device.PEERS)
+        parser.error(f"--against knows no {', '.join(map(repr, unknown))}; the peers are: {peers}")
     args.names = {one.name: one.description for one in dc.devices() if one.kind != "cpu"}
     if not args.names:
         parser.error("there is no device: python -m dcarray info says what is missing")

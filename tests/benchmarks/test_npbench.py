@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tiny_npbench
 
-from benchmarks import measure, memory, npbench, npbench_figures, npbench_suite
+from benchmarks import gpu, measure, memory, npbench, npbench_figures, npbench_suite
 
 
 @pytest.fixture
@@ -128,3 +128,9 @@ def test_first_calls_are_counted() -> None:
     }
     told = npbench_figures.first_calls(rows)
     assert told.endswith("20 ms: 1 of 2; not late 1.130 s by 1.000 s")
+
+
+def test_peers_on_a_device_that_nobody_knows_are_refused_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        gpu.main(["--against", "numpy,cupi"])
+    assert "--against knows no 'cupi'; the peers are: numpy, cupy, jax" in capsys.readouterr().err

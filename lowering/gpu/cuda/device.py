@@ -56,33 +56,31 @@ _thread = threading.local()  # .number: the device that is current for cuda.core
 
 
 class Current:
-    """A context in which a device is CUDA's current one, and its default stream CuPy's.
-
-    It gives the stream, or the module ``cuda.core`` where that was asked for.
+    """A context in which a device is CUDA's current one, and its default stream CuPy's; it gives the stream.
 
     Every launch enters it, so it changes only what is not so already.
     """
 
-    __slots__ = ("core", "device", "entered")
+    __slots__ = ("device", "entered")
 
-    def __init__(self, device: CudaDevice, core: Any = _thread) -> None:
-        self.device, self.core = device, core
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
 
     def __enter__(self) -> Any:
+        self._switch()
+        return self.device.cupy.cuda.Stream.null
+
+    def _switch(self) -> bool:
+        """Make the device and its stream the current ones; whether another device was."""
         number, cuda = self.device.number, self.device.cupy.cuda
         self.entered: ExitStack | None = None
         null = cuda.Stream.null
-        switched = cuda.runtime.getDevice() != number
+        switched = bool(cuda.runtime.getDevice() != number)
         if switched or cuda.get_current_stream().ptr != null.ptr:
             self.entered = ExitStack()
             self.entered.enter_context(cuda.Device(number))
             self.entered.enter_context(null)
-        if self.core is _thread:
-            return null
-        if self.core is not None and (switched or getattr(_thread, "number", None) != number):
-            self.core.Device(number).set_current()
-            _thread.number = number
-        return self.core
+        return switched
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self.entered is not None:
@@ -94,6 +92,24 @@ class Current:
             raise MemoryError(f"{name} has no memory left: {error}") from None
         if isinstance(error, (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError)):
             raise RuntimeError(f"{name}: {error}") from error
+
+
+class CurrentForCore(Current):
+    """The same for ``cuda.core``, which has a current device of its own; it gives that module, or None where
+    there is none."""
+
+    __slots__ = ("core",)
+
+    def __init__(self, device: CudaDevice, core: Any) -> None:
+        super().__init__(device)
+        self.core = core
+
+    def __enter__(self) -> Any:
+        number = self.device.number
+        if (self._switch() or getattr(_thread, "number", None) != number) and self.core is not None:
+            self.core.Device(number).set_current()
+            _thread.number = number
+        return self.core
 
 
 class CudaDevice:
@@ -252,7 +268,7 @@ class CudaDevice:
 
     def core_current(self) -> Current:
         """Make it the current device, of cuda.core too, and give that module, or None where it is missing."""
-        return Current(self, self.core)
+        return CurrentForCore(self, self.core)
 
     def buffer_of(self, array: Any) -> CudaBuffer:
         """Return the memory of a contiguous array of CuPy's as a buffer."""
