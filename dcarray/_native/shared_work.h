@@ -25,7 +25,12 @@ note_flags(int *all, int flags)
 }
 #else
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 enum { MOST_THREADS = 64, LOOKS = 64 };
 static const long WATCH = 100000; /* nanoseconds in which a thread looks for more work */
@@ -37,7 +42,56 @@ static struct {
     void *what;        /* NULL: nothing to do */
     unsigned long number; /* of the piece of work; read without the lock */
     int wanted, busy, threads, asleep, taken; /* the last: does a thread share its work now? */
-} Team = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0, 0, 0, 0, 0};
+    struct {
+        int id, processor, moved; /* of a thread: its number, where it ran last, and is it kept from a processor? */
+    } members[MOST_THREADS];
+} Team = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+
+/* A thread of the team that waits on the processor of the one that calls would begin when that one is done: Linux leaves
+ * it there, for as long as it likes, though others are idle. */
+#ifdef __linux__
+static void
+keep_off(int place, int processor)
+{
+    cpu_set_t may;
+    int id = Team.members[place].id;
+    if (id == 0 || Team.members[place].processor != processor || sched_getaffinity(id, sizeof(may), &may) != 0)
+        return;
+    CPU_CLR(processor, &may);
+    if (CPU_COUNT(&may) > 0 && sched_setaffinity(id, sizeof(may), &may) == 0)
+        Team.members[place].moved = processor + 1;
+}
+
+/* The same thread, at work on another one, may go anywhere again. */
+static void
+note_processor(int place)
+{
+    cpu_set_t may;
+    if (Team.members[place].moved && sched_getaffinity(0, sizeof(may), &may) == 0) {
+        CPU_SET(Team.members[place].moved - 1, &may);
+        sched_setaffinity(0, sizeof(may), &may);
+        Team.members[place].moved = 0;
+    }
+    Team.members[place].id = (int)syscall(SYS_gettid);
+    Team.members[place].processor = sched_getcpu();
+}
+#else
+static void
+keep_off(int place, int processor)
+{
+}
+
+static void
+note_processor(int place)
+{
+}
+
+static int
+sched_getcpu(void)
+{
+    return 0;
+}
+#endif
 
 /* Take so many of the pieces that nobody has begun: the first of them. */
 static inline Py_ssize_t
@@ -82,12 +136,14 @@ help_out(void *argument)
             for (int look = 0; look < LOOKS; look++)
                 rest_a_moment();
         pthread_mutex_lock(&Team.lock);
+        note_processor(place);
         while (Team.number == seen) {
             Team.asleep++;
             pthread_cond_wait(&Team.more, &Team.lock);
             Team.asleep--;
         }
         seen = Team.number;
+        note_processor(place);
         if (Team.what != NULL && place < Team.wanted) {
             void *(*work)(void *) = Team.work;
             void *what = Team.what;
@@ -110,6 +166,7 @@ forget_team(void)
     pthread_cond_init(&Team.more, NULL);
     Team.threads = Team.busy = Team.asleep = Team.taken = 0;
     Team.what = NULL;
+    memset(Team.members, 0, sizeof(Team.members));
 }
 
 /* Call `work(what)` on so many threads, of which this is one: each does what nobody has begun. */
@@ -136,6 +193,8 @@ share_work(void *(*work)(void *), void *what, int threads)
             Team.work = work;
             Team.what = what;
             Team.wanted = threads - 1;
+            for (int place = 0, here = sched_getcpu(); place < threads - 1 && place < Team.threads; place++)
+                keep_off(place, here);
             __atomic_store_n(&Team.number, Team.number + 1, __ATOMIC_RELEASE);
             if (Team.asleep)
                 pthread_cond_broadcast(&Team.more);
