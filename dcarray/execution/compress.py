@@ -1,6 +1,7 @@
 """Selection by a mask, ``x[mask]`` of plain arrays, by compiled code on all cores.
 
-As long as that is being compiled NumPy selects, in parts.
+As long as that is being compiled NumPy finds the places, and takes the elements, in parts.
+
 A mask of the first axes selects rows, which are moved as one element if a row is not larger than the largest
 dtype.
 """
@@ -44,8 +45,7 @@ def compress(a: NDArray, m: NDArray) -> NDArray:
         launch = _ROUTINES[row].launch(_SECONDS * size)
     if launch is not None:
         return _run(launch, a, m, row, config.current().threads)
-    chosen = index_parts.choose(a, m)
-    return a[m] if chosen is None else chosen
+    return index_parts.choose(a, m)
 
 
 def _run(launch: Any, a: NDArray, mask: NDArray, row: int, threads: int) -> NDArray:
