@@ -77,7 +77,7 @@ def choose(a: NDArray, mask: NDArray) -> NDArray:
     """
     truths, row = mask.reshape(-1), a.shape[mask.ndim :]
     rows = a.reshape(mask.size, *row)
-    number = parts.number_of_parts(_MASK * mask.size + _BYTE * a.nbytes, mask.size)
+    number = parts.number_of_parts(_MASK * mask.size + _BYTE / 2 * a.nbytes, mask.size)  # not all of them
     pieces = parts.cut(mask.size, number)
     ends = np.cumsum([0, *[np.count_nonzero(truths[piece]) for piece in pieces]]).tolist()
     result = empty((ends[-1], *row), a.dtype)
