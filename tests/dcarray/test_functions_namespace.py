@@ -6,6 +6,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,3 +111,33 @@ def test_device_argument():
         dc.arange(3, device="gpu")
     with pytest.raises(ValueError):
         dc.linspace(0, 1, 3, device="gpu")
+
+
+REDUCED = [
+    (np.logical_or, "?"), (np.logical_and, "?"), (np.bitwise_xor, "i"), (np.maximum, "d"), (np.fmin, "f"),
+    (np.minimum, "B"),
+    (np.logical_or, "d"), (np.add, "b"), (np.add, "d"), (np.multiply, "f"), (np.maximum, "D"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ufunc", "char"), REDUCED)
+@pytest.mark.parametrize("shape", [(), (3,), (40, 50)])
+def test_lists_of_arrays_are_reduced_as_numpy_reduces_them(ufunc: Any, char: str, shape: Any) -> None:
+    rng = np.random.default_rng(2)
+    some = [(rng.integers(0, 5, shape) - 2 * (char not in "?B")).astype(char) for _ in range(4)]
+    if char in "df" and shape:
+        some[1][..., 0], some[2][..., 1:] = np.nan, -0.0
+    ours = [dc.asarray(a) for a in some]
+    for given, plain in (
+        (ours, some),
+        (tuple(ours[:2]), some[:2]),
+        (ours[:1], some[:1]),
+        ([ours[0], some[1]], some[:2]),
+    ):
+        got, want = getattr(dc, ufunc.__name__).reduce(given), ufunc.reduce(plain)
+        assert np.asarray(got).dtype == want.dtype and np.asarray(got).tobytes() == np.asarray(want).tobytes()
+        got = getattr(dc, ufunc.__name__).reduce(given, axis=0, keepdims=True)
+        np.testing.assert_array_equal(got, ufunc.reduce(plain, axis=0, keepdims=True))
+    if len(shape) == 2:
+        with pytest.raises(ValueError, match="inhomogeneous"):
+            getattr(dc, ufunc.__name__).reduce([ours[0], ours[1][:2]])

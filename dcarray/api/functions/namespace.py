@@ -73,7 +73,13 @@ class Ufunc:
             return result
         return fallback.wrap_results(_as_arrays(result, kwargs), args, kwargs)
 
-    reduce = _ufunc_method("reduce")
+    def reduce(self, array: Any, *args: Any, **kwargs: Any) -> Any:
+        """See `numpy.ufunc.reduce`."""
+        if not args and not kwargs and (made := _reduced_list(self._ufunc, array)) is not None:
+            return made
+        result = self._ufunc.reduce(array, *args, **kwargs)
+        return fallback.wrap_results(_as_arrays(result, kwargs), (array, *args), kwargs)
+
     accumulate = _ufunc_method("accumulate")
     reduceat = _ufunc_method("reduceat")
     outer = _ufunc_method("outer")
@@ -93,6 +99,35 @@ class Ufunc:
     def __reduce__(self) -> Any:
         return _named, (self._ufunc.__name__,)
 
+
+def _reduced_list(ufunc: np.ufunc, arrays: Any) -> Any:
+    """Return the reduction of a list of arrays of one shape and dtype, as one operation after the other,
+    which needs no array of all of them; None for anything else.
+
+    Only operations that give what they take, and of which the first operand begins the reduction: their
+    results are NumPy's, to the bit.
+    """
+    if type(arrays) not in (list, tuple) or not 2 <= len(arrays) <= _MOST_REDUCED:
+        return None
+    first = arrays[0]
+    if type(first) is not ndarray or not first.ndim:
+        return None
+    if any(type(x) is not ndarray or x.shape != first.shape or x.dtype != first.dtype for x in arrays):
+        return None
+    if first.dtype.kind not in _REDUCED_BY_OPERATORS.get(ufunc.__name__, ""):
+        return None
+    made = first
+    for x in arrays[1:]:
+        made = ufunc(made, x)
+    return made
+
+
+_MOST_REDUCED = 32
+_REDUCED_BY_OPERATORS = {
+    "logical_and": "b", "logical_or": "b", "bitwise_and": "biu", "bitwise_or": "biu", "bitwise_xor": "biu",
+    "maximum": "biuf", "minimum": "biuf", "fmax": "biuf", "fmin": "biuf",
+}  # fmt: skip
+"""The kinds of dtypes of which a reduction is one operation after the other, by ufunc."""
 
 shorten_calls(Ufunc, "_ufunc")
 for _name in ("reduce", "reduceat", "outer"):  # scans of large arrays are recorded, to be fused
