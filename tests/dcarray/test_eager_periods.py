@@ -322,6 +322,8 @@ def test_a_program_that_comes_again_before_its_plans_is_left_to_numpy(
     monkeypatch.setattr(session.EXECUTOR.background, "submit_later", lambda job, *_: jobs.append(job))
     monkeypatch.setattr(session.EXECUTOR, "_entries", {})
     monkeypatch.setattr(session.EXECUTOR, "_templates", {})
+    fresh = awaiting.Awaiting(session.EXECUTOR.background)  # plans of other tests do not count
+    monkeypatch.setattr(session.EXECUTOR, "_awaiting", fresh)
     monkeypatch.setattr(awaiting, "GLANCE", 60.0)
     a, b = np.random.default_rng(7).random((2, 300, 400))
     want = wrapped_program(a, b)
