@@ -40,7 +40,7 @@ seconds(void)
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-static Py_ssize_t MostAtOnce = MOST_AT_ONCE; /* elements; more for what blocks do not take less time for */
+static Py_ssize_t MostAtOnce = MOST_AT_ONCE; /* bytes; more for what blocks do not take less time for */
 
 /* Is a thread in an eager period? */
 static inline int
@@ -249,11 +249,11 @@ permits(CallSite *site, Py_ssize_t elements)
     return Decided.permits = below < 0 ? -1 : below > 0 && !simulated();
 }
 
-/* Whether NumPy works on so many elements where the user's code is; -1 with an exception. */
+/* Whether NumPy works on so many elements of so many bytes where the user's code is; -1 with an exception. */
 static int
-eager_here(Py_ssize_t elements)
+eager_here(Py_ssize_t elements, Py_ssize_t width)
 {
-    return elements <= MostAtOnce && in_eager_period() ? 1 : permits(eager_site_here(), elements);
+    return elements <= MostAtOnce / width && in_eager_period() ? 1 : permits(eager_site_here(), elements);
 }
 
 /* The plain view of a window, new, as `view` of window.py; NULL, without an exception, if it is not of the usual kind:
@@ -354,7 +354,7 @@ eager_view(PyObject *x)
         (!is_compiled(x) && (all || !site->always)) || (view = view_of(x)) == NULL ||
         (!is_compiled(x) && strchr("MmSU", ((Array *)view)->dtype->kind) == NULL))
         return NULL;
-    if (all && elements_of(view) > MostAtOnce) { /* unless this place of the program is known */
+    if (all && elements_of(view) > MostAtOnce / item_width(view)) { /* unless this place of the program is known */
         all = 0;
         site = eager_site_here();
     }

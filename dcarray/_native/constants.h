@@ -35,8 +35,8 @@
 #define TIERS(X) X(OBSERVED) X(CANDIDATE) X(ACTIVE) X(DEOPTIMISED)
 #define LIMITS(X) X(STRIKES) X(BLOCKED_HITS)
 
-/* The elements up to which NumPy does at once what an eager period asks for; blocks of several statements take less time
- * for more, recording them included. */
+/* The bytes up to which NumPy does at once what an eager period asks for; blocks of several statements take less time for
+ * more, recording them included. */
 #define PERIODS(X) X(MOST_AT_ONCE)
 
 #define IN_ENUM(name) name,
@@ -45,7 +45,7 @@ enum { MAKERS(IN_ENUM) };
 enum { FOLDS(IN_ENUM) };
 enum { CHECKS(IN_ENUM) };
 enum { TIERS(IN_ENUM) };
-enum { MOST_AT_ONCE = 1 << 17 };
+enum { MOST_AT_ONCE = 1 << 20 };
 enum { STRIKES = 3, BLOCKED_HITS = 8 };
 enum { UNANSWERED, ANSWERS_OF(NAMED_IN_ENUM) ANSWERS };
 

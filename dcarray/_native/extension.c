@@ -135,7 +135,7 @@ eager_array(PyObject *x)
 static PyObject *
 eager_plain(PyObject *x)
 {
-    int eager = elements_of(x) < SmallLimit ? 1 : eager_here(elements_of(x));
+    int eager = elements_of(x) < SmallLimit ? 1 : eager_here(elements_of(x), item_width(x));
     if (eager < 0)
         PyErr_Clear();
     return eager > 0 ? x : NULL;
@@ -168,7 +168,7 @@ static inline int
 is_worth_recording(PyObject *p, PyObject *q, int multiplied)
 {
     Py_ssize_t n = Py_TYPE(p) == PlainClass && Py_TYPE(q) == PlainClass ? broadcast_size(p, q, 2 * SmallLimit, multiplied) : 0;
-    int eager = n ? eager_here(n) : 1;
+    int eager = n ? eager_here(n, item_width(p)) : 1;
     if (eager < 0)
         PyErr_Clear();
     return eager <= 0;
@@ -489,7 +489,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 47) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 48) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     return module;
 }

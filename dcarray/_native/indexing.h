@@ -401,7 +401,7 @@ fast_assign(PyObject *x, PyObject *key, PyObject *value)
             done = view == NULL ? -1 : is_small_view(view);
             if (done == 0 && is_plain_copy(view, value))
                 done = 1;
-            if (done == 0 && (done = eager_here(elements_of(view))) > 0)
+            if (done == 0 && (done = eager_here(elements_of(view), item_width(view))) > 0)
                 note_site(x);
             if (done > 0)
                 done = PyObject_SetItem(view, Py_Ellipsis, b) < 0 ? -1 : 1;

@@ -58,11 +58,11 @@ find_methods(Methods *methods, const char *forward, const char *reflected, const
 
 /* The operands as NumPy can take them at once, if what it makes of them is not better recorded. */
 static inline int
-both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied)
+both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplied, int compared)
 {
     int found;
     decide_once();
-    MostAtOnce = multiplied ? PY_SSIZE_T_MAX : MOST_AT_ONCE;
+    MostAtOnce = multiplied || compared ? PY_SSIZE_T_MAX : MOST_AT_ONCE; /* truths are an eighth of what is compared */
     found = (*p = numpy_operand(a)) != NULL && (*q = numpy_operand(b)) != NULL && !is_worth_recording(*p, *q, multiplied);
     MostAtOnce = MOST_AT_ONCE;
     forget_decision();
@@ -76,7 +76,7 @@ both_at_hand(PyObject *a, PyObject *b, PyObject **p, PyObject **q, int multiplie
         PyObject *p, *q, *r;                                                                         \
         if (*kinds && lately_eager() && ((r = over_temporary(np_##ufunc, kinds, a, b)) != NULL || PyErr_Occurred())) \
             return r;                                                                                \
-        if (!both_at_hand(a, b, &p, &q, op == product))                                              \
+        if (!both_at_hand(a, b, &p, &q, op == product, 0))                                              \
             return by_method(&methods_##slot, np_##ufunc, a, b);                                     \
         r = by_small_loop(np_##ufunc, p, q);                                                               \
         if (r != NULL)                                                                               \
@@ -185,7 +185,7 @@ fast_compare(PyObject *a, PyObject *b, int op)
 {
     PyObject *const ufuncs[] = {np_less, np_less_equal, np_equal, np_not_equal, np_greater, np_greater_equal};
     PyObject *p, *q, *r;
-    if (!both_at_hand(a, b, &p, &q, 0))
+    if (!both_at_hand(a, b, &p, &q, 0, 1))
         return (r = deferred_operator(ufuncs[op], a, b)) != NULL ? r : slow_compare(a, b, op);
     r = by_small_loop(ufuncs[op], p, q); /* in the order of Python's numbers */
     if (r != NULL)

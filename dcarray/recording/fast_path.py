@@ -55,7 +55,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
     if spread:
         shape = whole
     size = prod(shape)
-    if not size or not shape or eager_call(size, (a, b)):
+    if not size or not shape or eager_call(size, (a, b), 1, loop):
         return None
     with LOCK:
         rec = session().ready()
@@ -114,7 +114,7 @@ def elementwise(name: str, inputs: tuple[Any, ...], out: Any = None) -> Any:
         return None
     loop, dtype, _ = found
     size = prod(shape)
-    if not size or not shape or eager_call(size, (out, *inputs)):
+    if not size or not shape or eager_call(size, (out, *inputs), 1, loop):
         return None
     try:
         return _logged(name, loop, shape, dtype, size, inputs, out, type(first))
@@ -190,7 +190,7 @@ def assign(target: Any, value: Any) -> bool:
     size = prod(shape)
     if source.char != char or not char or not size:
         return False
-    if eager_call(size, (target, value)):
+    if eager_call(size, (target, value), 1, char):
         return False
     with LOCK:
         rec = session().ready()

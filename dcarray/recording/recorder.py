@@ -128,7 +128,7 @@ def _loop_and_domain(
             raise RunEagerly
         if loop[-1] in "FD" and out.dtype.kind != "c":
             raise NoCompiledForm  # NumPy warns of the discarded imaginary part
-    refuse_small(shape, inputs, out)
+    refuse_small(shape, inputs, out, 1, loop)
     if name[:8] == "logical_" and any(map(is_lossy_truth, inputs)):
         raise NoCompiledForm
     return loop, shape, inner == shape
@@ -168,14 +168,17 @@ def class_of(*operands: Any) -> type[Handle]:
     return found
 
 
-def refuse_small(shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1) -> None:
-    """Raise `RunEagerly` for small work on evaluated memory, and for empty work always."""
+def refuse_small(
+    shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1, loop: str = "?"
+) -> None:
+    """Raise `RunEagerly` for small work on evaluated memory, and for empty work always; ``loop`` is that of
+    an element-wise call."""
     size = 1
     for n in shape:
         size *= n
     if size == 0:
         raise RunEagerly
-    if policy.eager_call(size, (*inputs, out), factor):
+    if policy.eager_call(size, (*inputs, out), factor, loop):
         raise RunEagerly
 
 
@@ -302,7 +305,7 @@ def cast(x: Any, dtype: Any, *, copy: bool = True, order: str = "K") -> Any:
     with LOCK:
         rec = session().ready()
         try:
-            refuse_small(shape, (x,), None)
+            refuse_small(shape, (x,), None, 1, dtype.char)
             if not compiles(dtype) or (x.dtype.kind == "c" != dtype.kind):
                 raise NoCompiledForm
             kind = kind_of(x)

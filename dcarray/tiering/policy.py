@@ -43,11 +43,16 @@ def eager(elements: float, factor: int = 1) -> bool:
     return elements < 1 or elements < factor * current().eager_below
 
 
-def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1) -> bool:
-    """Whether NumPy does a call at once: little work, or any in an eager period, on settled operands."""
-    large = elements >= factor * current().eager_below and elements
-    if large and (elements > MOST_AT_ONCE or not is_active()):
-        return False
+def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: str = "?") -> bool:
+    """Whether NumPy does a call at once: little work, or any in an eager period, on settled operands.
+
+    A call that has a ``loop`` of a ufunc, and does not just give truths, is not for NumPy in an eager period
+    if blocked statements do it sooner.
+    """
+    if elements >= factor * current().eager_below and elements:
+        sooner = loop[-1] != "?" and 8 * elements > MOST_AT_ONCE
+        if sooner or not is_active():
+            return False
     return idle(operands)
 
 

@@ -222,15 +222,17 @@ def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.one_process("several ranks have none")
 def test_large_element_wise_calls_are_recorded_even_then() -> None:
-    """Blocked statements take less time; a product is NumPy's."""
+    """Blocked statements take less time; products and comparisons are NumPy's."""
     a = np.random.default_rng(5).random((400, 500))
     with dc.options(eager_below=16384, jit="background", strict=False):
         assert eager_period.begin(600.0)
         try:
-            for call in (lambda x: x * 2, np.sqrt, lambda x: x > x[:1], lambda x: np.where(x > 2, x, 1)):
+            for call in (lambda x: x * 2, np.sqrt, lambda x: x - x[:1], lambda x: np.where(x > 2, x, 1)):
                 assert not call(dc.asarray(a.copy()))._idle() and call(dc.asarray(a[:200].copy()))._idle()
             x = dc.asarray(a.copy())
             assert (x @ x.T)._idle()
+            low = np.float64(0.1)
+            assert np.logical_and(low <= x, x < 0.5)._idle() and (x == x[:1])._idle() and x[x > 0.5]._idle()
             x *= 2
             np.testing.assert_array_equal(x + 1, a * 2 + 1)
         finally:
