@@ -169,7 +169,7 @@ def class_of(*operands: Any) -> type[Handle]:
 
 
 def refuse_small(
-    shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1, loop: str = "?"
+    shape: tuple[int, ...], inputs: tuple[Any, ...], out: Any, factor: int = 1, loop: str = ""
 ) -> None:
     """Raise `RunEagerly` for small work on evaluated memory, and for empty work always; ``loop`` is that of
     an element-wise call."""

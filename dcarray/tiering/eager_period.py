@@ -1,7 +1,7 @@
 """Eager periods: times in which NumPy runs the calls of one thread at once, also those on large arrays.
 
-Only calls on whose operands something is pending are recorded even then, and element-wise calls on so many
-elements (`MOST_AT_ONCE` bytes) that blocked statements (`dcarray.execution.blocked_statements`) take less time.
+Only calls on whose operands something is pending are recorded even then, and element-wise calls on so much
+(`MOST_AT_ONCE` bytes) that blocked statements (`dcarray.execution.blocked_statements`) take less time.
 
 There is such a period while a loop runs as it is written for which a plan is still to be made, and which may
 end before the recordings of its iterations have plans of their own.  Once these have been asked for, periods

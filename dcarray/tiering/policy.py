@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dcarray.core.config import current
 from dcarray.core.handle import Handle
+from dcarray.core.store import COMPILED
 
 from .eager_period import MOST_AT_ONCE, is_active
 
@@ -34,6 +37,8 @@ AT_MEMORY_SPEED = 128
 SHARED = 512
 """Operations of a solver: less is done before a thread is awake."""
 
+_WIDTHS = {char: np.dtype(char).itemsize for char in COMPILED}
+
 PLANNED_AT_ONCE = 1 << 20
 """Elements of a region from which on it is planned when it is first seen."""
 
@@ -43,14 +48,14 @@ def eager(elements: float, factor: int = 1) -> bool:
     return elements < 1 or elements < factor * current().eager_below
 
 
-def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: str = "?") -> bool:
+def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: str = "") -> bool:
     """Whether NumPy does a call at once: little work, or any in an eager period, on settled operands.
 
-    A call that has a ``loop`` of a ufunc, and does not just give truths, is not for NumPy in an eager period
-    if blocked statements do it sooner.
+    A call that has a ``loop`` of a ufunc, as in ``"dd->d"``, and a large result is not for NumPy in an eager
+    period: blocked statements do it sooner.
     """
     if elements >= factor * current().eager_below and elements:
-        sooner = loop[-1] != "?" and 8 * elements > MOST_AT_ONCE
+        sooner = loop and elements * _WIDTHS[loop[-1]] > MOST_AT_ONCE
         if sooner or not is_active():
             return False
     return idle(operands)
