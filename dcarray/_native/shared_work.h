@@ -26,6 +26,7 @@ note_flags(int *all, int flags)
 #else
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -169,6 +170,22 @@ forget_team(void)
     memset(Team.members, 0, sizeof(Team.members));
 }
 
+/* Start a thread of the team, which takes no signals: they are the program's. */
+static int
+start_member(int place)
+{
+    pthread_t made;
+    sigset_t all, before;
+    int failed;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&made, NULL, help_out, (void *)(intptr_t)place);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!failed)
+        pthread_detach(made);
+    return !failed;
+}
+
 /* Call `work(what)` on so many threads, of which this is one: each does what nobody has begun. */
 static void
 share_work(void *(*work)(void *), void *what, int threads)
@@ -181,13 +198,8 @@ share_work(void *(*work)(void *), void *what, int threads)
         if (!forks)
             forks = pthread_atfork(NULL, NULL, forget_team) == 0 ? 1 : -1;
         mine = forks > 0 && !Team.taken;
-        while (mine && Team.threads < threads - 1) {
-            pthread_t made;
-            if (pthread_create(&made, NULL, help_out, (void *)(intptr_t)Team.threads) != 0)
-                break;
-            pthread_detach(made);
+        while (mine && Team.threads < threads - 1 && start_member(Team.threads))
             Team.threads++;
-        }
         if (mine) {
             Team.taken = 1;
             Team.work = work;

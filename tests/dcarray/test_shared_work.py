@@ -1,0 +1,87 @@
+"""Threads that share the work of the C module: after a fork, beside each other, and under signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from dcarray.core.native import BUILT
+
+pytestmark = [
+    pytest.mark.skipif(not BUILT, reason="the C module has them"),
+    pytest.mark.one_process("threads of one process"),
+]
+X = np.random.default_rng(1).random((700, 300))
+
+
+def scanned() -> bool:
+    """Whether a scan on three threads gives what NumPy's gives."""
+    from dcarray._native.extension import accumulate
+
+    out = np.empty_like(X)
+    return accumulate(np.add, X, 0, out, 3) and bool((out == np.add.accumulate(X, 0)).all())
+
+
+def test_beside_each_other() -> None:
+    """One of several callers has the threads; the others do their work by themselves."""
+    wrong: list[int] = []
+
+    def work() -> None:
+        wrong.extend(k for k in range(60) if not scanned())
+
+    callers = [threading.Thread(target=work) for _ in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+PROGRAM = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from test_shared_work import scanned
+assert scanned()
+for _ in range(5):
+    child = os.fork()
+    if not child:
+        os._exit(0 if scanned() and scanned() else 1)
+    assert scanned()
+    assert os.waitpid(child, 0)[1] == 0
+print("fine")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_children_have_threads_of_their_own() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, os.path.dirname(__file__)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "fine\n", done.stderr
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/task"), reason="nothing tells which signals a thread takes"
+)
+def test_signals_are_the_program_s() -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1])\n"
+    code += "import test_shared_work as t; assert t.scanned(); t.blocked()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "2\n", done.stderr
+
+
+def blocked() -> None:
+    """Print how many threads of this process take no interrupt."""
+    found = 0
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/status") as status:
+            mask = next(line for line in status if line.startswith("SigBlk:"))
+        found += int(mask.split()[1], 16) >> (signal.SIGINT - 1) & 1
+    print(found)
