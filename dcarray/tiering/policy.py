@@ -55,7 +55,7 @@ def eager_call(elements: int, operands: tuple[Any, ...], factor: int = 1, loop: 
     period: blocked statements do it sooner.
     """
     if elements >= factor * current().eager_below and elements:
-        sooner = loop and elements * _WIDTHS[loop[-1]] > MOST_AT_ONCE
+        sooner = loop and elements * _WIDTHS.get(loop[-1], 0) > MOST_AT_ONCE
         if sooner or not is_active():
             return False
     return idle(operands)
