@@ -145,7 +145,7 @@ def test_no_mapping_waits_for_the_garbage_collector():
             pool.trim()
             del loans
             pool.trim()
-        assert resident() - before < 64 << 20  # other threads of the process use memory, too; what waited would be 320 MB
+        assert resident() - before < 64 << 20  # what waited would be 320 MB
         assert sum(isinstance(one, buffer_pool._Block) for one in gc.get_objects()) == known
     finally:
         gc.enable()
