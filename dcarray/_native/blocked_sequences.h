@@ -191,13 +191,11 @@ begin_work(Work *w, Deferred *s)
 static int
 end_work(Work *w)
 {
-    int bits = (w->raised & FE_DIVBYZERO ? 1 : 0) | (w->raised & FE_OVERFLOW ? 2 : 0) |
-               (w->raised & FE_UNDERFLOW ? 4 : 0) | (w->raised & FE_INVALID ? 8 : 0); /* NumPy's */
     for (int k = 0; k < w->sequence->arrays; k++)
         Py_DECREF(w->held[k]);
     if (w->raised)
         feclearexcept(FLAGS);
-    return !(bits & w->sequence->mask);
+    return !(numpy_bits(w->raised) & w->sequence->mask);
 }
 
 /* Do all steps into memory: 1, or 0 if that is to be recorded. */

@@ -437,10 +437,7 @@ run_block_program(PyObject *module, PyObject *args)
         Py_RETURN_NONE;
     found = PyTuple_New(p->steps);
     for (int k = 0; found != NULL && k < p->steps; k++) {
-        int raised = r.raised[k];
-        PyObject *bits = PyLong_FromLong((raised & FE_DIVBYZERO ? 1 : 0) | (raised & FE_OVERFLOW ? 2 : 0) |
-                                         (raised & FE_UNDERFLOW ? 4 : 0) | (raised & FE_INVALID ? 8 : 0));
-        set_or_clear(&found, k, bits);
+        set_or_clear(&found, k, PyLong_FromLong(numpy_bits(r.raised[k])));
     }
     return found;
 }

@@ -45,6 +45,14 @@ clear_flags(void)
         feclearexcept(FLAGS);
 }
 
+/* Floating-point exceptions as NumPy's bits. */
+static inline int
+numpy_bits(int raised)
+{
+    return (raised & FE_DIVBYZERO ? 1 : 0) | (raised & FE_OVERFLOW ? 2 : 0) | (raised & FE_UNDERFLOW ? 4 : 0) |
+           (raised & FE_INVALID ? 8 : 0);
+}
+
 static Loop Loops[LOOPS];
 static PyObject *Loopable; /* a dict of ufuncs by name: those of which loops may be called */
 

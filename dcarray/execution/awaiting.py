@@ -1,4 +1,4 @@
-"""What NumPy does at once while plans are being made, which recordings would only take longer for."""
+"""How a program runs while its plans are being made: by NumPy at once, where recording would take longer."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dcarray.core import config, parts
 from dcarray.core.native import BUILT
+from dcarray.core.ufunc_loops import SUMS_BEGIN_WITH
 
 if BUILT:
     from dcarray._native.extension import accumulate as accumulate_lines
@@ -31,7 +32,6 @@ _SEQUENTIAL = {"add": 7, "multiply": _SHORT, "maximum": _SHORT, "minimum": _SHOR
 """The most elements of a line of floats that NumPy reduces from the first to the last; of more it makes
 several sums."""
 _TOGETHER = 1 << 13  # lines
-_ZERO = np.add.reduce(np.array([-0.0]))  # what NumPy begins a sum with, or the negative one
 _HALVED = 1e-9  # for an element in each halving of a line that is sorted
 _SEARCHED = 8e-10  # for an element that has to be copied, so that NumPy finds neighbours where it searches
 _RUN = 1 << 15  # bytes of neighbours for each part of a reduction, which reads slower in shorter runs
@@ -82,7 +82,7 @@ def _reduce_short(ufunc: Any, value: NDArray, axis: int, out: NDArray, keepdims:
             for k in range(2, x.shape[-1]):
                 ufunc(made, x[..., k], out=made)
             if ufunc is np.add and made.dtype.kind == "f":
-                made += _ZERO
+                made += SUMS_BEGIN_WITH
 
     number = parts.number_of_parts(_seconds(value), lines.shape[0])
     return parts.run([partial(job, part) for part in parts.cut(lines.shape[0], number)])

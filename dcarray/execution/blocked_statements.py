@@ -13,9 +13,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from dcarray.core.native import BUILT
+from dcarray.core.ufunc_loops import SUMS_BEGIN_WITH
 from dcarray.ir.ops import OPS
 from dcarray.recording.log_format import reads
 from dcarray.recording.operands import DTYPES
@@ -35,7 +34,6 @@ MOST_ARRAYS = 40
 MOST_PARTS = 24
 SHARED = 1 << 16  # elements, in all statements, from which on a second thread pays
 MOST_THREADS = 64
-_ZERO = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins a sum, or the negative one
 
 
 class Operand(NamedTuple):
@@ -51,8 +49,8 @@ class Group(NamedTuple):
 
     Attributes
     ----------
-    first, length : int
-        The number of its first live step, and how many there are.
+    length : int
+        How many live steps there are.
     domain : tuple of int
         The elements over which all of them go.
     program : object
@@ -65,7 +63,6 @@ class Group(NamedTuple):
         How many may share the work.
     """
 
-    first: int
     length: int
     domain: tuple[int, ...]
     program: Any
@@ -75,7 +72,7 @@ class Group(NamedTuple):
 
     def run(self, run: OpByOp, threads: int) -> bool:
         """Run the statements, and note the floating-point exceptions of each; False if nothing was done."""
-        arrays = tuple([run.operand(*operand, self.domain) for operand in self.operands])
+        arrays = tuple([run.operand(operand.given, operand.char, self.domain) for operand in self.operands])
         raised = run_block_program(self.program, self.domain, arrays, min(threads, self.threads))
         if raised is None:
             return False
@@ -95,9 +92,10 @@ def groups(
     found: dict[int, Group] = {}
     k = 0
     while BUILT and k < len(steps):
-        members = Members(declared, statements, steps, k)
-        while k + len(members.steps) < len(steps) and members.takes(k + len(members.steps)):
-            pass
+        members = Members(declared, statements, steps)
+        for number in range(k, len(steps)):
+            if not members.takes(number):
+                break
         group = _group(members) if members.pays() else None
         if group is not None:
             found[k] = group
@@ -201,20 +199,13 @@ class _Program:
             (*step[:3], *[numbers[key] if kind == "array" else ~parts[key] for kind, key in step[3:]])
             for step in self.steps
         )
-        program = make_block_program(steps, "".join([o.char for o in ordered]), chars, _ZERO)
+        program = make_block_program(steps, "".join([o.char for o in ordered]), chars, SUMS_BEGIN_WITH)
         if program is None:
             return None
         size = math.prod(members.domain)
         threads = MOST_THREADS if size * len(steps) >= SHARED else 1
-        return Group(
-            members.first,
-            len(members.steps),
-            members.domain,
-            program,
-            tuple(ordered),
-            tuple(self.culprits),
-            threads,
-        )
+        culprits = tuple(self.culprits)
+        return Group(len(members.steps), members.domain, program, tuple(ordered), culprits, threads)
 
     def _widths(self, step: list[Any]) -> set[int]:
         """Return the numbers of bytes of the elements of a step's operands and result."""

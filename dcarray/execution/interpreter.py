@@ -88,7 +88,7 @@ class OpByOp:
             for number, step in enumerate(self._steps):
                 k, ins, outs, dying, born, joined = step
                 if number in self._groups and not self.left and not done:
-                    together = number + self._run_group(self._groups[number])
+                    together = number + self._run_group(number, self._groups[number])
                 if number < together:
                     continue
                 if done or (joined and not self.left and self._run_joined(k, self._steps[number + 1])):
@@ -120,9 +120,9 @@ class OpByOp:
         for head in dying:
             self._free(head)
 
-    def _run_group(self, group: Group) -> int:
+    def _run_group(self, first: int, group: Group) -> int:
         """Run the steps of a group together; returns their number, or 0 if they are to run one by one."""
-        steps = self._steps[group.first : group.first + group.length]
+        steps = self._steps[first : first + group.length]
         try:
             if not group.run(self, self._threads):
                 return 0
@@ -134,7 +134,7 @@ class OpByOp:
             self._hand_over(step.dying, ())
         return group.length
 
-    def operand(self, given: Any, char: str, written: bool, domain: tuple[int, ...]) -> NDArray:
+    def operand(self, given: Any, char: str, domain: tuple[int, ...]) -> NDArray:
         """Return an operand of a group: memory, or a number in the dtype that is asked for."""
         if type(given) is int:
             return self._value(given, domain, char)  # type: ignore[no-any-return]

@@ -34,7 +34,7 @@ from dcarray.core.fp_state import ODD, under
 from dcarray.core.native import BUILT
 from dcarray.core.processes import LOCK, communicator, simulated
 from dcarray.core.store import Store
-from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.core.ufunc_loops import SUMS_BEGIN_WITH, UFUNCS
 from dcarray.core.window import Index, identity
 from dcarray.lowering.runtime.buffer_pool import POOLED
 from dcarray.recording.log_format import reads
@@ -76,7 +76,6 @@ if BUILT:
     if not isinstance(np.count_nonzero(np.empty(0)), np.generic):  # but a number of Python's
         del _kinds[np.count_nonzero]
     set_folds(_kinds)
-    _zero = float(np.add.reduce(np.array([-0.0])))  # with which NumPy begins, or the negative one
 else:
 
     def expire() -> None:
@@ -305,7 +304,7 @@ def _block_sequence(
     letters = "".join([declared[k][1] for k, _ in arrays])
     what = places, tuple(found), letters, loops, (), most, rec.watched, options, error_state
     return learn_sequence(
-        _extobj_contextvar, *what, None, _make_recorder(rec, found, positions), _zero, seconds
+        _extobj_contextvar, *what, None, _make_recorder(rec, found, positions), SUMS_BEGIN_WITH, seconds
     )
 
 

@@ -33,8 +33,8 @@ Access = tuple[int, Index | None]
 class Members:
     """The steps of a group that is being formed."""
 
-    def __init__(self, declared: Any, statements: Any, steps: Any, first: int) -> None:
-        self.declared, self.statements, self.every, self.first = declared, statements, steps, first
+    def __init__(self, declared: Any, statements: Any, steps: Any) -> None:
+        self.declared, self.statements, self.every = declared, statements, steps
         self.steps: list[Step] = []
         self.domain: tuple[int, ...] = ()
         self.read: dict[int, set[tuple[Access, Any]]] = {}  # by family

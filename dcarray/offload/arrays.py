@@ -1,4 +1,4 @@
-"""The classes of arrays on devices, one for each device, made when it is first asked for.
+"""The classes of arrays on devices: one class for each device, made when it is first asked for.
 
 An array on a device is a wrapped array whose recordings run there.  Its methods record in the session of the
 device.  NumPy's functions get arrays of the ordinary class on the same stores, so that the implementations of

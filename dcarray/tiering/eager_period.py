@@ -32,15 +32,16 @@ def is_active() -> bool:
     return False
 
 
-MOST_AT_ONCE = 0
-"""The most bytes of an operand of an element-wise call that NumPy does at once in an eager period."""
-
 if BUILT:
-    from dcarray._native.extension import MOST_AT_ONCE as _MOST
-    from dcarray._native.extension import begin_eager_period, end_eager_period, expire_eager_period
+    from dcarray._native.extension import (
+        MOST_AT_ONCE,
+        begin_eager_period,
+        end_eager_period,
+        expire_eager_period,
+    )
     from dcarray._native.extension import in_eager_period as is_active
-
-    MOST_AT_ONCE = _MOST
+else:
+    MOST_AT_ONCE = 0
 
 
 def begin(seconds: float, loop: bool = False, new: bool = False) -> bool:

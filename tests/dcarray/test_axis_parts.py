@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from callers import call_beside_each_other
 
 import dcarray as dc
 from dcarray.core import parts
@@ -40,15 +41,6 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(axis_parts, "_SHORT_RUN", 1)
     with dc.options(threads=3, eager_below=0, jit="off"):
         yield
-
-
-@pytest.fixture
-def numbers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of jobs that are run in parts."""
-    found: list[int] = []
-    run = parts.run
-    monkeypatch.setattr(parts, "run", lambda jobs: found.append(len(jobs)) or run(jobs))
-    return found
 
 
 def made(shape: tuple[int, ...], char: str) -> np.ndarray:
@@ -282,11 +274,7 @@ def test_callers_share_the_helpers() -> None:
                 if not np.array_equal(out, a.sum(1)):
                     wrong.append(out)
 
-    threads = [threading.Thread(target=call) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    call_beside_each_other(call)
     assert not wrong
 
 

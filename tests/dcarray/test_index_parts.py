@@ -26,15 +26,6 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def numbers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of jobs that are run in parts."""
-    found: list[int] = []
-    run = parts.run
-    monkeypatch.setattr(parts, "run", lambda jobs: found.append(len(jobs)) or run(jobs))
-    return found
-
-
 def alike(got: Any, want: Any) -> None:
     assert type(got) is type(want) is np.ndarray
     assert (got.dtype, got.shape, got.strides) == (want.dtype, want.shape, want.strides)

@@ -47,15 +47,6 @@ def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def numbers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of jobs that are run in parts."""
-    found: list[int] = []
-    run = parts.run
-    monkeypatch.setattr(parts, "run", lambda jobs: found.append(len(jobs)) or run(jobs))
-    return found
-
-
 def generators(bits: Any = np.random.PCG64) -> tuple[Any, Any]:
     return np.random.Generator(bits(9)), dc.random.Generator(bits(9))
 

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
+import callers
 import numpy as np
 import pytest
+from callers import call_beside_each_other
 
 from dcarray.core.native import BUILT
 
@@ -17,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(not BUILT, reason="the C module has them"),
     pytest.mark.one_process("threads of one process"),
 ]
+FOLDERS = [os.path.dirname(__file__), os.path.dirname(callers.__file__)]  # where a child finds this file
 X = np.random.default_rng(1).random((700, 300))
 
 
@@ -35,17 +37,13 @@ def test_beside_each_other() -> None:
     def work() -> None:
         wrong.extend(k for k in range(60) if not scanned())
 
-    callers = [threading.Thread(target=work) for _ in range(4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    call_beside_each_other(work)
     assert not wrong
 
 
 PROGRAM = """
 import os, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 from test_shared_work import scanned
 assert scanned()
 for _ in range(5):
@@ -60,7 +58,7 @@ print("fine")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_children_have_threads_of_their_own() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, os.path.dirname(__file__)]
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, *FOLDERS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.stdout == "fine\n", done.stderr
 
@@ -69,11 +67,9 @@ def test_children_have_threads_of_their_own() -> None:
     not os.path.exists("/proc/self/task"), reason="nothing tells which signals a thread takes"
 )
 def test_signals_are_the_program_s() -> None:
-    code = "import sys; sys.path.insert(0, sys.argv[1])\n"
+    code = "import sys; sys.path[:0] = sys.argv[1:]\n"
     code += "import test_shared_work as t; assert t.scanned(); t.blocked()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, os.path.dirname(__file__)], capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run([sys.executable, "-c", code, *FOLDERS], capture_output=True, text=True, timeout=120)
     assert done.stdout == "2\n", done.stderr
 
 

@@ -50,6 +50,9 @@ def _ufunc_method(name: str) -> Callable[..., Any]:
     return method
 
 
+_general_reduce = _ufunc_method("reduce")
+
+
 class Ufunc:
     """A ufunc whose results are wrapped even where no argument is.
 
@@ -75,10 +78,8 @@ class Ufunc:
 
     def reduce(self, array: Any, *args: Any, **kwargs: Any) -> Any:
         """See `numpy.ufunc.reduce`."""
-        if not args and not kwargs and (made := _reduced_list(self._ufunc, array)) is not None:
-            return made
-        result = self._ufunc.reduce(array, *args, **kwargs)
-        return fallback.wrap_results(_as_arrays(result, kwargs), (array, *args), kwargs)
+        made = None if args or kwargs else _reduced_list(self._ufunc, array)
+        return _general_reduce(self, array, *args, **kwargs) if made is None else made
 
     accumulate = _ufunc_method("accumulate")
     reduceat = _ufunc_method("reduceat")

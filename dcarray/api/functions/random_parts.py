@@ -23,7 +23,8 @@ _GENERATORS = (np.random.PCG64, np.random.PCG64DXSM)
 
 
 def draw(name: str, generator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a method of a generator draws, and advance that; None if NumPy has to do it."""
+    """Return the numbers that a method of a generator draws, and advance the generator; None if NumPy has to
+    draw them."""
     bits: Any = getattr(generator, "bit_generator", None)
     if type(generator) is not np.random.Generator or type(bits) not in _GENERATORS:
         return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import threading
 
 import numpy as np
 import pytest
+from callers import call_beside_each_other
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -187,11 +187,7 @@ def test_products_of_several_threads_at_once():
             if matmul_tiles.multiply(over, over, b, code, 2) != 0 or not np.array_equal(over, want):
                 wrong.append(over)
 
-    many = [threading.Thread(target=work) for _ in range(4)]
-    for one in many:
-        one.start()
-    for one in many:
-        one.join()
+    call_beside_each_other(work)
     assert not wrong
 
 
