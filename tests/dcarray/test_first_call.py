@@ -41,7 +41,7 @@ print([name for name in ("requests", "provider", "disk_store") if "dcarray.plans
 
 def test_a_recording_seen_once_loads_nothing_that_asks_for_plans(tmp_path):
     """Neither in this thread nor beside it, where no plan is stored."""
-    got = run(FIRST.format(n=100_000), DCARRAY_CACHE_DIR=str(tmp_path / "none"))
+    got = run(FIRST.format(n=100_000), DCARRAY_CACHE_DIR=str(tmp_path / "none"), DCARRAY_JIT="background")
     assert got.strip() == "[]"
 
 
