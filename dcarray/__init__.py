@@ -8,22 +8,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcarray.api.array import evaluate, ndarray
-from dcarray.core.config import options
-from dcarray.core.counters import report
-from dcarray.core.device_names import devices
-from dcarray.core.errors import ProgramError, ScheduleError, StrictError
-from dcarray.execution.executor import wait
-
-from .api import lazy_selection as _lazy_selection  # noqa: F401  (its import registers selections)
-from .api.functions import namespace as _namespace
-
 __version__ = "0.1.0"
+# Where a name comes from.  All is imported when it is first used: `python -m dcarray run` and programs with
+# accelerated code need little of it.
+_HOMES = {
+    "ProgramError": "core.errors",
+    "ScheduleError": "core.errors",
+    "StrictError": "core.errors",
+    "devices": "core.device_names",
+    "options": "core.config",
+    "report": "core.counters",
+    "wait": "execution.executor",
+}
 
 
 def __getattr__(name: str) -> Any:
     value: Any
-    if name == "explain":
+    if name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    elif name in ("evaluate", "ndarray"):
+        from .api import array, lazy_selection  # noqa: F401  (its import registers selections)
+
+        value = getattr(array, name)
+    elif name == "explain":
         from dcarray.inspect.explain import explain as value
     elif name == "export":
         from dcarray.jit.program.export import export as value
@@ -48,14 +57,26 @@ def __getattr__(name: str) -> Any:
 
         value = import_module(f".{name}", __name__)  # `from . import comm` would ask for the attribute again
     else:
-        value = _namespace.lookup(name)
+        value = _lookup(name)
     globals()[name] = value
     return value
 
 
+def _lookup(name: str) -> Any:
+    """Return what has one of NumPy's names."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .api import lazy_selection  # noqa: F401
+    from .api.functions import namespace
+
+    return namespace.lookup(name)
+
+
 def __dir__() -> list[str]:
+    from .api.functions import namespace
+
     dunders = (name for name in globals() if name.startswith("__"))
-    return sorted({*_namespace.names(), "map", *__all__, *dunders})
+    return sorted({*namespace.names(), "map", *__all__, *dunders})
 
 
 __all__ = [

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from importlib import import_module
-from pathlib import Path
-
-from dcarray.core.device_names import resolve
 
 _MODULES = {
     "compile": "jit.program.compile_command",
@@ -20,6 +16,16 @@ _MODULES = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand and return the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] in _MODULES:  # all further arguments are theirs
+        module = import_module(f"dcarray.{_MODULES[argv[0]]}")
+        status: int = module.main(argv[1:])
+        return status
+    import argparse
+    from pathlib import Path
+
+    from dcarray.core.device_names import resolve
+
     parser = argparse.ArgumentParser(prog="python -m dcarray", description="Ordinary NumPy code, fused.")
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="{compile,demo,export,hints,info,run}"
@@ -34,11 +40,6 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("info", help="versions, device, options: the text to put into a bug report")
     commands.add_parser("run", add_help=False, help="an unmodified script or module, its NumPy being dcarray")
     commands.add_parser("compile", add_help=False, help="functions of a file as a shared library for C")
-    argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in _MODULES:  # all further arguments are theirs
-        module = import_module(f"dcarray.{_MODULES[argv[0]]}")
-        status: int = module.main(argv[1:])
-        return status
     args = parser.parse_args(argv)
     if args.command == "info":
         from dcarray.inspect.about import info

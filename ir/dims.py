@@ -302,6 +302,10 @@ class Guards:
             return True
         if self._follows(-d - 1, bounds):
             return False
+        for answer, e in ((True, d), (False, -d - 1)):  # for all values of the loop variables
+            low = smallest(e, bounds)
+            if low != e and (low >= 0 if type(low) is int else self._follows(low, bounds)):
+                return answer
         import sympy
 
         if self._hinted(d):

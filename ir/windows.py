@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from math import gcd
 
 import numpy as np
@@ -345,6 +346,7 @@ def map_loads(expr: Expr, fn: Callable[[Load | Gather], Expr]) -> Expr:
     return rewrite(expr, lambda node: fn(node) if isinstance(node, Load | Gather) else node)
 
 
+@lru_cache(maxsize=1 << 16)  # passes ask again and again, and expressions are interned
 def loads(expr: Expr) -> tuple[Load | Gather, ...]:
     """Return every ``Load`` and ``Gather`` of ``expr`` once, in a fixed order."""
     return tuple(node for node in walk(expr) if isinstance(node, Load | Gather))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from dataclasses import asdict, dataclass
-from functools import cache
 from typing import Any
 
-import numpy as np
+from .own_files import is_inside
 
 __all__ = ["Counters", "Fallback", "Report", "counters", "note", "report", "user_line"]
 
@@ -177,41 +175,7 @@ _KINDS = {
 
 _lock = threading.Lock()
 _calls: dict[tuple[str, str, str], list[int]] = {}
-_inside: dict[str, bool] = {}
 _MOST_LINES = 10_000  # a program that generates code must not grow the table without bound
-
-
-_LAYERS = ("dcarray.ir", "dcarray.lowering", "dcarray.comm")
-
-
-def _roots() -> tuple[str, ...]:
-    """Return the folders of this package (and its layers) and of NumPy, whose frames are not the user's."""
-    return _roots_with(tuple([layer for layer in _LAYERS if layer in sys.modules]))
-
-
-@cache
-def _roots_with(layers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return these folders, given the layers that have been imported: each look asks the system for links."""
-    found = {
-        os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
-        os.path.dirname(os.path.abspath(np.__file__)),
-    }
-    for layer in layers:
-        for path in getattr(sys.modules[layer], "__path__", ()):
-            found.update((os.path.abspath(path), os.path.realpath(path)))
-    return tuple(path + os.sep for path in sorted(found))
-
-
-def is_inside(filename: str) -> bool:
-    """Whether a file belongs to this package or to NumPy."""
-    known = _inside.get(filename)
-    if known is None:
-        # "<...>" names code without a file; NumPy's dispatchers are such, a user's console is not
-        generated = filename.startswith("<__array_function__")
-        known = generated or os.path.abspath(filename).startswith(_roots())
-        if len(_inside) < _MOST_LINES:
-            _inside[filename] = known
-    return known
 
 
 def user_line(depth: int = 1) -> tuple[str, int]:

@@ -17,8 +17,9 @@ import numpy as np
 from dcarray.lowering.runtime.buffer_pool import allocate
 
 from .config import current
-from .counters import is_inside, note, user_line
+from .counters import note, user_line
 from .errors import StrictError
+from .own_files import is_inside
 from .processes import communicating
 from .references import GIVEN, LISTED
 from .store import FAMILIES, Store, owner

@@ -1,45 +1,41 @@
-"""``python -m dcarray run``: run an unmodified script or module in which ``import numpy`` imports dcarray.
+"""``python -m dcarray run``: run an unmodified script or module, its hot parts as compiled code.
 
-This holds for the user's own code; installed libraries and the standard library import NumPy.  Exit status,
-tracebacks and ``sys.argv`` are those of plain ``python``.
+The script, and modules beside it, get sites (`dcarray.jit.loops.sites`).  On a device, and where several ranks
+run the program, ``import numpy`` imports dcarray in the user's own code instead, so that its arrays are wrapped.
+Exit status, tracebacks and ``sys.argv`` are those of plain ``python``.
 """
 
 from __future__ import annotations
 
 import atexit
 import builtins
-import importlib.util
 import io
 import os
-import pkgutil
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
-from dcarray.api.array import evaluate
 from dcarray.core import config
-from dcarray.core.counters import is_inside, report
-from dcarray.distributed import jobs
-from dcarray.jit.accelerated_code import set_user_files
-from dcarray.jit.imports import MACHINERY, hook_imports
-from dcarray.jit.numpy_proxy import patch_array_method
+from dcarray.core.own_files import is_inside
+from dcarray.core.processes import communicator
 
 from .user_files import UserFiles
 
 _NAME = "python -m dcarray run"
-_USAGE = f"usage: {_NAME} [--report] [--explain FILE] (script.py | -m module) [arguments]"
+_USAGE = f"usage: {_NAME} [--report] [--explain FILE] [--also NAME] (script.py | -m module) [arguments]"
 _HELP = f"""{_USAGE}
 
-Run an unmodified script or module.  In your own code NumPy is dcarray, in installed libraries it is NumPy.
+Run an unmodified script or module.  What is hot in it, and in modules beside it, runs as compiled code.
 
   --report        print dcarray.report() to the standard error when the program ends; as the last argument of
                   all it does so too, and the program gets it as well
+  --also NAME     a package whose code is compiled, too; may be given several times
   --explain FILE  save the regions that ran, each kind once (.html, .svg or .txt)
   -m MODULE       run a module, as python -m does
 """
+MACHINERY = "<frozen importlib._bootstrap>"
 _HOOKS = {(MACHINERY, "__import__"), (MACHINERY, "__build_class__")}
 
 
@@ -50,54 +46,59 @@ class Refused(Exception):
     """Exception: the program cannot be run; with the message and exit status of plain python."""
 
 
-# ---- which NumPy -------------------------------------------------------------------------------------
-class _Imports(UserFiles):
-    """The ``__import__`` of the process: dcarray for NumPy in the user's files."""
-
-    def install(self) -> None:
-        users = self.has
-        set_user_files(users)
-        hook_imports()
-        build = builtins.__build_class__
-
-        def __build_class__(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
-            made = build(body, name, *bases, **kwargs)
-            file = body.__globals__.get("__file__")
-            return patch_array_method(made) if isinstance(file, str) and users(file) else made
-
-        __build_class__.__code__ = __build_class__.__code__.replace(co_filename=MACHINERY)
-        builtins.__build_class__ = __build_class__
+Compiler = Callable[[str | bytes, str, dict[str, Any]], CodeType]
+"""Gives the code of a source, its file, and the global names with which it runs."""
 
 
 # ---- what to run -------------------------------------------------------------------------------------
-def _from_spec(spec: ModuleSpec | None, missing: str) -> tuple[CodeType, dict[str, Any]]:
-    code = None if spec is None else spec.loader.get_code(spec.name)  # type: ignore[union-attr]
-    if code is None or spec is None:
-        raise Refused(missing, 1)
-    names = {"__spec__": spec, "__loader__": spec.loader, "__file__": spec.origin, "__cached__": spec.cached}
-    return code, {**names, "__package__": spec.parent}
+def _plain(source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
+    """Compile a source as it is."""
+    return compile(source, file, "exec", dont_inherit=True)
 
 
-def _script(path: str) -> tuple[CodeType, dict[str, Any], str]:
-    """Return code and globals of a script, a folder or an archive, and its entry in ``sys.path``."""
+def _from_spec(spec: ModuleSpec | None, missing: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
+    """Return the code of a module that is run, whose attributes are put among its global names."""
+    loader: Any = None if spec is None else spec.loader
+    if spec is not None:
+        names.update(
+            __spec__=spec,
+            __loader__=loader,
+            __file__=spec.origin,
+            __cached__=spec.cached,
+            __package__=spec.parent,
+        )
+        if type(loader) is SourceFileLoader:
+            return compiler(loader.get_data(loader.path), loader.path, names)
+        code = None if loader is None else loader.get_code(spec.name)
+        if code is not None:
+            return code  # type: ignore[no-any-return]
+    raise Refused(missing, 1)
+
+
+def _script(path: str, names: dict[str, Any], compiler: Compiler) -> tuple[CodeType, str]:
+    """Return the code of a script, a folder or an archive, and its entry in ``sys.path``."""
+    import pkgutil
+
     full = os.path.abspath(path)
-    finder = pkgutil.get_importer(full)
+    finder = None if os.path.isfile(full) and path.endswith(".py") else pkgutil.get_importer(full)
     if finder is not None:
         sys.path.insert(0, full)
-        code, names = _from_spec(finder.find_spec("__main__"), f"can't find '__main__' module in {path!r}")
-        return code, names, full
+        spec = finder.find_spec("__main__")
+        return _from_spec(spec, f"can't find '__main__' module in {path!r}", names, compiler), full
     try:
         with io.open_code(full) as file:
             source = file.read()
     except OSError as error:
         raise Refused(f"can't open file {full!r}: [Errno {error.errno}] {error.strerror}", 2) from None
-    code = compile(source, full, "exec", dont_inherit=True)
-    names = {"__spec__": None, "__loader__": SourceFileLoader("__main__", full), "__file__": full}
-    return code, {**names, "__cached__": None, "__package__": None}, os.path.dirname(os.path.realpath(full))
+    names.update(__spec__=None, __loader__=SourceFileLoader("__main__", full), __file__=full)
+    names.update(__cached__=None, __package__=None)
+    return compiler(source, full, names), os.path.dirname(os.path.realpath(full))
 
 
-def _module(name: str) -> tuple[CodeType, dict[str, Any]]:
-    """Return code and globals of a module, or of a package's ``__main__``."""
+def _module(name: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
+    """Return the code of a module, or of a package's ``__main__``."""
+    import importlib.util
+
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
@@ -106,20 +107,44 @@ def _module(name: str) -> tuple[CodeType, dict[str, Any]]:
     if spec is None:
         raise Refused(f"No module named {name}", 1)
     if spec.submodule_search_locations is None:
-        return _from_spec(spec, f"No code object available for {name}")
+        return _from_spec(spec, f"No code object available for {name}", names, compiler)
     inner = f"{name}.__main__"
     missing = f"No module named {inner}; {name!r} is a package and cannot be directly executed"
-    return _from_spec(importlib.util.find_spec(inner), missing)
+    return _from_spec(importlib.util.find_spec(inner), missing, names, compiler)
 
 
-def use_dcarray(root: str | None) -> None:
-    """Let ``import numpy`` give dcarray in the user's files from now on."""
-    _Imports(root).install()
+class _Accelerator:
+    """What makes the user's code hot, or its arrays wrapped."""
+
+    def __init__(self, also: tuple[str, ...]) -> None:
+        self._also = also
+        self._wraps = config.current().device != "cpu" or communicator() is not None
+
+    def prepare(self, root: str | None) -> None:
+        """Accelerate the user's modules from now on; ``root`` is the folder of the script."""
+        users = UserFiles(root)
+        if self._wraps:
+            from dcarray.jit.imports import hook_imports
+
+            hook_imports(users.has)
+        elif config.current().jit != "off":
+            from dcarray.jit.loops.sites.importer import install_importer
+
+            install_importer(lambda name, file: name.partition(".")[0] in self._also or users.has(file))
+
+    def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
+        """Compile what is run."""
+        if self._wraps or config.current().jit == "off":
+            return _plain(source, file, names)
+        from dcarray.jit.loops.sites.modules import compile_module
+
+        return compile_module(source, file, names, is_script=not sys.flags.interactive)
 
 
 def execute(
-    target: str, is_module: bool, begin: Callable[[], None], prepare: Callable[[str | None], None]
-) -> None:
+    target: str, is_module: bool, begin: Callable[[], None], prepare: Callable[[str | None], None],
+    compiler: Compiler = _plain,
+) -> None:  # fmt: skip
     """Run a script or a module as ``__main__``.
 
     Parameters
@@ -131,6 +156,7 @@ def execute(
         Called right before it runs.
     prepare : callable
         Called before anything of it is looked for, with the folder of the script (None of a module).
+    compiler : callable, optional
 
     Raises
     ------
@@ -138,28 +164,36 @@ def execute(
         If there is no such script or module.
     """
     safe = sys.flags.safe_path
+    module = ModuleType("__main__")
+    names = vars(module)
+    names.update(__builtins__=builtins, __annotations__={})
     if is_module:
         prepare(None)
         if not safe:
             sys.path[0] = os.getcwd()
         sys.argv[0] = "-m"
-        code, names = _module(target)
+        code = _module(target, names, compiler)
         sys.argv[0] = names["__file__"]
     else:
         if not safe:
             del sys.path[0]
-        code, names, folder = _script(target)
+        prepare(os.path.dirname(os.path.abspath(target)))
+        code, folder = _script(target, names, compiler)
         if not safe and (not sys.path or sys.path[0] != folder):
             sys.path.insert(0, folder)
-        prepare(os.path.dirname(names["__file__"]))
-    module = ModuleType("__main__")
-    vars(module).update(names, __builtins__=builtins, __annotations__={})
     sys.modules["__main__"] = module
-    jobs.begin()
+    if communicator() is not None:
+        from dcarray.distributed import jobs
+
+        jobs.begin()
     begin()
-    exec(code, vars(module))
-    evaluate()  # run what is pending: its errors and warnings are the program's
-    _sent.append(jobs.table())
+    exec(code, names)
+    if "dcarray.api.array" in sys.modules:
+        from dcarray.api.array import evaluate
+
+        evaluate()  # run what is pending: its errors and warnings are the program's
+    if communicator() is not None:
+        _sent.append(jobs.table())
 
 
 # ---- how it ends -------------------------------------------------------------------------------------
@@ -168,7 +202,7 @@ def _stripped(trace: TracebackType | None) -> TracebackType | None:
     kept = []
     while trace is not None:
         code = trace.tb_frame.f_code
-        internal = is_inside(code.co_filename) and "numpy" not in Path(code.co_filename).parts
+        internal = is_inside(code.co_filename) and "numpy" not in code.co_filename.split(os.sep)
         if not internal and (code.co_filename, code.co_name) not in _HOOKS:
             kept.append(trace)
         trace = trace.tb_next
@@ -196,14 +230,18 @@ def fail(error: BaseException) -> NoReturn:
     raise error
 
 
-def _at_end(show_report: bool, explain: Path | None) -> None:
+def _at_end(show_report: bool, explain: str | None) -> None:
     """Show the report and the explanation at exit, however the program ends."""
     if explain is not None:
         from .explain import Collection
 
         collection = Collection()
-    if show_report:
-        report(reset=True)
+    if not show_report and explain is None:
+        return
+    from dcarray.core.counters import report
+    from dcarray.distributed import jobs
+
+    report(reset=True)
 
     def tell() -> None:
         if explain is not None and jobs.leads():
@@ -230,6 +268,7 @@ def main(arguments: list[str]) -> int:
     """
     remaining = list(arguments)
     show_report, explain, is_module = False, None, False
+    also: list[str] = []
     while remaining and remaining[0].startswith("-") and not is_module:
         option = remaining.pop(0)
         name, given, value = option.partition("=")
@@ -239,26 +278,29 @@ def main(arguments: list[str]) -> int:
         if option == "--report":
             show_report = True
         elif name == "--explain" and (given or remaining):
-            explain = Path(value if given else remaining.pop(0))
+            explain = os.path.abspath(value if given else remaining.pop(0))
+        elif name == "--also" and (given or remaining):
+            also.append(value if given else remaining.pop(0))
         elif option == "-m" and remaining:
             is_module = True
         elif option == "--":
             break
         else:
-            wants = option in ("-m", "--explain")
+            wants = option in ("-m", "--explain", "--also")
             return _usage(f"{option} wants a value" if wants else f"unknown option {option}")
     if not remaining:
         return _usage("no script and no module given")
     if explain is not None:
-        if explain.suffix not in (".html", ".svg", ".txt"):
+        if not explain.endswith((".html", ".svg", ".txt")):
             return _usage(f"--explain {explain}: must end in .html, .svg or .txt")
-        if not explain.absolute().parent.is_dir():
+        if not os.path.isdir(os.path.dirname(explain)):
             return _usage(f"--explain {explain}: there is no such folder")
-        explain = explain.absolute()
     sys.argv = remaining
     show_report = show_report or remaining[-1] == "--report"
+    accelerator = _Accelerator(tuple(also))
+    begin = lambda: _at_end(show_report, explain)  # noqa: E731
     try:
-        execute(remaining[0], is_module, lambda: _at_end(show_report, explain), use_dcarray)
+        execute(remaining[0], is_module, begin, accelerator.prepare, accelerator.compile)
     except Refused as refused:
         message, status = refused.args
         print(f"{_NAME}: {message}", file=sys.stderr)

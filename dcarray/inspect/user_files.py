@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 
-from dcarray.core.counters import is_inside
+from dcarray.core.own_files import is_inside
 
 __all__ = ["UserFiles"]
 

@@ -1,40 +1,44 @@
-"""The ``__import__`` of a process in which code is accelerated: stand-ins for what that code imports."""
+"""The ``__import__`` of a process in which the user's code has wrapped arrays: NumPy's modules are dcarray."""
 
 from __future__ import annotations
 
 import builtins
-import sys
+from collections.abc import Callable
 from typing import Any
 
-from .accelerated_code import is_accelerated, is_users
-from .library_stand_ins import library_stand_in
-from .numpy_proxy import namespace
+from .numpy_proxy import namespace, patch_array_method
 
 __all__ = ["MACHINERY", "hook_imports"]
 
 MACHINERY = "<frozen importlib._bootstrap>"  # tracebacks and warnings skip its frames by this name
-_installed: list[Any] = []
 
 
-def hook_imports() -> None:
-    """Have imports in accelerated code give stand-ins of libraries, also those inside of functions; in the
-    user's files, where all of them are accelerated, NumPy's is dcarray.  A second call does nothing."""
-    if _installed:
-        return
-    plain, standard = builtins.__import__, sys.stdlib_module_names
+def hook_imports(is_users: Callable[[str], bool]) -> None:
+    """Have ``import numpy`` give dcarray in the user's files, and NumPy get plain arrays from their classes.
+
+    Parameters
+    ----------
+    is_users : callable
+        Whether a file is one of the user's.
+    """
+    plain, build = builtins.__import__, builtins.__build_class__
+
+    def is_wrapped(names: Any) -> bool:
+        file = names.get("__file__")
+        return isinstance(file, str) and is_users(file)
 
     def __import__(
         name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
         module = plain(name, globals, locals, fromlist, level)
-        if globals is None or (not level and name.partition(".")[0] in standard):
-            return module
-        if not is_accelerated(globals):
-            return module
-        if name.startswith("numpy") and level == 0:
-            return namespace(module) if is_users(globals) else module
-        return library_stand_in(module)
+        if level == 0 and globals is not None and name.startswith("numpy") and is_wrapped(globals):
+            return namespace(module)
+        return module
 
-    __import__.__code__ = __import__.__code__.replace(co_filename=MACHINERY)
-    _installed.append(__import__)
-    builtins.__import__ = __import__
+    def __build_class__(body: Any, name: str, /, *bases: Any, **kwargs: Any) -> Any:
+        made = build(body, name, *bases, **kwargs)
+        return patch_array_method(made) if is_wrapped(body.__globals__) else made
+
+    for function in (__import__, __build_class__):
+        function.__code__ = function.__code__.replace(co_filename=MACHINERY)
+    builtins.__import__, builtins.__build_class__ = __import__, __build_class__

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core import config, counters, fp_state, window
+from dcarray.core import config, counters, fp_state, own_files, window
 from dcarray.core.backend import NOT_DISTRIBUTED, backend, try_call
 from dcarray.core.errors import StrictError
 from dcarray.core.handle import Handle, NDArray, adopt, large
@@ -164,7 +164,7 @@ def user_frame(depth: int = 2) -> FrameType:
         if internal is None:
             if len(IS_INTERNAL) > 10_000:
                 IS_INTERNAL.clear()
-            internal = IS_INTERNAL[id(code)] = counters.is_inside(code.co_filename)
+            internal = IS_INTERNAL[id(code)] = own_files.is_inside(code.co_filename)
         if not internal:
             return frame
         frame = frame.f_back

@@ -106,5 +106,5 @@ class CompiledProgram:
             interface = self.interface.for_shapes(self._shapes(*symbols))
             names = [name for name, _ in self.description.parameters]
             live = [name for name, _ in interface.results]
-            found = self._plans[guards] = LoopPlan(loaded, names, False, live, interface, symbols, wraps)
+            found = self._plans[guards] = LoopPlan(loaded, names, live, interface, symbols, wraps)
         return found

@@ -17,8 +17,9 @@ from typing import Any
 from dcarray.core.errors import ProgramError
 
 from ..loops.entry.entry_values import Constant, EntryValue, Function, PublicObject
-from ..loops.entry.globals import original, public_description
+from ..loops.entry.globals import public_description
 from ..loops.entry.sizes import SymbolicSize
+from ..loops.syntax.originals import original
 from ..loops.syntax.source import source_of
 from ..loops.syntax.syntax_facts import loads
 from .annotations import Annotation, ArrayAnnotation, annotation_of, argument_names, evaluated

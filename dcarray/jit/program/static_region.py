@@ -16,8 +16,8 @@ from dcarray.core.errors import ProgramError
 from dcarray.ir.nodes import Region
 from dcarray.ir.numpy_views import NDArray
 
-from ..loops.entry.globals import original
 from ..loops.entry.sizes import SymbolicSize
+from ..loops.syntax.originals import original
 from .annotations import Annotation, ArrayAnnotation, ScalarAnnotation, evaluated, sizes_of
 from .description import python_function, source_tree
 from .region import TracedProgram, region_of

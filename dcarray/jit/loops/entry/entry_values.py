@@ -48,6 +48,11 @@ class ScalarType:
     weak: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class IntegerSymbol:
+    """A Python int that is an argument of the compiled code: a symbol of its region."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
     """A value that the plan is specialised for: an int, bool, str, None, a dtype, or a tuple or list of
@@ -84,17 +89,19 @@ class Function:
     defaults: tuple[tuple[str, EntryValue], ...] = ()
 
 
-EntryValue = ArrayType | ListType | ScalarType | Constant | PublicObject | Function | SymbolicSize
+EntryValue = (
+    ArrayType | ListType | ScalarType | IntegerSymbol | Constant | PublicObject | Function | SymbolicSize
+)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopDescription:
-    """A loop to be compiled: its source, and the values of the names that it reads.
+    """Statements to be compiled: their source, and the values of the names that they read.
 
     Attributes
     ----------
     source : str
-        The ``for`` or ``while`` statement, without indentation.
+        A ``for`` or ``while`` statement, or several others, without indentation.
     file, line
         Its place in the program, for messages.
     names : tuple of pairs
@@ -103,6 +110,8 @@ class LoopDescription:
         The names that it binds and that may be read afterwards.
     watched : int
         The floating-point exceptions that are not ignored, as bits (`dcarray.core.fp_attribution`).
+    resumed : bool
+        Whether a loop over a range begins in the middle: at the integer `names.START`, a symbol.
     """
 
     source: str
@@ -111,15 +120,17 @@ class LoopDescription:
     names: tuple[tuple[str, EntryValue], ...]
     live: frozenset[str]
     watched: int = RAISING
+    resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The object that a name is bound to after the loop.
+    """The object that a name is bound to after the statements.
 
     ``kind`` is "array" (``name`` is an "out" array of the region: new memory), "alias" (the object that the
     name ``name`` was bound to when the loop began), "scalar" (``name`` is an "out" array of the region
-    without axes; ``weak`` as in `ScalarType`), or "value" (``value`` itself, an int say)."""
+    without axes; ``weak`` as in `ScalarType`), "value" (``value`` itself, an int say), or "tuple" (``value``: a
+    tuple of results)."""
 
     kind: str
     name: str = ""
@@ -136,7 +147,8 @@ class TracedLoop:
     when the loop begins.  If that raises, the loop has to run in Python.  ``results`` are the bindings after
     the loop: all of ``LoopDescription.live`` that the loop binds, if it runs at least once (the loop site has
     found the condition of a ``while`` true).  ``may_raise`` says whether the loop may raise an exception
-    other than NumPy's floating-point ones.
+    other than NumPy's floating-point ones.  ``symbols`` are those of the region, with the names of the
+    Python ints that are their values.
 
     Python's floats are computed as float64: where the region raises the floating-point flags of a division by
     zero, an overflow or an invalid operation, Python may raise an exception, and the loop has to run in
@@ -146,3 +158,4 @@ class TracedLoop:
     inputs: tuple[str, ...]
     results: tuple[tuple[str, Result], ...]
     may_raise: bool
+    symbols: tuple[tuple[str, str], ...] = ()

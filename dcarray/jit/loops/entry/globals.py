@@ -8,9 +8,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from dcarray.jit import parallel_map
-from dcarray.jit.library_stand_ins import LibraryFunction
-from dcarray.jit.numpy_proxy import counterpart
 
+from ..syntax.originals import original
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
@@ -50,20 +49,10 @@ class ObjectGuard:
 
 _guards: dict[int, ObjectGuard] = {}
 _refused: dict[int, CodeType] = {}  # the codes of functions that are not supported
-originals: dict[int, tuple[CodeType, CodeType]] = {}
-"""By the identity of a rewritten code object: that and the original (`dcarray.jit.loops.sites.rewrite`)."""
-
-
-def original(function: FunctionType) -> CodeType:
-    """Return the code object of a function's source, also while it runs a rewritten one."""
-    found = originals.get(id(function.__code__))
-    return function.__code__ if found is None else found[1]
 
 
 def object_guard(value: Any) -> ObjectGuard | None:
     """Return the guard of an object; None if compiled code does not support it."""
-    if type(value) is LibraryFunction:
-        value = value.__wrapped__
     found = _guards.get(id(value))
     if found is not None and found.holds():
         return found
@@ -74,7 +63,7 @@ def _make_guard(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
     if len(_guards) + len(_refused) > MAX_GUARDS:
         _guards.clear()
         _refused.clear()
-    known = _public_object(value)
+    known = public_description(value)
     if known is not None:
         made: ObjectGuard | None = ObjectGuard(value, known)
     elif type(value) is not FunctionType or id(original(value)) in _refused:
@@ -89,28 +78,40 @@ def _make_guard(value: Any, inside: tuple[Any, ...]) -> ObjectGuard | None:
 
 
 def public_description(value: Any) -> PublicObject | None:
-    """Return the description of a public object, or of NumPy's own of which there is a counterpart here."""
-    return _public_object(counterpart(value))
-
-
-def _public_object(value: Any) -> PublicObject | None:
-    """Return the description of an object with a public name; None if it has none."""
+    """Return the description of an object with a public name, NumPy's or its counterpart here; None if it has
+    none."""
     if value is parallel_map.map:
         return PublicObject("dcarray.map")
     name = getattr(value, "__name__", None)
     if not isinstance(name, str) or not (callable(value) or isinstance(value, ModuleType)):
         return None
-    if counterpart(value) is not value:  # NumPy's own function, which makes plain arrays
-        return None
     if isinstance(value, ModuleType):
         name = "numpy" + name.removeprefix("dcarray") if name.startswith("dcarray") else name
         return PublicObject(name) if name in _MODULES else None
+    names = (name, *_OTHER_NAMES.get(name, ()))
     for path in _MODULES:
-        module = sys.modules.get(path)
-        member = getattr(module, name, _MISSING)
-        if member is not _MISSING and (member is value or counterpart(member) is value):
-            return PublicObject(f"{path}.{name}")
+        held = vars(sys.modules[path]) if path in sys.modules else {}
+        for one in names:
+            member = held.get(one, _MISSING)
+            if member is value or (member is not _MISSING and _counterpart(member) is value):
+                return PublicObject(f"{path}.{one}")
     return None
+
+
+# Objects that NumPy has under another name than their own.
+_OTHER_NAMES = {
+    "bool": ("bool_",),
+    "int": ("int_",),
+    "amax": ("max",),
+    "amin": ("min",),
+    "concatenate": ("concat",),
+}
+
+
+def _counterpart(member: Any) -> Any:
+    """Return what stands for an object of NumPy's in code of which the arrays are wrapped."""
+    proxy = sys.modules.get("dcarray.jit.numpy_proxy")
+    return member if proxy is None else proxy.counterpart(member)
 
 
 def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
@@ -126,8 +127,6 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
     inside = (*inside, function)
 
     def known(value: Any) -> EntryValue | None:
-        if type(value) is LibraryFunction:
-            value = value.__wrapped__
         if type(value) in (int, float, complex, bool, str, type(None)):
             return Constant(value)
         if type(value) is FunctionType:

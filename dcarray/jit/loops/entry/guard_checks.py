@@ -54,8 +54,10 @@ def _check(value: Any, guard: Any, written: bool) -> tuple[Any, ...] | None:
         low, high = span(shape, strides, dtype.itemsize)
         geometry = struct.pack(f"{2 * len(shape)}n", *shape, *strides)
         return kind, dtype, may_write, geometry, low, high, written
-    if type(value) is int:
+    if type(value) is int and type(guard) is int:
         return extension.EQUAL_INT, value
+    if type(value) is int:  # a symbol
+        return extension.OF_TYPE, int
     if type(value) in (float, complex) or isinstance(value, np.generic):
         return extension.OF_TYPE, type(value)
     if type(value) is tuple:

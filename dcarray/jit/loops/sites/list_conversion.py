@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from dcarray.plans.slot import PlanSlot, PlanState
+from dcarray.plans.slot import PlanState
 
 from ..entry.lists import list_elements
 
@@ -32,8 +32,10 @@ class ListConversion:
         self._count += 1
         return found
 
-    def are_a_loss(self, seconds: float, slots: Iterable[PlanSlot[Any]]) -> bool:
-        """Whether conversions have taken longer than runs of the loop in Python, which take so many seconds;
-        or a small part of it, if there is no hope of a plan."""
-        share = 1.0 if any(slot.state is not PlanState.REFUSED for slot in slots) else IN_VAIN
-        return self._seconds > LEAST and self._seconds > share * self._count * seconds
+    def are_a_loss(self, entries: Iterable[Any]) -> bool:
+        """Whether conversions have taken longer than runs of the statements in Python; or a small part of it,
+        if there is no hope of a plan."""
+        known = [*entries]
+        seconds = max((entry.gain.seconds for entry in known), default=0.0)
+        share = 1.0 if any(entry.state is not PlanState.REFUSED for entry in known) else IN_VAIN
+        return seconds > 0 and self._seconds > LEAST and self._seconds > share * self._count * seconds

@@ -1,9 +1,9 @@
-"""Planning requests of loops; see `dcarray.plans.requests`."""
+"""Planning requests of sites: loops and runs of statements; see `dcarray.plans.requests`."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from dcarray.core.errors import Untraceable
 from dcarray.core.strides import c_strides
@@ -37,6 +37,12 @@ class LoopInterface(NamedTuple):
         Whether the region checks values, and raises the flag of an invalid operation where a check fails.
     by_value : frozenset of str
         The arrays without axes that a device is given as values.
+    symbols : tuple of (str, str)
+        The symbols of the region, with the names of the ints that are their values.
+    guard : str
+        Whether the plan serves these values of the symbols, as a Python expression.
+    shapes : str
+        The shapes of the arrays, as a Python expression of the symbols; empty where none depends on them.
     """
 
     arrays: tuple[tuple[str, str, str, tuple[int, ...], tuple[int, ...]], ...]
@@ -46,10 +52,13 @@ class LoopInterface(NamedTuple):
     may_raise: bool
     checked: bool
     by_value: frozenset[str]
+    symbols: tuple[tuple[str, str], ...] = ()
+    guard: str = "True"
+    shapes: str = ""
 
 
 class LoopRequest(NamedTuple):
-    """A loop to be planned, with the options that its plan depends on.
+    """A loop, or a run of statements, to be planned, with the options that its plan depends on.
 
     Attributes
     ----------
@@ -69,6 +78,7 @@ class LoopRequest(NamedTuple):
 
     def plan_input(self) -> PlanInput:
         """Return the region of the loop."""
+        from dcarray.ir import dims
         from dcarray.ir.analysis.idempotence import idempotent_arrays
         from dcarray.ir.build import is_scalar_argument
 
@@ -78,7 +88,14 @@ class LoopRequest(NamedTuple):
         if self.max_elements is not None and _largest(traced.region) > self.max_elements:
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         arguments = [a for a in traced.region.arrays if a.role != "temp"]
-        arrays = tuple([(a.name, a.role, a.dtype.str, a.shape, _strides(a)) for a in arguments])
+        moving = any(type(n) is not int for a in arguments for n in a.shape)
+        shapes = "".join(f"({''.join(dims.show(n) + ', ' for n in a.shape)}), " for a in arguments)
+        arrays = tuple(
+            [
+                (a.name, a.role, a.dtype.str, *(((), ()) if _is_moving(a) else (a.shape, _strides(a))))
+                for a in arguments
+            ]
+        )
         lists = self._lists(traced)
         rewritten = frozenset() if traced.may_raise else idempotent_arrays(traced.region) - lists
         saved = frozenset(a.name for a in arguments if a.role == "inout") - rewritten - lists
@@ -94,8 +111,12 @@ class LoopRequest(NamedTuple):
             traced.may_raise,
             checked,
             by_value,
+            traced.symbols,
+            " and ".join(f"({dims.show(guard)})" for guard in traced.region.guards) or "True",
+            f"({shapes})" if moving else "",
         )
-        return PlanInput(traced.region, {}, saved, interface, True, True)
+        version: Literal["", "some"] = "some" if traced.symbols else ""
+        return PlanInput(traced.region, {}, saved, interface, True, True, version)
 
     def _lists(self, traced: TracedLoop) -> frozenset[str]:
         """The arrays of lists' elements, which a run that fails need not restore: the lists are unchanged."""
@@ -108,7 +129,12 @@ class LoopRequest(NamedTuple):
         """Return the text of everything that the plan depends on, as its key."""
         loop = self.loop
         options = self.fastmath, self.threads, self.target, self.max_elements, self.undone
-        return repr((loop.source, loop.names, sorted(loop.live), loop.watched, *options))
+        return repr((loop.source, loop.names, sorted(loop.live), loop.watched, loop.resumed, *options))
+
+
+def _is_moving(array: Array) -> bool:
+    """Whether the shape of an array depends on symbols."""
+    return any(type(n) is not int for n in array.shape)
 
 
 def _strides(array: Array) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The run of a loop's plan: its arguments, the restoration of memory where it fails, and its results."""
+"""The run of a site's plan: its arguments, the restoration of memory where it fails, and its results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from dcarray.core.fp_attribution import INVALID, MINDFUL, RAISING
 from dcarray.core.handle import Handle, large, small
 from dcarray.core.processes import communicator
 from dcarray.core.store import FAMILIES, Store, owner
+from dcarray.core.strides import c_strides
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
 from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from ..entry.lists import ListElements, given
+from ..entry.sizes import LARGEST
 from .requests import LoopInterface
 from .undo_copies import UndoCopy
 
@@ -37,15 +39,13 @@ class PlanMismatch(Exception):
 
 
 class LoopPlan:
-    """A serialised plan, bound to the names of its loop site.
+    """A serialised plan, bound to the names of its site.
 
     Parameters
     ----------
     loaded : LoadedPlan
     names : sequence of str
         The names of the values that a run gets.
-    plain : bool
-        Whether some of these values are plain arrays.
     live : sequence of str
         The names that the loop binds and that are read afterwards.
     interface : LoopInterface, optional
@@ -54,6 +54,8 @@ class LoopPlan:
         The values of the region's symbols.
     wraps : bool, optional
         Whether new arrays among the results are wrapped.
+    owned : bool, optional
+        Whether new plain arrays own their memory, as NumPy's results do; else it is reused memory.
 
     Raises
     ------
@@ -61,13 +63,14 @@ class LoopPlan:
     """
 
     def __init__(
-        self, loaded: LoadedPlan, names: Sequence[str], plain: bool, live: Sequence[str],
+        self, loaded: LoadedPlan, names: Sequence[str], live: Sequence[str],
         interface: LoopInterface | None = None, symbols: tuple[int, ...] = (), wraps: bool = True,
+        owned: bool = False,
     ) -> None:  # fmt: skip
         interface = interface or loaded.payload
         assert interface is not None
         self._loaded, self._symbols = loaded, symbols
-        self._bytes = int(loaded.bytes(*symbols))
+        self._owned = owned and not wraps
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
         self._may_raise, self._checked = interface.may_raise, interface.checked
         place = {name: k for k, name in enumerate(names)}
@@ -77,9 +80,13 @@ class LoopPlan:
             fetch = None if role == "out" else fetcher(next(inputs), place)
             self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
         at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
+        self._shapes = _expression(interface.symbols, interface.shapes) if interface.shapes else None
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
-        self._windows_undone = [(at_of[name], where(*symbols)) for name, where in loaded.kept]
-        self._few_undone = all(self._parameters[k][-1] <= _SMALL for k, _ in self._windows_undone)
+        self._places_undone = [(at_of[name], where) for name, where in loaded.kept]
+        if not interface.symbols:
+            self._bind_symbols(symbols)
+        serves = _expression(interface.symbols, interface.guard) if interface.symbols else None
+        self._serves = (serves, loaded.guard)
         self._kept: list[tuple[NDArray, int]] | None = None  # memory for these windows, if they are small
         self._undone = [at_of[name] for name in loaded.overwritten] if self._arrays else []
         # arrays without undo copies if the input range check passes
@@ -90,11 +97,39 @@ class LoopPlan:
         self._checks: Checks | None = None
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
-        self._results = [_binding(found.get(name), name, place, at_of, plain, wraps) for name in live]
+        self._results = [_binding(found.get(name), name, place, at_of, wraps) for name in live]
         first: dict[str, int] = {}
         arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
         self._aliases = [(k, other) for k, other in pairs if k != other]  # names of one array
+
+    def _bind_symbols(self, symbols: tuple[int, ...]) -> None:
+        """Derive what depends on the values of the symbols."""
+        self._symbols = symbols
+        self._bytes = int(self._loaded.bytes(*symbols))
+        if self._shapes is not None:
+            for k, shape in enumerate(self._shapes(*symbols)):
+                role, fetch, dtype, _, _, _ = self._parameters[k]
+                strides = tuple([dtype.itemsize * n for n in c_strides(shape)])
+                self._parameters[k] = role, fetch, dtype, shape, strides, math.prod(shape)
+        self._windows_undone = [(k, where(*symbols)) for k, where in self._places_undone]
+        self._few_undone = all(self._parameters[k][-1] <= _SMALL for k, _ in self._windows_undone)
+        self._kept = None
+
+    def serves(self, symbols: tuple[int, ...]) -> bool:
+        """Whether the plan may run with these values of its symbols; they hold for the next run.  The lock
+        must be held until then."""
+        if symbols == self._symbols:
+            return True
+        holds, guard = self._serves
+        if (
+            any(abs(n) > LARGEST for n in symbols)
+            or not (holds is None or holds(*symbols))
+            or not (guard is None or guard(*symbols))
+        ):
+            return False
+        self._bind_symbols(symbols)
+        return True
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
         """Make the checks of values with which the plan has run, for `addresses`."""
@@ -160,7 +195,7 @@ class LoopPlan:
         addresses = []
         for _, fetch, dtype, shape, _, size in self._parameters:
             if fetch is None:
-                a, address = _memory(shape, dtype, size)
+                a, address = self._new(shape, dtype, size)
             elif type(fetch) is int and (address := places[fetch]):
                 a = values[fetch]
                 if type(a) is ndarray:
@@ -182,7 +217,7 @@ class LoopPlan:
         spans: list[tuple[int, int, bool]] = []
         for role, fetch, dtype, shape, strides, size in self._parameters:
             if fetch is None:
-                a, address = _memory(shape, dtype, size)
+                a, address = self._new(shape, dtype, size)
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
                 if type(value) is ndarray:
@@ -209,6 +244,10 @@ class LoopPlan:
             made.append(a)
             addresses.append(address)
         return None if self._writes and _written_range_overlaps(spans) else addresses
+
+    def _new(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
+        """Return memory for a result, and its address."""
+        return _memory(shape, dtype, 0 if self._owned else size)
 
     def _execute(self, made: list[NDArray], addresses: list[int], options: config.Options) -> bool:
         """Run the plan; False if it failed, with memory restored, or left to be overwritten by the loop."""
@@ -269,6 +308,13 @@ class LoopPlan:
         if self._few_undone:
             self._kept = kept
         return True
+
+
+def _expression(symbols: Sequence[tuple[str, str]], text: str) -> Callable[..., Any]:
+    """Return a function of the symbols' values: only names, integers and operators of `dims.show`."""
+    names = ", ".join(symbol for symbol, _ in symbols)
+    found: Callable[..., Any] = eval(f"lambda {names}: {text}", {"max": max, "min": min})
+    return found
 
 
 def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[NDArray, int]:
@@ -357,7 +403,7 @@ Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
 
 
 def _binding(
-    result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], plain: bool, wraps: bool
+    result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
 ) -> Binding:
     """Return a function that gives the value of a name after a run."""
     if result is None:  # the loop does not bind it
@@ -370,13 +416,16 @@ def _binding(
     if result.kind == "alias":
         k = place[result.name]
         return lambda values, made, addresses, below: given(values[k])
+    if result.kind == "tuple":
+        parts = [_binding(part, name, place, at_of, wraps) for part in result.value]
+        return lambda values, made, addresses, below: tuple(
+            [part(values, made, addresses, below) for part in parts]
+        )
     k = at_of[result.name]
     if result.kind == "scalar":
         if result.weak:
             return lambda values, made, addresses, below: made[k].item()
         return lambda values, made, addresses, below: made[k][()]
-    if plain:
-        raise PlanMismatch("among its arrays are plain ones, so the result might be plain")
     if not wraps:
         return lambda values, made, addresses, below: made[k]
     return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)

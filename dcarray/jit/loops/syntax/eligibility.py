@@ -1,14 +1,16 @@
-"""Eligible loops: a syntactic filter for loops that may be compiled and get a loop site.
+"""Eligible loops and statements: a syntactic filter for what may be compiled and gets a site.
 
-An eligible loop may still contain what `trace` does not support.
+What is eligible may still contain what `trace` does not support.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from .liveness import LoopNode
-from .syntax_facts import facts
+from .supported import KnownCalls
+from .syntax_facts import facts, loads, stores
 
 _EXCLUDED = frozenset((
     ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
@@ -16,6 +18,9 @@ _EXCLUDED = frozenset((
     ast.DictComp, ast.GeneratorExp, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete,
     ast.Starred, ast.NamedExpr, ast.Match, ast.JoinedStr,
 ))  # fmt: skip
+_IN_RUNS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If)
+_NOT_IN_RUNS = _EXCLUDED | {ast.For, ast.While, ast.Break, ast.Continue, ast.Raise, ast.Assert}
+_COMPUTING = frozenset({ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.AugAssign})
 # Functions and methods that the condition of a ``while`` may call: without side effects, since the loop site
 # evaluates it once more.
 _CALLS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round", "sum"})
@@ -27,8 +32,37 @@ _PURE = (
 )  # fmt: skip
 
 
+def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.stmt]]:
+    """Yield the runs of consecutive statements of a block that may be compiled together: assignments, calls
+    and conditions without loops, at the end perhaps a ``return``."""
+    run: list[ast.stmt] = []
+    for stmt in body:
+        if isinstance(stmt, ast.Return) and stmt.value is not None and known.all_known(stmt):
+            if _is_plain(stmt, _EXCLUDED - {ast.Return}):
+                run.append(stmt)
+        elif isinstance(stmt, _IN_RUNS) and _is_plain(stmt, _NOT_IN_RUNS) and known.all_known(stmt):
+            run.append(stmt)
+            continue
+        if any(map(_computes, run)):
+            yield run
+        run = []
+    if any(map(_computes, run)):
+        yield run
+
+
+def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
+    return facts(stmt).kinds.isdisjoint(excluded) and not (
+        isinstance(stmt, ast.Expr) and not isinstance(stmt.value, ast.Call)
+    )
+
+
+def _computes(stmt: ast.stmt) -> bool:
+    """Whether a statement has an operator, an element or a call, so that it may take some time."""
+    return not facts(stmt).kinds.isdisjoint(_COMPUTING)
+
+
 def is_eligible(loop: LoopNode) -> bool:
-    """Whether a loop gets a loop site."""
+    """Whether a loop gets a site."""
     if loop.orelse:
         return False
     if isinstance(loop, ast.For):
@@ -72,3 +106,20 @@ def _is_pure(test: ast.expr) -> bool:
         elif not isinstance(node, _PURE):
             return False
     return True
+
+
+def may_resume(loop: LoopNode) -> bool:
+    """Whether compiled code may do the remaining iterations of a loop that has begun: a ``while``, or a loop
+    over a range whose ends its body does not change."""
+    if isinstance(loop, ast.While):
+        return True
+    items = loop.iter
+    if not (isinstance(items, ast.Call) and isinstance(items.func, ast.Name) and items.func.id == "range"):
+        return False
+    changed = stores(*loop.body) | stores(loop.target)
+    return (
+        isinstance(loop.target, ast.Name)
+        and all(map(_is_pure, items.args))
+        and loads(*items.args).isdisjoint(changed)
+        and loop.target.id not in stores(*loop.body)
+    )

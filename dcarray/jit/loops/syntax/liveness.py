@@ -1,4 +1,4 @@
-"""Data-flow analysis of a function's names at its loops: live names before and after, and bound names.
+"""Data-flow analysis of names at the statements of a function or module: live names and bound names.
 
 A forward walk finds the names that are certainly bound, a backward walk those that may still be read.  A
 statement without a case of its own counts as one that reads all its names and binds none.
@@ -15,46 +15,55 @@ LoopNode = ast.For | ast.While
 
 
 class Liveness:
-    """The live and bound names at the loops of one function.
+    """The live and bound names at the statements of one function, or of a module.
 
     Parameters
     ----------
-    function : ast.FunctionDef
+    body : sequence of ast.stmt
+    parameters : frozenset of str
+        Names that are bound when it begins.
     always : frozenset of str
-        Names that inner functions may read at any time.
+        Names that other code may read at any time, as inner functions do.
     """
 
-    def __init__(self, function: ast.FunctionDef, always: Names) -> None:
-        self._after: dict[LoopNode, Names] = {}
-        self._before: dict[LoopNode, Names] = {}
-        backwards = _LiveNames(self._after, always)
-        backwards.block(function.body, NONE)
-        every = function.args
-        parameters = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
-        _BoundNames(self._before).block(function.body, frozenset(a.arg for a in parameters if a is not None))
+    def __init__(self, body: Sequence[ast.stmt], parameters: Names, always: Names) -> None:
+        self._after: dict[ast.stmt, Names] = {}
+        self._before: dict[ast.stmt, Names] = {}
+        _LiveNames(self._after, always).block(body, NONE)
+        _BoundNames(self._before).block(body, parameters)
 
-    def live(self, loop: LoopNode) -> Names:
-        """Return the names that the loop binds and that may be read after it."""
-        bound = stores(loop)
-        return self._after.get(loop, bound) & bound
+    def live(self, stmts: Sequence[ast.stmt]) -> Names:
+        """Return the names that consecutive statements bind and that may be read after them."""
+        bound = stores(*stmts)
+        return self._after.get(stmts[-1], bound) & bound
 
-    def needed(self, loop: LoopNode) -> Names:
-        """Return the names whose values at the loop's entry may be read, if it runs at least once."""
-        live, carried = self.live(loop), NONE
-        walk = _LiveNames({}, NONE)
+    def needed(self, stmts: Sequence[ast.stmt]) -> Names:
+        """Return the names whose values before consecutive statements may be read; of a loop, if it runs at
+        least once."""
+        live, first = self.live(stmts), stmts[0]
+        if len(stmts) > 1 or not isinstance(first, ast.For | ast.While):
+            return live_before(stmts, live)
+        carried, walk = NONE, _LiveNames({}, NONE)
         while True:
-            if isinstance(loop, ast.For):
-                new = walk.loop_body(loop.body, live | carried, live) - stores(loop.target)
+            if isinstance(first, ast.For):
+                new = walk.loop_body(first.body, live | carried, live) - stores(first.target)
             else:
-                new = loads(loop.test) | walk.loop_body(loop.body, live | carried, live)
+                new = loads(first.test) | walk.loop_body(first.body, live | carried, live)
             if new <= carried:
                 break
             carried |= new
-        return carried | (loads(loop.iter) if isinstance(loop, ast.For) else NONE)
+        return carried | (loads(first.iter) if isinstance(first, ast.For) else NONE)
 
-    def bound(self, loop: LoopNode) -> Names:
-        """Return the names that are bound for certain when the loop begins."""
-        return self._before.get(loop, NONE)
+    def bound(self, stmt: ast.stmt) -> Names:
+        """Return the names that are bound for certain before a statement."""
+        return self._before.get(stmt, NONE)
+
+
+def parameters_of(function: ast.FunctionDef) -> Names:
+    """Return the names of a function's parameters."""
+    every = function.args
+    parameters = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+    return frozenset(a.arg for a in parameters if a is not None)
 
 
 def live_before(stmts: Sequence[ast.stmt], after: Names) -> Names:
@@ -71,9 +80,9 @@ def live_in_loop(body: Sequence[ast.stmt], after: Names) -> Names:
 
 
 class _LiveNames:
-    """The backward walk: names that may be read after each loop."""
+    """The backward walk: names that may be read after each statement."""
 
-    def __init__(self, after: dict[LoopNode, Names], always: Names) -> None:
+    def __init__(self, after: dict[ast.stmt, Names], always: Names) -> None:
         self._after = after
         self._caught = always  # live everywhere: names read by inner functions and by handlers
         self._jumps: list[tuple[Names, Names]] = []  # names live after ``break`` and ``continue``
@@ -81,6 +90,7 @@ class _LiveNames:
 
     def block(self, body: Sequence[ast.stmt], live: Names) -> Names:
         for stmt in reversed(body):
+            self._after[stmt] = live | self._caught
             live = self._stmt(stmt, live | self._caught)
         return live | self._caught
 
@@ -124,7 +134,6 @@ class _LiveNames:
         return (live - bound) | loads(node)
 
     def _loop(self, node: LoopNode, live: Names) -> Names:
-        self._after[node] = live
         head = self.block(node.orelse, live)
         test = loads(node.test) if isinstance(node, ast.While) else NONE
         target = stores(node.target) if isinstance(node, ast.For) else NONE
@@ -156,14 +165,15 @@ class _LiveNames:
 
 
 class _BoundNames:
-    """The forward walk: names that are certainly bound before each loop; None where control never arrives."""
+    """The forward walk: names certainly bound before each statement; None where control never arrives."""
 
-    def __init__(self, before: dict[LoopNode, Names]) -> None:
+    def __init__(self, before: dict[ast.stmt, Names]) -> None:
         self._before = before
 
     def block(self, body: Sequence[ast.stmt], have: Names | None) -> Names | None:
         for stmt in body:
-            have = self._stmt(stmt, NONE if have is None else have)
+            self._before[stmt] = have or NONE
+            have = self._stmt(stmt, have or NONE)
         return have
 
     def _stmt(self, node: ast.stmt, have: Names) -> Names | None:
@@ -177,11 +187,9 @@ class _BoundNames:
             case ast.If(_, body, orelse):
                 return _both(self.block(body, have), self.block(orelse, have))
             case ast.For(target, _, body, orelse):
-                self._before[node] = have
                 self.block(body, have | target_names(target))
                 self.block(orelse, have)
             case ast.While(_, body, orelse):
-                self._before[node] = have
                 self.block(body, have)
                 self.block(orelse, have)
             case ast.Try(body, handlers, orelse, finalbody):

@@ -32,29 +32,100 @@ _QUIET = frozenset({
 def dead_targets(body: Sequence[ast.stmt]) -> frozenset[ast.expr]:
     """Return the targets of assignments whose values may be dead: names that are not read, or only
     conditionally, before they are bound again, and elements that are assigned again."""
-    return frozenset(_dead_targets(body, []))
+    return frozenset(_DeadTargets().of_block(body, []))
 
 
-def _dead_targets(block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
-    """Yield the dead targets of a block, after which the statements ``follow`` run."""
-    for k, stmt in enumerate(block):
-        following = [*block[k + 1 :], *follow]
-        match stmt:
-            case ast.Assign(targets):
-                for target in targets:
-                    for part in _single_targets(target):
-                        if _may_be_dead(part, following, block[k + 1 :]):
-                            yield part
-            case ast.AugAssign(target) | ast.AnnAssign(target):
-                if _may_be_dead(target, following, block[k + 1 :]):
-                    yield target
-            case ast.If(_, body, orelse):
-                yield from _dead_targets(body, following)
-                yield from _dead_targets(orelse, following)
-            case ast.For(_, _, body):
-                yield from _dead_targets(body, body)
-            case ast.While(test, body):
-                yield from _dead_targets(body, [ast.Expr(test), *body])
+class _DeadTargets:
+    """The search for dead targets; what is read after statements is found once."""
+
+    def __init__(self) -> None:
+        # by name and the identities of the first and last statement, which are not freed meanwhile
+        self._read: dict[tuple[str, int, int, int], bool] = {}
+        self._tests: list[ast.stmt] = []
+
+    def of_block(self, block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
+        """Yield the dead targets of a block, after which the statements ``follow`` run."""
+        for k, stmt in enumerate(block):
+            following = [*block[k + 1 :], *follow]
+            match stmt:
+                case ast.Assign(targets):
+                    for target in targets:
+                        for part in _single_targets(target):
+                            if self._may_be_dead(part, following, block[k + 1 :]):
+                                yield part
+                case ast.AugAssign(target) | ast.AnnAssign(target):
+                    if self._may_be_dead(target, following, block[k + 1 :]):
+                        yield target
+                case ast.If(_, body, orelse):
+                    yield from self.of_block(body, following)
+                    yield from self.of_block(orelse, following)
+                case ast.For(_, _, body):
+                    yield from self.of_block(body, body)
+                case ast.While(test, body):
+                    again = ast.Expr(test)
+                    self._tests.append(again)
+                    yield from self.of_block(body, [again, *body])
+
+    def _may_be_dead(
+        self,
+        target: ast.expr,
+        following: Sequence[ast.stmt],
+        block: Sequence[ast.stmt],
+        stmt: ast.stmt | None = None,
+    ) -> bool:
+        if isinstance(target, ast.Name):
+            return not self._is_certainly_read(target.id, following)
+        return isinstance(target, ast.Subscript) and _is_assigned_again(ast.unparse(target), block, stmt)
+
+    def _is_certainly_read(self, name: str, stmts: Sequence[ast.stmt]) -> bool:
+        """Whether the value that a name has before statements is certainly read, by one that is not dead
+        itself."""
+        if not stmts:
+            return False
+        key = name, id(stmts[0]), len(stmts), id(stmts[-1])
+        if key not in self._read:
+            self._read[key] = self._look(name, stmts)
+        return self._read[key]
+
+    def _look(self, name: str, stmts: Sequence[ast.stmt]) -> bool:
+        """Whether the value that a name has before statements is certainly read, by one that is not dead
+        itself."""
+        for k, stmt in enumerate(stmts):
+            match stmt:
+                case ast.Assign() | ast.AnnAssign():
+                    targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+                    names = [part for target in targets for part in _single_targets(target)]
+                    if name in loads(*targets):
+                        return True
+                    if stmt.value is not None and name in _certain_reads(stmt.value):
+                        following = stmts[k + 1 :]
+                        if not all(self._may_be_dead(part, following, following, stmt) for part in names):
+                            return True
+                case ast.AugAssign(target, _, value):
+                    if name in _certain_reads(value) | loads(target) | stores(target):
+                        return True
+                case ast.Expr(value) | ast.For(iter=value) | ast.While(value):
+                    if name in _certain_reads(value):
+                        return True
+                case ast.If(test, body, orelse):
+                    empty = all(isinstance(s, ast.Pass) for s in (*body, *orelse))
+                    if name in _certain_reads(test) and not empty:
+                        return True
+                    if (
+                        orelse
+                        and self._is_certainly_read(name, body)
+                        and self._is_certainly_read(name, orelse)
+                    ):
+                        return True
+                    if may_exit([stmt]):
+                        return False
+                case ast.Return(value):
+                    return value is not None and name in _certain_reads(value)
+                case _:
+                    return False
+            if name in stores(stmt):
+                return False
+        return False
 
 
 def _single_targets(target: ast.expr) -> Iterator[ast.expr]:
@@ -63,14 +134,6 @@ def _single_targets(target: ast.expr) -> Iterator[ast.expr]:
             yield from _single_targets(part)
     else:
         yield target
-
-
-def _may_be_dead(
-    target: ast.expr, following: Sequence[ast.stmt], block: Sequence[ast.stmt], stmt: ast.stmt | None = None
-) -> bool:
-    if isinstance(target, ast.Name):
-        return not _is_certainly_read(target.id, following)
-    return isinstance(target, ast.Subscript) and _is_assigned_again(ast.unparse(target), block, stmt)
 
 
 def _is_assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | None) -> bool:
@@ -83,43 +146,6 @@ def _is_assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt |
         for stmt in stmts
         for node in ast.walk(stmt)
     )
-
-
-def _is_certainly_read(name: str, stmts: Sequence[ast.stmt]) -> bool:
-    """Whether the value that a name has before statements is certainly read, by one that is not dead
-    itself."""
-    for k, stmt in enumerate(stmts):
-        match stmt:
-            case ast.Assign() | ast.AnnAssign():
-                targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
-                names = [part for target in targets for part in _single_targets(target)]
-                if name in loads(*targets):
-                    return True
-                if stmt.value is not None and name in _certain_reads(stmt.value):
-                    following = stmts[k + 1 :]
-                    if not all(_may_be_dead(part, following, following, stmt) for part in names):
-                        return True
-            case ast.AugAssign(target, _, value):
-                if name in _certain_reads(value) | loads(target) | stores(target):
-                    return True
-            case ast.Expr(value) | ast.For(iter=value) | ast.While(value):
-                if name in _certain_reads(value):
-                    return True
-            case ast.If(test, body, orelse):
-                empty = all(isinstance(s, ast.Pass) for s in (*body, *orelse))
-                if name in _certain_reads(test) and not empty:
-                    return True
-                if orelse and _is_certainly_read(name, body) and _is_certainly_read(name, orelse):
-                    return True
-                if may_exit([stmt]):
-                    return False
-            case ast.Return(value):
-                return value is not None and name in _certain_reads(value)
-            case _:
-                return False
-        if name in stores(stmt):
-            return False
-    return False
 
 
 def _certain_reads(node: ast.expr) -> frozenset[str]:

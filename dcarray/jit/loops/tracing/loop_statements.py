@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class LoopStatements(LoopBodies):
     """Tracing of loops."""
 
     outermost: ast.stmt | None = None  # the loop of the site, of which it is known that it runs at least once
+    start: Dim | None = None  # where it begins, if not at the start of its range
     _attempts = 0
 
     def loop(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
@@ -37,6 +39,8 @@ class LoopStatements(LoopBodies):
             self._while(stmt, frame, after)
             return
         items = self.evaluate(stmt.iter, frame)
+        if self.start is not None and stmt is self.outermost:
+            items = self._resumed(items, self.start)
         if isinstance(items, RangeProduct):
             self._range_product(stmt, items, frame, after)
             return
@@ -69,6 +73,15 @@ class LoopStatements(LoopBodies):
             self._unrolled(stmt, [start], frame, after, steps.item)
         else:
             self._for(stmt, steps, last, runs, frame, after)
+
+    def _resumed(self, items: Value, start: Dim) -> ItemRange:
+        """Return what is left of a range, from one of its integers on."""
+        if not isinstance(items, ItemRange) or items.iterator:
+            raise self.scope.fail("a loop that has begun is no loop over a range")
+        low, high = (items.start, items.stop - 1) if items.step > 0 else (items.stop + 1, items.start)
+        if not (self.scope.need_le(low, start) and self.scope.need_le(start, high)):
+            raise self.scope.fail("a loop that has begun is not known to be inside of its range")
+        return replace(items, start=start)
 
     def _runs(self, steps: ItemRange | RuntimeRange) -> bool | None:
         """Whether a loop over a range runs at least once."""

@@ -1,4 +1,4 @@
-"""The tracer: from a loop's source and entry values to a region."""
+"""The tracer: from the source of a loop or of statements, and entry values, to a region."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dcarray.core.errors import Untraceable
 from dcarray.core.store import COMPILED
 from dcarray.core.strides import c_strides, contiguous
+from dcarray.ir import dims
 from dcarray.ir.analysis.effects import reads, writes
-from dcarray.ir.nodes import Array, Compute, Region, Symbol
+from dcarray.ir.nodes import Array, Compute, Dim, Region, Symbol
 from dcarray.ir.ops import const
 from dcarray.ir.verify import VerifyError, verify
 
@@ -20,6 +22,7 @@ from ..entry.entry_values import (
     Constant,
     EntryValue,
     Function,
+    IntegerSymbol,
     ListType,
     LoopDescription,
     PublicObject,
@@ -27,7 +30,8 @@ from ..entry.entry_values import (
     ScalarType,
     TracedLoop,
 )
-from ..entry.sizes import SymbolicSize
+from ..entry.names import RETURNED, START
+from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
 from ..operations.calls import Calls
@@ -48,19 +52,46 @@ from ..syntax.syntax_facts import stores
 from .dead_values import dead_targets
 from .expressions import Frame
 from .loop_statements import LoopStatements
+from .statements import FALLS_THROUGH
+
+_INT = np.dtype(np.int64)
 
 
 def trace(request: LoopDescription) -> TracedLoop:
-    """Return the region of a loop.
+    """Return the region of a loop, or of statements.
 
     Raises
     ------
     Untraceable
         If a part of it is not supported, or not proved to run without an error.
     """
-    scope = Scope(request.line)
-    memory = Memory(scope, request.file)
-    return Tracer(request, memory).run_trace()
+    try:
+        return _trace(request, False)
+    except Untraceable as found:
+        if not _symbolic_names(request):
+            raise
+        reason = found
+    try:  # names may have their types, or values at all, only if loops run
+        return _trace(request, True)
+    except Untraceable:
+        raise reason from None
+
+
+def _trace(request: LoopDescription, loops_run: bool) -> TracedLoop:
+    names = _symbolic_names(request)
+    given = {f"n{k}": name for k, name in enumerate(names)}
+    scope = Scope(request.line, dict.fromkeys(given, (-LARGEST, LARGEST)))
+    scope.loops_run = loops_run
+    tracer = Tracer(request, Memory(scope, request.file))
+    tracer.symbols = tuple(Symbol(symbol, -LARGEST) for symbol in given)
+    tracer.integers = {name: dims.symbol(symbol, -LARGEST) for symbol, name in given.items()}
+    return replace(tracer.run_trace(), symbols=tuple(given.items()))
+
+
+def _symbolic_names(request: LoopDescription) -> list[str]:
+    """Return the names of the ints that are symbols."""
+    found = [name for name, value in request.names if isinstance(value, IntegerSymbol)]
+    return [*found, START] if request.resumed else found
 
 
 class Tracer(LoopStatements):
@@ -76,6 +107,7 @@ class Tracer(LoopStatements):
 
     def __init__(self, request: LoopDescription, memory: Memory) -> None:
         super().__init__(Calls(Reductions(Arrays(Arithmetic(memory)))))
+        self.integers: dict[str, Dim] = {}  # symbols, by the names of Python ints
         self.request = request
         self._entries = dict(request.names)
         self._values: dict[str, Any] = {}
@@ -91,18 +123,22 @@ class Tracer(LoopStatements):
             self.memory.track_checks()
         names = {name: self._entry(name) for name in self._entries}
         frame = Frame(dict(names), {}, request.file, request.line - 1)
-        self.statements(body, frame)
+        if request.resumed:
+            self.start = self.integers[START]
+        returned = self.statements(body, frame)
         results = []
         for name in sorted(request.live & stores(*body)):
             if name in frame.names:
                 results.append((name, self._result(name, frame.names[name])))
+        if returned is not FALLS_THROUGH:
+            results.append((RETURNED, self._returned(RETURNED, returned)))
         region, inputs = self.region()
         return TracedLoop(region, inputs, tuple(results), self.memory.may_raise)
 
-    def statements(self, body: list[ast.stmt], frame: Frame) -> None:
+    def statements(self, body: list[ast.stmt], frame: Frame) -> Any:
         self.outermost = body[0]
         self._dead_targets = dead_targets(body)
-        self.block(body, frame, self.request.live)
+        return self.block(body, frame, self.request.live)
 
     # ---- entry values -------------------------------------------------------------------------------
     def _entry(self, name: str) -> Any:
@@ -123,6 +159,8 @@ class Tracer(LoopStatements):
 
     def _known_value(self, value: EntryValue, text: str) -> Any:
         """Return the traced value of a non-array with the Python expression ``text``."""
+        if isinstance(value, IntegerSymbol):
+            return self.integers[text]
         if isinstance(value, ScalarType):
             weak = {"f": float, "c": complex, "b": bool}.get(value.dtype.kind) if value.weak else None
             if value.dtype.char not in COMPILED or (value.weak and weak is None):
@@ -162,9 +200,21 @@ class Tracer(LoopStatements):
         return Unbound("a global array or scalar")
 
     # ---- results ------------------------------------------------------------------------------------
+    def _returned(self, name: str, value: Any) -> Result:
+        """Return the description of what is returned."""
+        if type(value) is tuple:
+            return Result(
+                "tuple", value=tuple([self._returned(f"{name}{k}", v) for k, v in enumerate(value)])
+            )
+        if is_array(value):
+            value = self.memory.array(value, name)
+        return self._result(name, value)
+
     def _result(self, name: str, value: Any) -> Result:
         if isinstance(value, Unbound):
             raise self.scope.fail(value.reason)
+        if is_int(value) and type(value) is not int:
+            value = self.memory.value(self.math.expr(value, _INT), scalar=True, weak=int)
         if is_array(value):
             if value.entry_name:
                 return Result("alias", value.entry_name)
@@ -175,8 +225,6 @@ class Tracer(LoopStatements):
             array = self.memory.new((), value.dtype, name, "out")
             self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))
             return Result("scalar", array.array, weak=value.weak is not None)
-        if is_int(value) and type(value) is not int:
-            raise self.scope.fail(f"{name} is not known in the end")
         if is_number(value) or value is None or isinstance(value, str):
             return Result("value", value=value)
         raise self.scope.fail(f"{name} is bound to what cannot be given back")

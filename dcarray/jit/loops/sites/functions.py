@@ -1,0 +1,131 @@
+"""Functions with sites: the code of functions that are accelerated one by one, and of those that they call."""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from ..syntax.liveness import parameters_of
+from ..syntax.originals import original, originals
+from ..syntax.source import Source, source_of
+from ..syntax.supported import KnownCalls
+from .rewrite import FRAME_READERS, Scope, Text, add_sites, with_constants
+from .sampler import SAMPLER
+from .site import Site
+
+__all__ = ["functions_of", "put_sites", "remove_sites", "with_sites"]
+
+_BACK = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name or "FOR_ITER" in name)
+_known: dict[int, tuple[CodeType, tuple[CodeType, list[Site]] | None]] = {}
+
+
+def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
+    """Return a function's code with sites, and these; None if it has none, or its source is not certain."""
+    code = original(function)
+    found = _known.get(id(code))
+    if found is None:
+        found = _known[id(code)] = code, _with_sites(function, code)
+    return found[1]
+
+
+def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[Site]] | None:
+    if not FRAME_READERS.isdisjoint(code.co_names):
+        return None
+    source = source_of(function, code)
+    if source is None:
+        return None
+    names = function.__globals__
+    variables = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
+    scope = Scope(
+        variables,
+        frozenset(code.co_varnames) - frozenset(code.co_cellvars),
+        frozenset(code.co_freevars),
+        parameters_of(source.tree),
+        frozenset(code.co_cellvars),
+        names,
+        _known_calls(function),
+    )
+    sites = add_sites(source.tree.body, scope, Text(_text(source), source.is_faithful, code.co_filename))
+    made = source.compile_tree(source.tree) if sites else None
+    if made is None:
+        return None
+    made = with_constants(made, scope.sites)
+    originals[id(made)] = made, code
+    SAMPLER.add(made, sites)
+    return made, sites
+
+
+def _text(source: Source) -> Any:
+    def text(stmts: Sequence[ast.stmt]) -> str:
+        """Return statements without indentation, each on its own lines."""
+        parts: list[str] = []
+        line = stmts[0].lineno
+        for stmt in stmts:
+            if stmt.lineno < line:  # several on a line
+                parts[-1] += "; " + source.text(stmt)
+                line = (stmt.end_lineno or stmt.lineno) + 1
+                continue
+            parts += [""] * (stmt.lineno - line) + [source.text(stmt)]
+            line = (stmt.end_lineno or stmt.lineno) + 1
+        return "\n".join(parts)
+
+    return text
+
+
+def _known_calls(function: FunctionType) -> KnownCalls:
+    names = function.__globals__
+    modules = {name: value.__name__ for name, value in list(names.items()) if type(value) is ModuleType}
+    return KnownCalls(modules, _Trees(names))
+
+
+class _Trees(Mapping[str, ast.FunctionDef]):
+    """The syntax trees of a module's functions, by their global names."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self._names = names
+
+    def __getitem__(self, name: str) -> ast.FunctionDef:
+        function = self._names.get(name)
+        if type(function) is FunctionType:
+            source = source_of(function, original(function))
+            if source is not None:
+                return source.tree
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def functions_of(root: FunctionType) -> list[FunctionType]:
+    """Return a function and those of its module that it may call by name, transitively."""
+    names = root.__globals__
+    found, todo = [root], [root]
+    while todo:
+        for name in original(todo.pop()).co_names:
+            value = names.get(name)
+            if type(value) is FunctionType and value.__globals__ is names and value not in found:
+                found.append(value)
+                todo.append(value)
+    return found
+
+
+def put_sites(function: FunctionType) -> list[Site]:
+    """Give a function its code with sites, for good; returns the sites."""
+    made = with_sites(function)
+    if made is None:
+        return []
+    code, sites = made
+    if function.__code__ is original(function):
+        function.__code__ = code
+    return sites
+
+
+def remove_sites(function: FunctionType) -> None:
+    """Give a function its own code again."""
+    function.__code__ = original(function)

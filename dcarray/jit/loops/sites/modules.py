@@ -1,0 +1,232 @@
+"""Modules with sites: the code of a script, or of a module beside it, with sites in all of its functions."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Iterator, Sequence
+from importlib.util import decode_source
+from types import CodeType
+from typing import Any
+
+from ..syntax.liveness import parameters_of
+from ..syntax.originals import originals
+from ..syntax.supported import KnownCalls
+from ..syntax.syntax_facts import facts, stores
+from .rewrite import FRAME_READERS, Scope, Text, add_sites, with_constants
+from .sampler import SAMPLER
+from .site import Site
+
+__all__ = ["compile_module"]
+
+
+def compile_module(source: str | bytes, file: str, names: dict[str, Any], is_script: bool) -> CodeType:
+    """Return the code of a module with sites.
+
+    Parameters
+    ----------
+    source : str or bytes
+    file : str
+    names : dict
+        The module's global names, as they will be when it runs.
+    is_script : bool
+        Whether nobody else imports its names.
+
+    Raises
+    ------
+    SyntaxError, ValueError
+        As `compile` does.
+    """
+    plain = compile(source, file, "exec", dont_inherit=True)
+    try:
+        if isinstance(source, bytes):
+            source = decode_source(source)
+        tree = ast.parse(source, file)
+        table = symtable.symtable(source, file, "exec")
+        adder = _Module(tree, table, source, file, names, is_script)
+        adder.add()
+        made = compile(tree, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return plain
+    made = with_constants(made, adder.sites)
+    _pair(made, plain, adder.sites_of)
+    return made
+
+
+def _pair(made: CodeType, plain: CodeType, sites_of: dict[tuple[str, int], list[Site]]) -> None:
+    """Note for each code object with sites the original, and have it watched."""
+    if made.co_code != plain.co_code or made.co_consts != plain.co_consts:
+        originals[id(made)] = made, plain
+        sites = sites_of.get((made.co_name, made.co_firstlineno))
+        if sites:
+            SAMPLER.add(made, sites)
+    pairs = zip(
+        [c for c in made.co_consts if type(c) is CodeType],
+        [c for c in plain.co_consts if type(c) is CodeType],
+        strict=True,
+    )
+    for inner, before in pairs:
+        _pair(inner, before, sites_of)
+
+
+class _Module:
+    """The sites of one module.
+
+    Attributes
+    ----------
+    sites : dict
+        By the constants in their place.
+    sites_of : dict
+        Lists of sites, by the name and first line of the code that they are in.
+    """
+
+    def __init__(
+        self, tree: ast.Module, table: symtable.SymbolTable, source: str, file: str, names: dict[str, Any],
+        is_script: bool,
+    ) -> None:  # fmt: skip
+        self._tree, self._table, self._names, self._is_script = tree, table, names, is_script
+        self._lines = source.splitlines(keepends=True)
+        self._text = Text(self._of, _is_faithful, file)
+        modules = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                modules.update(
+                    {
+                        a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
+                        for a in node.names
+                    }
+                )
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self._known = KnownCalls(modules, functions)
+        self._known.look()
+        self.sites: dict[str, Site] = {}
+        self.sites_of: dict[tuple[str, int], list[Site]] = {}
+
+    def add(self) -> None:
+        """Add the sites of all functions, and of the module itself."""
+        reads_frames = not FRAME_READERS.isdisjoint(facts(self._tree).reads)
+        for table, node in _functions(self._table, self._tree):
+            self._add_to_function(table, node)
+        if reads_frames or _has_future(self._tree):
+            return
+        variables = stores(*self._tree.body) - _imported(self._tree)
+        shared = _global_reads(self._table)
+        always = variables if not self._is_script else variables & shared
+        scope = Scope(
+            variables,
+            variables - shared,
+            frozenset(),
+            frozenset(),
+            always,
+            self._names,
+            self._known,
+            self.sites,
+        )
+        self.sites_of["<module>", 1] = add_sites(self._tree.body, scope, self._text)
+
+    def _add_to_function(self, table: symtable.Function, node: ast.FunctionDef) -> None:
+        if not FRAME_READERS.isdisjoint(facts(node).reads) or _is_generator(node):
+            return
+        cells = frozenset(
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_local() and _is_cell(table, symbol.get_name())
+        )
+        local = frozenset(table.get_locals())
+        free = frozenset(table.get_frees())
+        first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+        scope = Scope(
+            local | free,
+            local - cells,
+            free,
+            parameters_of(node),
+            cells,
+            self._names,
+            self._known,
+            self.sites,
+        )
+        found = add_sites(node.body, scope, self._text)
+        if found:
+            self.sites_of.setdefault((node.name, first), []).extend(found)
+
+    def _of(self, stmts: Sequence[ast.stmt]) -> str:
+        """Return consecutive statements without indentation."""
+        first, last = stmts[0], stmts[-1]
+        lines = self._lines[first.lineno - 1 : last.end_lineno]
+        lines[-1] = lines[-1].encode()[: last.end_col_offset].decode()
+        lines[0] = " " * first.col_offset + lines[0].encode()[first.col_offset :].decode()
+        indent = first.col_offset
+        return "\n".join(line[min(indent, len(line) - len(line.lstrip())) :].rstrip("\r\n") for line in lines)
+
+
+def _is_faithful(node: ast.stmt) -> bool:
+    return node.col_offset == 0 or not facts(node).long
+
+
+def _functions(
+    table: symtable.SymbolTable, tree: ast.AST
+) -> Iterator[tuple[symtable.Function, ast.FunctionDef]]:
+    """Yield the functions of a module with their tables of symbols: inner ones, and methods, too."""
+    tables = {
+        (child.get_name(), child.get_lineno()): child
+        for child in _all_tables(table)
+        if isinstance(child, symtable.Function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            found = tables.get((node.name, node.lineno)) or (
+                tables.get((node.name, node.decorator_list[0].lineno)) if node.decorator_list else None
+            )
+            if found is not None:
+                yield found, node
+
+
+def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    for child in table.get_children():
+        yield child
+        yield from _all_tables(child)
+
+
+def _is_cell(table: symtable.SymbolTable, name: str) -> bool:
+    """Whether an inner function has a name of a function."""
+    return any(
+        any(s.get_name() == name and s.is_free() for s in child.get_symbols())
+        for child in table.get_children()
+    )
+
+
+def _global_reads(table: symtable.SymbolTable) -> frozenset[str]:
+    """Return the global names that functions and classes of a module use."""
+    return frozenset(
+        symbol.get_name()
+        for child in _all_tables(table)
+        for symbol in child.get_symbols()
+        if symbol.is_global()
+    )
+
+
+def _is_generator(node: ast.FunctionDef) -> bool:
+    """Whether a function's own code yields."""
+    stack: list[ast.AST] = [*node.body]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            stack += ast.iter_child_nodes(one)
+    return False
+
+
+def _imported(tree: ast.Module) -> frozenset[str]:
+    """Return the names that a module's imports, functions and classes bind."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {a.asname or a.name.partition(".")[0] for a in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _has_future(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)

@@ -1,0 +1,115 @@
+"""The sampler: a thread that looks every few milliseconds at what the program runs, and heats its sites.
+
+Code that is not seen is not touched.  What is seen counts for all sites around it, also in the functions that
+call it: the plan of a small part is there soon, that of a whole loop gains most.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _thread import get_ident, start_new_thread
+from collections.abc import Iterable
+from contextlib import suppress
+from types import CodeType, FrameType
+
+from dcarray.tiering.admission import HOT, PERIOD, RESTING
+
+from .site import Site
+
+__all__ = ["SAMPLER", "Sampler"]
+
+_QUIET = 100  # looks without anything to do, after which they become rare
+_DEPTH = 60  # frames of a thread that are looked at
+
+
+class Sampler:
+    """The looks at a program, and the codes that have sites.
+
+    Attributes
+    ----------
+    lines : dict
+        Seconds seen, by file and line: of the innermost line of the program's own code.
+    """
+
+    def __init__(self) -> None:
+        # by identity: the hash of a code object is that of all it contains
+        self._sites: dict[int, tuple[CodeType, list[Site]]] = {}
+        self.lines: dict[tuple[str, int], float] = {}
+        self._pid = 0
+        self._loaded = False
+        self._quiet = 0
+
+    def add(self, code: CodeType, sites: Iterable[Site]) -> None:
+        """Watch a code object with sites; outer ones come first."""
+        self._sites[id(code)] = code, [*sites]
+        self._quiet = 0
+        if self._pid != os.getpid():  # threads do not survive a fork
+            self._pid = os.getpid()
+            with suppress(RuntimeError):  # no thread can be started
+                start_new_thread(self._watch, ())
+
+    def _watch(self) -> None:
+        own = get_ident()
+        last = time.perf_counter()
+        while True:
+            time.sleep(PERIOD if self._quiet < _QUIET else RESTING)
+            now = time.perf_counter()
+            took, last = min(now - last, 4 * PERIOD), now
+            self._quiet += 1
+            for thread, frame in sys._current_frames().items():
+                if thread != own:
+                    self._look(frame, took)
+
+    def _look(self, top: FrameType, seconds: float) -> None:
+        """Count what one thread does."""
+        chain: list[tuple[CodeType, int]] = []
+        frame: FrameType | None = top
+        depth = 0
+        while frame is not None and depth < _DEPTH:
+            if id(frame.f_code) in self._sites:
+                chain.append((frame.f_code, frame.f_lineno or _line_before(frame)))
+            frame = frame.f_back
+            depth += 1
+        if not chain:
+            return
+        code, line = chain[0]
+        where = (code.co_filename, line)
+        self.lines[where] = self.lines.get(where, 0.0) + seconds
+        for code, line in reversed(chain):
+            for site in self._sites[id(code)][1]:
+                source = site.source
+                if source.line <= line <= source.last and not site.refused:
+                    self._count(site, seconds)
+
+    def _count(self, site: Site, seconds: float) -> None:
+        before = site.seconds
+        site.seconds += seconds
+        if before < HOT <= site.seconds:
+            self._quiet = 0
+            if not self._loaded:  # by this thread, while the program goes on
+                from . import server  # noqa: F401
+
+                self._loaded = True
+            site.heat()
+
+
+def _line_before(frame: FrameType) -> int:
+    """Return the last line before the instruction of a frame, which has none itself: a jump back, say."""
+    found = 0
+    for start, _, line in frame.f_code.co_lines():
+        if start > frame.f_lasti:
+            break
+        found = line or found
+    return found
+
+
+SAMPLER = Sampler()
+if hasattr(os, "register_at_fork"):
+
+    def _restart() -> None:
+        if SAMPLER._pid and SAMPLER._sites:
+            SAMPLER.add(*next(iter(SAMPLER._sites.values())))
+
+    os.register_at_fork(after_in_child=_restart)

@@ -1,0 +1,396 @@
+"""The plans of a site: which values they are for, when they are asked for, and whether they are faster.
+
+A plan is made for a key: the guards of the values that the statements read.  A key of a hot site is planned in
+the background; until its plan is ready, and for every other key, the statements run in Python.  A plan that is
+not faster than NumPy is not used again.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from threading import get_ident
+from time import perf_counter
+from typing import Any
+
+from dcarray.core import config, fp_state
+from dcarray.core.counters import counters, note
+from dcarray.core.errors import Untraceable
+from dcarray.core.fp_attribution import RAISING
+from dcarray.core.processes import communicator
+from dcarray.execution.executor import EXECUTOR
+from dcarray.plans import provider
+from dcarray.plans.slot import PlanSlot, PlanState
+from dcarray.recording.session import LOCK
+from dcarray.tiering import admission
+
+from ..entry.entry_values import IntegerSymbol, LoopDescription
+from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
+from ..entry.lists import ListElements
+from ..entry.names import RETURNED
+from .list_conversion import ListConversion
+from .processor_values import ProcessorValues
+from .requests import LoopRequest
+from .run_loop import LoopPlan, PlanMismatch
+from .site import Site
+
+_MISSING = object()
+_ON_HOST = (*ARRAYS, ListElements)
+SYMBOLIC = "int"
+"""The guard of a Python int that is a symbol of the plan."""
+watchers: list[Callable[[LoopRequest], None]] = []
+"""Callbacks that get the request of each compiled site, then planned eagerly, for `dcarray.explain`."""
+
+
+class _Entry(PlanSlot[Any]):
+    """A key: its plan, and what runs with the key have taken.
+
+    Attributes
+    ----------
+    key : tuple
+        Options, watched floating-point exceptions, guards.
+    symbols : tuple of int
+        The positions of the values that are symbols of the plan.
+    device : object or None
+        That its arrays are on.
+    gain : dcarray.tiering.admission.Measured
+    """
+
+    __slots__ = ("device", "failures", "gain", "key", "request", "symbols", "used")
+
+    def __init__(
+        self, key: tuple[Any, ...], request: LoopRequest, symbols: tuple[int, ...], device: Any
+    ) -> None:
+        super().__init__()
+        self.key, self.request, self.symbols, self.device = key, request, symbols, device
+        self.gain = admission.Measured()
+        self.failures = self.used = 0
+
+
+def _watched_exceptions() -> int:
+    """Return the floating-point exceptions that are not ignored, of those that plans depend on."""
+    return fp_state.watched_flags(fp_state.current_state()) & RAISING
+
+
+class SiteServer:
+    """The plans of one site."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.source = site, site.source
+        self._entries: dict[Any, _Entry] = {}
+        self._last: _Entry | None = None  # the key whose plan ran last
+        self._symbolic = set(self.source.counters)  # names of ints that are symbols
+        self._exact: set[str] = set()  # and those that no plan has as symbols
+        self._running: dict[
+            int, tuple[float, _Entry | None]
+        ] = {}  # by thread: what runs in Python since when
+        self._done: set[int] = set()  # threads in which all iterations have been done
+        self._traffic = admission.Traffic()
+        self._lists = ListConversion()
+        self._names = (*self.source.needed, *self.source.others)
+
+    # ---- from the program -------------------------------------------------------------------------------
+    def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Do what `Site.enter` does."""
+        found, entry = self._serve(values, None)
+        if not found:
+            self._running[get_ident()] = perf_counter(), entry
+        return found
+
+    def resume(self, start: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Do what `Site.resume` does."""
+        found, entry = self._serve(values, start)
+        if found:
+            self._done.add(get_ident())
+        elif entry is not None and entry.state is PlanState.UNASKED:
+            self._request(entry)
+            self.site.resuming = False  # until there is a plan
+        elif entry is None or entry.state is not PlanState.READY or entry.failures:
+            self.site.resuming = False
+        return found
+
+    def done(self) -> bool:
+        """Do what `Site.done` does."""
+        thread = get_ident()
+        if thread in self._done:
+            self._done.discard(thread)
+            return True
+        return False
+
+    def leave(self) -> None:
+        """Do what `Site.leave` does."""
+        running = self._running.pop(get_ident(), None)
+        if running is None:
+            return
+        start, entry = running
+        took = perf_counter() - start
+        if entry is None:
+            return
+        entry.gain.python(took)
+        if entry.state is PlanState.UNASKED and entry.gain.may_pay():
+            self._request(entry)
+        elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():
+            entry.refuse()
+            self._note_refusal(entry, "it takes less time than to ask for compiled code", self.source.line)
+        if entry.state is PlanState.ASKED and entry.plan is None:
+            counters.waiting += 1
+        if not self._is_ready() and entry.gain.is_known() and config.current().jit != "eager":
+            self.site.enabled = False  # until there is a plan
+
+    def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
+        """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
+        options = config.current()
+        ranks = communicator() is not None
+        if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
+            return (), None
+        if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
+            options = replace(options, jit="eager")
+        for name in self.source.others:
+            value = self.site.names.get(name, _MISSING)
+            values += (getattr(builtins, name, _MISSING) if value is _MISSING else value,)
+        if self._last is not None and not ranks and not watchers and start is None:
+            served = self._try_last(self._last, values, options)
+            if served is not None:
+                return served, self._last
+        if list in map(type, values):
+            if self._lists.are_a_loss(self._entries.values()):
+                self._refuse("to convert its lists takes longer than to run it", self.source.line)
+                return (), None
+            values = self._lists.elements(values)
+        processors = ProcessorValues.of(values)
+        if processors is not None:
+            values = processors.ordinary
+        try:
+            entry = self._entry(values, start, options)
+            if entry is None:
+                return (), None
+            plan = self._plan_of(entry, options)
+        except Exception as error:
+            if options.debug:
+                raise
+            self._refuse(f"{type(error).__name__}: {error}", self.source.line)
+            return (), None
+        if plan is None:
+            return (), entry
+        served = self._run_plan(entry, plan, values, start, options)
+        if processors is not None:
+            served = tuple([tuple(map(processors.back, one)) for one in served])
+        return served, entry
+
+    def _try_last(
+        self, entry: _Entry, values: tuple[Any, ...], options: config.Options
+    ) -> tuple[Any, ...] | None:
+        """Return the result of the last key's plan if the values pass its checks, else None."""
+        plan = entry.plan
+        if (
+            plan is None
+            or entry.key[0] != (options.target, options.fastmath)
+            or entry.key[1] != _watched_exceptions()
+        ):
+            return None
+        with LOCK:
+            addresses = plan.addresses(values)
+            if addresses is None:
+                return None
+            self._traffic.hit()
+            return self._run_plan(entry, plan, values, None, options, addresses)
+
+    def _run_plan(
+        self, entry: _Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any, options: config.Options,
+        addresses: tuple[int, ...] | None = None,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Run a plan; returns the values of the live names in a tuple, or an empty tuple."""
+        begun = perf_counter()
+        try:
+            with LOCK:
+                if entry.symbols or start is not None:
+                    symbols = tuple([values[k] for k in entry.symbols])
+                    if not plan.serves(symbols if start is None else (*symbols, start)):
+                        return ()
+                found = plan.run(values, options, addresses)
+        except MemoryError:  # a later run may have more memory
+            return ()
+        if found is None:
+            entry.failures += 1
+            if entry.failures >= admission.FAILURES:
+                entry.refuse()
+                reason = "it raises floating-point exceptions, or its arrays share memory"
+                self._note_refusal(entry, reason, self.source.line)
+            return ()
+        entry.failures = 0
+        if entry.gain.compiled(perf_counter() - begun) and options.jit != "eager":
+            entry.refuse()
+            self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
+        if (
+            addresses is None and start is None and len(entry.key) == 2 + len(values)
+        ):  # else names share an array
+            if ListElements not in map(type, values):  # of which there are no checks
+                plan.remember(values, entry.key[2:])
+                self._last = entry
+        return (found,)
+
+    # ---- keys ---------------------------------------------------------------------------------------------
+    def _plan_of(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
+        """Return the plan of a key if it is ready; with ``jit="eager"`` it is made now."""
+        if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
+            entry.ask()
+            self._plan(entry, options)
+        if watchers and entry.plan is not None:
+            for seen in watchers:
+                seen(entry.request)
+        plan: LoopPlan | None = entry.plan
+        return plan
+
+    def _entry(self, values: tuple[Any, ...], start: Any, options: config.Options) -> _Entry | None:
+        """Return the entry of the values' key; None if a value has no guard, or keys are too many."""
+        watched = _watched_exceptions()
+        guards: list[Any] = []
+        arrays = []
+        for name, value in zip(self._names, values, strict=True):
+            guard = SYMBOLIC if type(value) is int and name in self._symbolic else guard_of(value)
+            if guard is None:
+                self._refuse(_unknown(name, value), self.source.line)
+                return None
+            guards.append(guard)
+            if type(value) in ARRAYS or isinstance(guard, DeviceGuard):
+                arrays.append(id(value))
+        if len(set(arrays)) < len(arrays):
+            guards.append(tuple([arrays.index(a) for a in arrays]))
+        resumed = type(start) is int
+        first = (options.target, options.fastmath, *[True] * resumed)
+        key = (first, watched, *guards)
+        entry = self._entries.get(key)
+        if entry is not None:
+            self._traffic.hit()
+            return entry
+        if self._find_symbols(key, values):
+            return self._entry(values, start, options)
+        if not self._traffic.admits(key, self._entries):
+            if self._traffic.is_a_loss():
+                self._refuse("its sizes or types change from one run to the next", self.source.line)
+            return None
+        return self._new_entry(key, guards, values, resumed, options)
+
+    def _new_entry(
+        self, key: tuple[Any, ...], guards: list[Any], values: tuple[Any, ...], resumed: bool,
+        options: config.Options,
+    ) -> _Entry | None:  # fmt: skip
+        there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
+        if there and (len(there) > 1 or any(type(v) in _ON_HOST for v in values)):
+            self._refuse("some of its arrays are on another device", self.source.line)
+            return None
+        device = there.pop() if there else None
+        request = self._request_of(values, guards, key[1], resumed, options)
+        if device is not None:
+            request = request._replace(target=device.target, undone=False)
+        symbols = tuple([k for k, guard in enumerate(guards[: len(values)]) if guard is SYMBOLIC])
+        entry = self._entries[key] = _Entry(key, request, symbols, device)
+        return entry
+
+    def _find_symbols(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
+        """Whether another key differs in nothing but ints, which are symbols from now on."""
+        for other in self._entries:
+            if len(other) != len(key):
+                continue
+            places = [k for k, (a, b) in enumerate(zip(key, other, strict=True)) if a is not b and a != b]
+            if all(k >= 2 and type(key[k]) is type(other[k]) is int for k in places):
+                names = {self._names[k - 2] for k in places} - self._exact
+                if names and len(names) == len(places):
+                    self._symbolic |= names
+                    return True
+        return False
+
+    def _request_of(
+        self, values: tuple[Any, ...], guards: list[Any], watched: int, resumed: bool, options: config.Options
+    ) -> LoopRequest:
+        source = self.source
+        first: dict[int, str] = {}
+        names = []
+        for name, value, guard in zip(self._names, values, guards, strict=False):
+            if guard is SYMBOLIC:
+                names.append((name, IntegerSymbol()))
+                continue
+            is_array = type(value) in ARRAYS or isinstance(guard, DeviceGuard)
+            same = first.setdefault(id(value), name) if is_array else name
+            names.append((name, entry_value(value, guard, None if same == name else same)))
+        loop = LoopDescription(
+            source.source, source.file, source.line, tuple(names), frozenset(source.live), watched, resumed
+        )
+        max_elements = None if communicator() is None else max(1, options.distribute_above)
+        return LoopRequest(
+            loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements
+        )
+
+    # ---- plans --------------------------------------------------------------------------------------------
+    def _request(self, entry: _Entry) -> None:
+        """Request the plan of a key in the background."""
+        if entry.ask():
+            gain = self.site.seconds / len(self.source.source)  # small plans are there soon
+            EXECUTOR.background.submit(partial(self._plan, entry, config.current()), gain)
+
+    def _plan(self, entry: _Entry, options: config.Options) -> None:
+        """Make the plan of a key."""
+
+        def made() -> Any:
+            return self._bind_plan(provider.obtain(entry.request, options, EXECUTOR.background), entry)
+
+        try:
+            entry.make(made)
+        except MemoryError:
+            pass
+        except (Untraceable, PlanMismatch) as reason:
+            line = reason.line if isinstance(reason, Untraceable) else self.source.line
+            self._note_refusal(entry, str(reason), line)
+        except Exception as error:
+            if options.debug:
+                raise
+            self._note_refusal(entry, f"{type(error).__name__}: {error}", self.source.line)
+        else:
+            self.site.heat()
+
+    def _bind_plan(self, loaded: Any, entry: _Entry) -> Any:
+        live = (*self.source.live, *[RETURNED] * self.source.returns)
+        if entry.device is None:
+            wraps = any(type(guard) is tuple and len(guard) == 5 and not guard[4] for guard in entry.key[2:])
+            return LoopPlan(loaded, self._names, live, wraps=wraps, owned=True)
+        from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package
+
+        return DeviceLoopPlan(loaded, self._names, entry.device, live)
+
+    def _is_ready(self) -> bool:
+        return any(entry.plan is not None for entry in self._entries.values())
+
+    def _note_refusal(self, entry: _Entry, reason: str, line: int) -> None:
+        """Report that a key has no plan; the site is left to Python if no key has one."""
+        names = {self._names[k] for k in entry.symbols} - self.source.counters
+        if names:  # perhaps they only have to be known
+            self._exact |= names
+            self._symbolic -= names
+            self._entries.pop(entry.key, None)
+            return
+        if all(other.state is PlanState.REFUSED for other in self._entries.values()):
+            self._refuse(reason, line)
+
+    def _refuse(self, reason: str, line: int) -> None:
+        """Leave the statements to Python from now on; sites inside of them may be hot instead."""
+        if not self.site.refused:
+            note(reason, kind="loop", where=(self.source.file, line))
+        self.site.refuse()
+        if config.current().jit == "eager" or watchers:
+            for inner in self.site.inner:
+                inner.heat()
+
+
+def _unknown(name: str, value: Any) -> str:
+    """Return why a value has no guard."""
+    if value is _MISSING:
+        return f"{name} is not bound"
+    if type(value) is list:
+        return (
+            f"{name} is no list of equally long lists of floats, or of ints, or has one of them twice: list"
+        )
+    device = getattr(value, "_device", None)
+    known = "nothing that compiled code knows" if device is None else f"an array on {device.name}"
+    return f"{name} is {known}: {type(value).__name__}"

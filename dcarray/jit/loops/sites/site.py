@@ -1,0 +1,143 @@
+"""Sites: places in the program's code where compiled code may take over.
+
+A site is before a loop, in each iteration of one that has begun, or at a run of statements.  The program's own
+code asks it (`dcarray.jit.loops.sites.emit`), which costs one look at an attribute as long as the site is
+cold.  This module imports nothing else of dcarray's: all that plans and runs compiled code is loaded when the
+first site is hot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = ["Site", "SiteSource"]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSource:
+    """The source of a site's statements, and their names.
+
+    Attributes
+    ----------
+    source : str
+        A loop, or several other statements, without indentation.
+    file : str
+    line, last : int
+        Its place in the program.
+    needed, others : tuple of str
+        The variables that it reads before it binds them, and the other global names that it reads.
+    live : tuple of str
+        The variables that it binds and that may be read afterwards.
+    counters : frozenset of str
+        Of those that are needed, the variables of loops around it: ints that change from run to run.
+    is_loop : bool
+    returns : bool
+        Whether the last statement is a ``return``.
+    """
+
+    source: str
+    file: str
+    line: int
+    last: int
+    needed: tuple[str, ...]
+    others: tuple[str, ...]
+    live: tuple[str, ...]
+    counters: frozenset[str] = frozenset()
+    is_loop: bool = True
+    returns: bool = False
+
+
+class Site:
+    """A place where compiled code may take over.
+
+    Parameters
+    ----------
+    source : SiteSource
+    names : dict
+        The global names of its code.
+    outer : Site or None
+        The site whose statements it is among.
+    resumable : bool
+        Whether a loop asks it in each iteration.
+
+    Attributes
+    ----------
+    enabled, resuming : bool
+        Whether the code before its statements, and that in each iteration, asks it.
+    refused : bool
+        Whether it is left to Python for good, so that sites inside of it may be hot.
+    seconds : float
+        For how long the sampler has seen its statements run in Python.
+    """
+
+    __slots__ = (
+        "_server",
+        "enabled",
+        "inner",
+        "names",
+        "outer",
+        "refused",
+        "resumable",
+        "resuming",
+        "seconds",
+        "source",
+    )
+
+    def __init__(
+        self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
+    ) -> None:
+        self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
+        self.enabled = self.resuming = self.refused = False
+        self.inner: list[Site] = []
+        self.seconds = 0.0
+        self._server: Any = None
+        if outer is not None:
+            outer.inner.append(self)
+
+    def __reduce__(self) -> Any:
+        """Serialise as a disabled site: in another process its statements run in Python."""
+        return SimpleNamespace, (), {"enabled": False, "resuming": False}
+
+    @property
+    def server(self) -> Any:
+        """What has its plans (`dcarray.jit.loops.sites.server.SiteServer`), made when first asked for."""
+        if self._server is None:
+            from .server import SiteServer
+
+            self._server = SiteServer(self)
+        return self._server
+
+    # ---- from the program -------------------------------------------------------------------------------
+    def enter(self, *values: Any) -> tuple[Any, ...]:
+        """Return the values of ``source.live`` after the statements, as the only item of a tuple; an empty
+        tuple if they have to run in Python."""
+        found: tuple[Any, ...] = self.server.enter(values)
+        return found
+
+    def leave(self) -> None:
+        """Note that the statements have run in Python after `enter`."""
+        self.server.leave()
+
+    def resume(self, start: Any, *values: Any) -> tuple[Any, ...]:
+        """Return what `enter` does, of the remaining iterations of a loop: from ``start`` on, the loop
+        variable now; None of a ``while``."""
+        found: tuple[Any, ...] = self.server.resume(start, values)
+        return found
+
+    def done(self) -> bool:
+        """Whether the last call of `resume` in this thread has done all remaining iterations; asked once."""
+        found: bool = self.server.done()
+        return found
+
+    # ---- from others ------------------------------------------------------------------------------------
+    def heat(self) -> None:
+        """Ask for a plan as soon as the program comes by."""
+        self.enabled = True
+        self.resuming = self.resumable
+
+    def refuse(self) -> None:
+        """Leave the statements to Python for good."""
+        self.enabled = self.resuming = False
+        self.refused = True

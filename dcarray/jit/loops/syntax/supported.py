@@ -1,0 +1,327 @@
+"""Which calls the tracer may understand, judged by names in the source alone, before anything is imported.
+
+A loop or a run of statements that calls something else, `print` say, is not worth a site; the parts beside
+that call are.  The lists hold what the tracer has methods for (a test compares them).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Mapping
+
+__all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
+
+BUILTINS = frozenset(
+    ["abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "zip"]
+)
+METHODS = frozenset(
+    [
+        "accumulate",
+        "all",
+        "any",
+        "astype",
+        "clip",
+        "copy",
+        "diagonal",
+        "dot",
+        "fill",
+        "max",
+        "mean",
+        "min",
+        "outer",
+        "prod",
+        "reduce",
+        "reshape",
+        "squeeze",
+        "std",
+        "sum",
+        "swapaxes",
+        "trace",
+        "transpose",
+        "var",
+    ]
+)
+MATH = frozenset(
+    [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "cbrt",
+        "ceil",
+        "cos",
+        "cosh",
+        "degrees",
+        "exp",
+        "exp2",
+        "expm1",
+        "fabs",
+        "floor",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "pow",
+        "radians",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+    ]
+)
+_UFUNCS = frozenset(
+    [
+        "abs",
+        "absolute",
+        "acos",
+        "acosh",
+        "add",
+        "arccos",
+        "arccosh",
+        "arcsin",
+        "arcsinh",
+        "arctan",
+        "arctan2",
+        "arctanh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "bitwise_and",
+        "bitwise_count",
+        "bitwise_invert",
+        "bitwise_left_shift",
+        "bitwise_not",
+        "bitwise_or",
+        "bitwise_right_shift",
+        "bitwise_xor",
+        "cbrt",
+        "ceil",
+        "conj",
+        "conjugate",
+        "copysign",
+        "cos",
+        "cosh",
+        "deg2rad",
+        "degrees",
+        "divide",
+        "equal",
+        "exp",
+        "exp2",
+        "expm1",
+        "fabs",
+        "float_power",
+        "floor",
+        "floor_divide",
+        "fmax",
+        "fmin",
+        "fmod",
+        "gcd",
+        "greater",
+        "greater_equal",
+        "heaviside",
+        "hypot",
+        "invert",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "lcm",
+        "ldexp",
+        "left_shift",
+        "less",
+        "less_equal",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "logaddexp",
+        "logaddexp2",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "maximum",
+        "minimum",
+        "mod",
+        "multiply",
+        "negative",
+        "nextafter",
+        "not_equal",
+        "positive",
+        "pow",
+        "power",
+        "rad2deg",
+        "radians",
+        "reciprocal",
+        "remainder",
+        "right_shift",
+        "rint",
+        "sign",
+        "signbit",
+        "sin",
+        "sinh",
+        "spacing",
+        "sqrt",
+        "square",
+        "subtract",
+        "tan",
+        "tanh",
+        "true_divide",
+        "trunc",
+    ]
+)
+_SCALARS = frozenset(
+    [
+        "bool",
+        "bool_",
+        "byte",
+        "cdouble",
+        "complex128",
+        "complex64",
+        "csingle",
+        "double",
+        "float16",
+        "float32",
+        "float64",
+        "half",
+        "int16",
+        "int32",
+        "int64",
+        "int8",
+        "int_",
+        "intc",
+        "intp",
+        "long",
+        "longlong",
+        "short",
+        "single",
+        "ubyte",
+        "uint",
+        "uint16",
+        "uint32",
+        "uint64",
+        "uint8",
+        "uintc",
+        "uintp",
+        "ulong",
+        "ulonglong",
+        "ushort",
+    ]
+)
+_FUNCTIONS = frozenset(
+    [
+        "all",
+        "amax",
+        "amin",
+        "any",
+        "arange",
+        "asarray",
+        "ascontiguousarray",
+        "clip",
+        "column_stack",
+        "concatenate",
+        "copy",
+        "count_nonzero",
+        "diag",
+        "diagonal",
+        "dot",
+        "empty",
+        "empty_like",
+        "expand_dims",
+        "eye",
+        "flip",
+        "full",
+        "full_like",
+        "hstack",
+        "inner",
+        "matmul",
+        "max",
+        "mean",
+        "min",
+        "ndarray",
+        "ones",
+        "ones_like",
+        "outer",
+        "prod",
+        "reshape",
+        "roll",
+        "squeeze",
+        "stack",
+        "std",
+        "sum",
+        "swapaxes",
+        "trace",
+        "transpose",
+        "tril",
+        "triu",
+        "var",
+        "vstack",
+        "where",
+        "zeros",
+        "zeros_like",
+    ]
+)
+NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
+_BY_MODULE = {"numpy": NUMPY, "math": MATH}
+
+
+class KnownCalls:
+    """The calls that the tracer may understand in code with certain global names.
+
+    Parameters
+    ----------
+    modules : mapping of str to str
+        The names of modules, by the global names that are bound to them.
+    functions : mapping of str to ast.FunctionDef
+        The program's functions, by their global names.
+    """
+
+    def __init__(self, modules: Mapping[str, str], functions: Mapping[str, ast.FunctionDef]) -> None:
+        self._modules, self._functions = modules, functions
+        self._known: dict[str, bool] = {}
+
+    def look(self) -> None:
+        """Look at all functions now, before their trees change."""
+        for name in self._functions:
+            self._is_known_name(name)
+
+    def all_known(self, *nodes: ast.AST) -> bool:
+        """Whether all calls in these nodes may be understood."""
+        return all(
+            self._is_known(node.func)
+            for root in nodes
+            for node in ast.walk(root)
+            if isinstance(node, ast.Call)
+        )
+
+    def _is_known(self, callee: ast.expr) -> bool:
+        if isinstance(callee, ast.Name):
+            return self._is_known_name(callee.id)
+        if not isinstance(callee, ast.Attribute):
+            return False
+        path = [callee.attr]
+        owner = callee.value
+        while isinstance(owner, ast.Attribute):
+            path.append(owner.attr)
+            owner = owner.value
+        module = self._modules.get(owner.id) if isinstance(owner, ast.Name) else None
+        if module is None:
+            return callee.attr in METHODS
+        known = _BY_MODULE.get(module, frozenset())
+        if len(path) == 2:  # a method of a ufunc
+            return path[1] in known and path[0] in ("outer", "reduce")
+        return len(path) == 1 and path[0] in known
+
+    def _is_known_name(self, name: str) -> bool:
+        if name not in self._functions:  # else it may be a parameter, or imported
+            return name in BUILTINS or not hasattr(builtins, name)
+        if name not in self._known:
+            self._known[name] = True  # where functions call each other
+            self._known[name] = self.all_known(*self._functions[name].body)
+        return self._known[name]

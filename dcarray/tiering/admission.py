@@ -1,0 +1,100 @@
+"""The policy of compiled code: when code is hot, when a plan is asked for, and when it is kept.
+
+All numbers that decide about sites (`dcarray.jit.loops.sites`) stand here.  `docs/policy.md` explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "Measured", "Traffic"]
+
+PERIOD = 0.005
+"""Seconds between two looks of the sampler at what runs."""
+RESTING = 0.05
+"""And once nothing new was seen for a while."""
+HOT = 0.015
+"""Seconds for which statements have been seen running until they are hot."""
+FAILURES = 3
+"""Runs in a row that came to nothing, after which a plan is given up."""
+
+_LEAST = 10e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 5 us
+_LONG = 1e-3  # seconds in Python of which one measurement is enough
+_TRIALS = 4  # measurements of compiled code until it is judged
+_FASTER = 0.95  # of the time in Python, which compiled code has to take at most
+_MAX_KEYS = 8  # kinds of values with a plan each, of one site
+_REMEMBERED = 64  # kinds of values that are counted
+_COMES_BACK = 2  # runs with a kind of values until it may get a plan
+_UNUSED = 16  # runs of a site without a kind of values after which another one may take its place
+_LOSS = 64  # runs with new kinds of values until these are judged
+
+
+class Measured:
+    """The times of statements in Python and as compiled code."""
+
+    __slots__ = ("_best", "_runs", "runs", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds, self.runs = 0.0, 0  # in Python: the least, and how many
+        self._best, self._runs = 0.0, 0
+
+    def python(self, seconds: float) -> None:
+        """Note a run in Python."""
+        self.seconds = seconds if not self.runs else min(self.seconds, seconds)
+        self.runs += 1
+
+    def is_known(self) -> bool:
+        """Whether the time in Python is known well enough."""
+        return self.runs >= 2 or self.seconds >= _LONG
+
+    def may_pay(self) -> bool:
+        """Whether compiled code may be faster."""
+        return bool(self.runs) and self.seconds >= _LEAST
+
+    def cannot_pay(self) -> bool:
+        """Whether compiled code is known not to be faster, before there is any."""
+        return self.runs >= 8 and self.seconds < _LEAST
+
+    def compiled(self, seconds: float) -> bool:
+        """Note a run of compiled code; returns whether it is known not to be faster than Python."""
+        if self._runs >= _TRIALS or not self.is_known():
+            return False
+        self._best = seconds if not self._runs else min(self._best, seconds)
+        self._runs += 1
+        return self._runs >= _TRIALS and self._best > _FASTER * self.seconds
+
+
+class Traffic:
+    """How often a site gets values of kinds that it knows, and which new kinds may get a plan."""
+
+    __slots__ = ("_hits", "_misses", "_new")
+
+    def __init__(self) -> None:
+        self._hits = self._misses = 0
+        self._new: dict[Any, int] = {}
+
+    def hit(self) -> None:
+        """Count a run with a known kind of values."""
+        self._hits += 1
+
+    def admits(self, key: Any, entries: MutableMapping[Any, Any]) -> bool:
+        """Whether a new kind of values may get a plan; one that is not used any more makes room for it."""
+        if not entries:
+            return True
+        self._misses += 1
+        if len(self._new) >= _REMEMBERED:
+            self._new.clear()
+        seen = self._new[key] = self._new.get(key, 0) + 1
+        if seen < _COMES_BACK:
+            return False
+        if len(entries) >= _MAX_KEYS:
+            if self._hits + self._misses < _UNUSED * len(entries):
+                return False
+            entries.pop(next(iter(dict(entries))), None)
+        self._new.pop(key, None)
+        return True
+
+    def is_a_loss(self) -> bool:
+        """Whether most runs have new kinds of values."""
+        return self._misses >= _LOSS and self._misses > 4 * self._hits
