@@ -17,8 +17,8 @@ class Counters:
     """The counters of this process; `Report` says what they count."""
 
     loops: int = 0
+    runs: int = 0
     waiting: int = 0
-    plain: int = 0
     flushes: int = 0
     statements: int = 0
     kernels: int = 0
@@ -35,8 +35,8 @@ class Counters:
 
 _LABELS = {
     "loops": "loops run as compiled code",
-    "waiting": "loops run by Python while they were compiled",
-    "plain": "accelerated functions run on plain arrays",
+    "runs": "runs of statements run as compiled code",
+    "waiting": "loops and runs of statements run by Python while they were compiled",
     "flushes": "recordings run",
     "statements": "operations in these recordings",
     "kernels": "kernels run",
@@ -96,9 +96,9 @@ class Report:
     loops : int
         Loops of accelerated functions run as compiled code.
     waiting : int
-        Such loops run by Python since their plan was not ready.
-    plain : int
-        Calls of accelerated functions run on plain NumPy arrays, since recording them gained nothing.
+        Such loops, and runs of statements, run by Python since their plan was not ready.
+    runs : int
+        Runs of statements of accelerated code run as compiled code.
     flushes, statements : int
         Recordings run, and the NumPy operations in them.
     kernels : int
@@ -118,8 +118,8 @@ class Report:
     """
 
     loops: int
+    runs: int
     waiting: int
-    plain: int
     flushes: int
     statements: int
     kernels: int

@@ -20,7 +20,7 @@ from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
-from dcarray.jit.loops.sites.loop_sites import watchers
+from dcarray.jit.loops.sites.server import watchers
 from dcarray.jit.loops.sites.requests import LoopRequest
 from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions

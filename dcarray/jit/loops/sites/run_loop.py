@@ -56,6 +56,8 @@ class LoopPlan:
         Whether new arrays among the results are wrapped.
     owned : bool, optional
         Whether new plain arrays own their memory, as NumPy's results do; else it is reused memory.
+    is_loop : bool, optional
+        Whether its runs count as those of a loop.
 
     Raises
     ------
@@ -65,12 +67,12 @@ class LoopPlan:
     def __init__(
         self, loaded: LoadedPlan, names: Sequence[str], live: Sequence[str],
         interface: LoopInterface | None = None, symbols: tuple[int, ...] = (), wraps: bool = True,
-        owned: bool = False,
+        owned: bool = False, is_loop: bool = True,
     ) -> None:  # fmt: skip
         interface = interface or loaded.payload
         assert interface is not None
         self._loaded, self._symbols = loaded, symbols
-        self._owned = owned and not wraps
+        self._owned, self._is_loop = owned and not wraps, is_loop
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
         self._may_raise, self._checked = interface.may_raise, interface.checked
         place = {name: k for k, name in enumerate(names)}
@@ -173,7 +175,8 @@ class LoopPlan:
             addresses = self._arguments_at(values, made, places)
             if addresses is None or not self._execute(made, addresses, options):
                 return None
-        counters.loops += 1
+        counters.loops += self._is_loop
+        counters.runs += not self._is_loop
         counters.kernels += self._loaded.kernels
         counters.interpreted += self._loaded.interpreted
         counters.bytes += self._bytes

@@ -216,8 +216,9 @@ class SiteServer:
             entry.failures += 1
             if entry.failures >= admission.FAILURES:
                 entry.refuse()
-                reason = "it raises floating-point exceptions, or its arrays share memory"
-                self._note_refusal(entry, reason, self.source.line)
+                if len(self._refused()) == 1:
+                    reason = "it raises floating-point exceptions, or its arrays share memory"
+                    note(reason, kind="loop", where=(self.source.file, self.source.line))
             return ()
         entry.failures = 0
         if entry.gain.compiled(perf_counter() - begun) and options.jit != "eager":
@@ -354,13 +355,16 @@ class SiteServer:
         live = (*self.source.live, *[RETURNED] * self.source.returns)
         if entry.device is None:
             wraps = any(type(guard) is tuple and len(guard) == 5 and not guard[4] for guard in entry.key[2:])
-            return LoopPlan(loaded, self._names, live, wraps=wraps, owned=True)
+            return LoopPlan(loaded, self._names, live, wraps=wraps, owned=True, is_loop=self.source.is_loop)
         from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package
 
         return DeviceLoopPlan(loaded, self._names, entry.device, live)
 
     def _is_ready(self) -> bool:
         return any(entry.plan is not None for entry in self._entries.values())
+
+    def _refused(self) -> list[_Entry]:
+        return [entry for entry in self._entries.values() if entry.state is PlanState.REFUSED]
 
     def _note_refusal(self, entry: _Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
@@ -370,7 +374,7 @@ class SiteServer:
             self._symbolic -= names
             self._entries.pop(entry.key, None)
             return
-        if all(other.state is PlanState.REFUSED for other in self._entries.values()):
+        if len(self._refused()) == len(self._entries):
             self._refuse(reason, line)
 
     def _refuse(self, reason: str, line: int) -> None:
