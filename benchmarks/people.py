@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from .document import GENERATED, write_section
+from .document import Telling
 from .measure import PAUSE, busy, described, machine, one_core, with_bytecode
 from .whole_programs import ACCELERATED, Outcome, difference, run
 
@@ -109,25 +109,6 @@ def _line(row: Row) -> str:
     return f"{row.name:<24}{row.numpy:>8.2f}{cells}".rstrip()
 
 
-def _section(command: str, here: Mapping[str, str], rows: Sequence[Row], ways: Sequence[str]) -> str:
-    """The table in Markdown, below a heading of the second level."""
-    out = [
-        GENERATED,
-        "",
-        f"`{command}`: {described(here)}.  Whole processes, from start to end: how many times as fast as",
-        "`python script.py` a run with `python -m dcarray run` is.",
-        "",
-        *(f"* {sentence}" for sentence in summary(rows, ways)),
-        "",
-        "| program | NumPy | " + " | ".join(ways) + " |",
-        "|---|---:|" + "---:|" * len(ways),
-    ]
-    for row in rows:
-        cells = " | ".join("differs" if row.problem else f"{row.ratios[way]:.2f}" for way in ways)
-        out.append(f"| {row.name} | {row.numpy:.2f} s | {cells} |")
-    return "\n".join(out)
-
-
 def main(arguments: list[str]) -> int:
     """Print the table; the exit status is 1 if an output differs, and 0 also where NumPy is faster."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks people", description=__doc__)
@@ -143,7 +124,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--scripts", type=Path, default=SCRIPTS, metavar="FOLDER", help="other programs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
-    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the table into a section of FILE")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
     args = parser.parse_args(arguments)
     scripts = [
         script
@@ -159,20 +140,21 @@ def main(arguments: list[str]) -> int:
     ways = ("cold", "cached") if args.cached else ("cold",)
     with_bytecode()
     here = machine()
-    print(f"{command}: {described(here)}")
-    print(f"medians of {args.rounds} rounds: times as fast as NumPy, and milliseconds longer\n")
-    print(f"{'program':<24}{'NumPy, s':>8}" + "".join(f"{way:>9}{'ms':>9}{'':8}" for way in ways).rstrip())
+    tell = Telling()
+    tell(described(here))
+    tell(f"medians of {args.rounds} rounds: times as fast as NumPy, and milliseconds longer\n")
+    tell(f"{'program':<24}{'NumPy, s':>8}" + "".join(f"{way:>9}{'ms':>9}{'':8}" for way in ways).rstrip())
     rows: list[Row] = []
     with busy(2 if args.busy else 0), one_core(args.one_core):
         for script in scripts:
             rows.append(measured(script, ways, args.rounds, args.limit))
-            print(_line(rows[-1]), flush=True)
-    print()
+            tell(_line(rows[-1]))
+    tell("")
     for sentence in summary(rows, ways):
-        print(sentence)
+        tell(sentence)
     if args.json:
         figures = {"machine": here, "command": command, "rows": [asdict(row) for row in rows]}
         args.json.write_text(json.dumps(figures, indent=1) + "\n")
     if args.docs:
-        write_section(args.docs, "Programs as people write them", _section(command, here, rows, ways))
+        tell.write(args.docs, "Programs as people write them", f"`{command}`.")
     return int(any(row.problem for row in rows))

@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .document import Telling
 from .measure import PAUSE, busy, described, machine, with_bytecode
 from .npbench_suite import Benchmark, asked_for
 
@@ -135,6 +136,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--limit", type=float, default=120.0, metavar="SECONDS", help="longest time of a process"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
     args = parser.parse_args(argv)
     if args.rounds < 1:
         parser.error("--rounds: at least one")
@@ -144,31 +146,35 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 def main(argv: Sequence[str]) -> int:
     """Print the table; the exit status is 1 if a result of ours is wrong or missing."""
-    args = _arguments(argv)
+    args, tell = _arguments(argv), Telling()
     names = ["dcarray"]
     for peer in PEERS if args.peers else ():
         if importlib.util.find_spec(peer):
             names.append(peer)
         else:
-            print(f"left out: {peer} is not installed")
+            tell(f"left out: {peer} is not installed")
     with_bytecode()
     here = machine()
-    print(described(here))
-    print(f"NPBench, size {args.size}, beside {2 if args.busy else 0} busy processes: calls done by a time,")
-    print(f"in multiples of NumPy's; medians of {args.rounds} rounds; the last call's times as fast\n")
+    tell(described(here))
+    tell(f"NPBench, size {args.size}, beside {2 if args.busy else 0} busy processes: calls done by a time,")
+    tell(f"in multiples of NumPy's; medians of {args.rounds} rounds; the last call's times as fast\n")
     marks = "".join(f"{f'{mark:g} s':>9}" for mark in MARKS)
-    print(f"{'kernel':<26}{'':<10}{'NumPy, ms':>9}{marks}{'last call':>11}")
+    tell(f"{'kernel':<26}{'':<10}{'NumPy, ms':>9}{marks}{'last call':>11}")
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     with busy(2 if args.busy else 0):
         for bench in args.chosen:
             rows[bench.name] = {}
             for name in names:
                 rows[bench.name][name] = _best(bench, args, name)
-                print(_line(bench.name, name, rows[bench.name][name]), flush=True)
-    print()
+                tell(_line(bench.name, name, rows[bench.name][name]))
+    tell("")
     for name in names:
-        print(_means(rows, name))
+        tell(_means(rows, name))
     if args.json:
         told = {"machine": here, "size": args.size, "busy": args.busy, "marks": MARKS, "kernels": rows}
         args.json.write_text(json.dumps(told, indent=1) + "\n")
+    if args.docs:
+        flags = [f"--{flag}" for flag in ("peers", "busy") if getattr(args, flag)]
+        command = " ".join(["python -m benchmarks warmup --npbench PATH --size", args.size, *flags])
+        tell.write(args.docs, "The first seconds", f"`{command}`.")
     return int(any(row["dcarray"]["wrong"] for row in rows.values()))

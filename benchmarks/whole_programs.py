@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 #: What stands between the interpreter and the script for it to be accelerated.
 ACCELERATED = ("-m", "dcarray", "run")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:inf|nan)\b)")
+_RAISED = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit)\b")
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,21 @@ class Outcome:
     problem: str = ""
 
 
-def run(script: Path, words: tuple[str, ...] = (), *, folder: str, cache: str, limit: float) -> Outcome:
-    """Run a script in a folder, with plans and kernels kept in ``cache``.
+def run(
+    script: Path,
+    words: tuple[str, ...] = (),
+    *,
+    folder: str,
+    cache: str,
+    limit: float,
+    settings: Mapping[str, str] = types.MappingProxyType({}),
+) -> Outcome:
+    """Run a script in a folder, with plans and kernels kept in ``cache``, and variables of the environment.
 
     The time includes that of processes to which the script hands its output, as a shell's pipe would wait.
     """
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
-    env: Mapping[str, str] = {**os.environ, "PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache}
+    env = {**os.environ, "PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache, **settings}
     start = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *words, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -51,10 +61,13 @@ def run(script: Path, words: tuple[str, ...] = (), *, folder: str, cache: str, l
         output, _ = process.communicate()
         return Outcome(time.perf_counter() - start, output, f"not ready after {limit:g} s")
     seconds = time.perf_counter() - start
-    if process.returncode:
-        said = errors.strip().splitlines() or [f"exit status {process.returncode}"]
-        return Outcome(seconds, output, said[-1])
-    return Outcome(seconds, output)
+    return Outcome(seconds, output, _failure(errors, process.returncode) if process.returncode else "")
+
+
+def _failure(errors: str, status: int) -> str:
+    """The line of a traceback that names the error, or the last one."""
+    lines = [line for line in errors.splitlines() if line.strip()] or [f"exit status {status}"]
+    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
@@ -78,8 +91,7 @@ def difference(expected: str, got: str, rtol: float = 1e-5, atol: float = 1e-8) 
 
     Numbers may differ by the tolerances; all else, apart from white space, may not.
     """
-    wanted, found = list(_parts(expected)), list(_parts(got))
-    for (before, a), (after, b) in zip(wanted, found, strict=False):
+    for (before, a), (after, b) in zip(_parts(expected), _parts(got), strict=False):  # the last has no number
         if before != after or not _close(a, b, rtol, atol):
             return f"{f'{after} {b}'.strip()[-60:]!r} instead of {f'{before} {a}'.strip()[-60:]!r}"
-    return "" if len(wanted) == len(found) else f"{len(found) - 1} numbers instead of {len(wanted) - 1}"
+    return ""

@@ -14,7 +14,7 @@ def hamiltonian(V, dx):
     return H
 
 
-def levels(potential, n=260, L=7.0, count=5):
+def levels(potential, n=340, L=7.0, count=5):
     x = np.linspace(-L, L, n)
     H = hamiltonian(potential(x), x[1] - x[0])
     E, psi = np.linalg.eigh(H)

@@ -67,7 +67,7 @@ def conjugate_gradient(A, b, tol=1e-8, max_iter=1000, report=None):
     return x, it
 
 
-for n in (65, 129):
+for n in (65, 129, 257):
     h = 1.0 / (n - 1)
     x = np.linspace(0, 1, n)
     X, Y = np.meshgrid(x, x)

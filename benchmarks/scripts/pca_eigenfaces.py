@@ -32,7 +32,7 @@ def power_iteration(C, k, iterations=200):
 
 
 rng = np.random.default_rng(19)
-faces = make_pictures(400, 22, rng)
+faces = make_pictures(600, 24, rng)
 X = faces.reshape(len(faces), -1)
 mean = X.mean(axis=0)
 Xc = X - mean

@@ -73,14 +73,14 @@ for a in (0, 4, 7):
 
 best = (-np.inf, None)
 for fast in range(5, 40, 5):
-    for slow in range(50, 200, 25):
+    for slow in range(50, 200, 15):
         equity, trades = backtest(prices[:, 4], fast, slow)
         if equity[-1] > best[0]:
             best = (equity[-1], (fast, slow, trades))
 print("best", f"{best[0]:.4f}", best[1])
 
 mu, cov = returns.mean(axis=0) * TRADING_DAYS, np.cov(returns.T) * TRADING_DAYS
-w = rng.dirichlet(np.ones(assets), 40_000)
+w = rng.dirichlet(np.ones(assets), 150_000)
 ret, risk = w @ mu, np.sqrt(np.einsum("ij,jk,ik->i", w, cov, w))
 sharpe = ret / risk
 k = np.argmax(sharpe)

@@ -87,7 +87,7 @@ def prim(W):
     return total
 
 
-points, W = random_graph(300, 8, 47)
+points, W = random_graph(400, 8, 47)
 A = np.isfinite(W) & ~np.eye(len(W), dtype=bool)
 D = floyd_warshall(W)
 dist, prev = dijkstra_dense(W, 0)

@@ -87,5 +87,5 @@ for text in PUZZLES:
     rows = all(len(set(row)) == 9 for row in grid) and (grid.sum(axis=0) == 45).all()
     print(done, rows, calls - before, "".join(map(str, grid[0])))
 print("queens", [queens(n) for n in range(4, 11)])
-board, k = knights_tour(24)
+board, k = knights_tour(30)
 print("knight", k, board[0, :5], (board >= 0).sum())

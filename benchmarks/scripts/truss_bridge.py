@@ -69,7 +69,7 @@ def beam_frequencies(n, L=3.0, EI=2.0e4, rhoA=5.0):
     return np.sqrt(np.linalg.eigvalsh(C @ K @ C.T)[:4]) / (2 * np.pi)
 
 
-for panels in (6, 18, 30):
+for panels in (6, 24, 40):
     nodes, bars = bridge(panels)
     t = Truss(nodes, bars)
     K, M = t.assemble()

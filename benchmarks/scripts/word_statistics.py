@@ -16,7 +16,7 @@ for d in range(150):
     topic[rng.permutation(V)[:40] if d % 5 == 0 else np.arange(d % 5, V, 5)[:60]] *= 15
     p = base * topic
     p /= p.sum()
-    documents.append([vocabulary[i] for i in rng.choice(V, rng.integers(120, 320), p=p)])
+    documents.append([vocabulary[i] for i in rng.choice(V, rng.integers(250, 600), p=p)])
 
 text = " ".join(" ".join(words) for words in documents)
 counts = Counter(text.split())
