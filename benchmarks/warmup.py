@@ -3,9 +3,11 @@
 A kernel is called again and again in a fresh process with an empty cache folder.  The table has, for some
 times since the process could have made its first call with NumPy, the calls done by then in multiples of
 those that NumPy does in that time; imports, planning and compilation are counted.  A call under way counts
-by the part of it that has passed.  NumPy's process and the other follow one another in each round, in
-alternating order, and figures are medians of rounds.  ``--peers`` adds JAX and Numba where they are
-installed, each with the version of the checkout that has done most by the last of the times.
+by the part of it that has passed.  In geometric means, less than a thousandth counts as that.
+
+NumPy's process and the other follow one another in each round, in alternating order, and figures are medians
+of rounds.  ``--peers`` adds JAX and Numba where they are installed, each with the version of the checkout
+that has done most by the last of the times.
 """
 
 from __future__ import annotations
