@@ -5,9 +5,10 @@ PATH`` measures the memory that its benchmarks take, ``python -m benchmarks kern
 against the machine's bandwidth and at growing sizes, ``python -m benchmarks scaling`` the papers' kernels
 on several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
 programs`` short programs of ordinary code, ``python -m benchmarks first`` the first calls of others,
-``python -m benchmarks polybench`` its kernels of linear algebra as statements and as loops, ``python -m
-benchmarks gpu`` arrays on a device, and ``python -m benchmarks libraries`` libraries that are compiled
-ahead of time.
+``python -m benchmarks people`` whole programs as people write them, ``python -m benchmarks warmup`` the work
+that NPBench's kernels do in a process's first seconds, ``python -m benchmarks polybench`` its kernels of
+linear algebra as statements and as loops, ``python -m benchmarks gpu`` arrays on a device, and ``python -m
+benchmarks libraries`` libraries that are compiled ahead of time.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ from . import (
     npbench,
     ordinary,
     overhead,
+    people,
     polybench,
     processes,
     roofline,
     scaling,
     speed,
     sweep,
+    warmup,
 )
 from .measure import Row, described, machine
 
@@ -100,6 +103,8 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "calls": sweep.main,
     "programs": ordinary.main,
     "first": first_calls.main,
+    "people": people.main,
+    "warmup": warmup.main,
     "gpu": gpu.main,
     "libraries": libraries.main,
     "polybench": polybench.main,

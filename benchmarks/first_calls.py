@@ -12,7 +12,6 @@ passes: what others do on the machine then matters little, and neither does how 
 from __future__ import annotations
 
 import argparse
-import compileall
 import json
 import math
 import statistics
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from .document import GENERATED, write_section
-from .measure import child, described, machine
+from .measure import child, described, machine, with_bytecode
 from .short_programs import SHORT
 
 __all__ = ["main"]
@@ -165,10 +164,7 @@ def main(arguments: list[str]) -> int:
     if not names:
         parser.error(f"no program has {args.only!r} in its name")
     ways = WAYS if args.way is None else ("numpy", args.way)
-    import dcarray as dc
-
-    for folder in dc.__path__:
-        compileall.compile_dir(folder, quiet=2)
+    with_bytecode()
     here = machine()
     print(described(here))
     print(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
+import contextlib
+import importlib.util
 import math
 import os
 import platform
@@ -9,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -94,6 +97,56 @@ def child(code: str, env: Mapping[str, str] | None = None) -> str:
     if done.returncode:
         raise RuntimeError(done.stderr.strip() or f"exit status {done.returncode}")
     return done.stdout.strip()
+
+
+def with_bytecode() -> None:
+    """Compile the package's files to bytecode, as an installation does."""
+    package = importlib.util.find_spec("dcarray")
+    for folder in (package and package.submodule_search_locations) or ():
+        compileall.compile_dir(folder, quiet=2)
+
+
+_BUSY = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(100_000):
+        pass
+"""
+
+
+@contextlib.contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Have so many processes beside this one that compute all the time."""
+    beside = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in beside:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def one_core(wanted: bool = True) -> Iterator[None]:
+    """Bind this process, and those that it starts, to one processor.
+
+    Raises
+    ------
+    OSError
+        Where processes cannot be bound.
+    """
+    if not wanted:
+        yield
+        return
+    if not own_cores():
+        raise OSError("processes cannot be bound to a processor on this system")
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, own_cores()[:1])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def cores() -> int:

@@ -89,12 +89,21 @@ class Benchmark:
             found[name] = np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray)
         return {name: found[name] for name in self.info["input_args"]}
 
-    def versions(self, framework: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-        """The versions that the suite has for one of the frameworks in `VERSIONS`."""
+    def endings(self, framework: str) -> list[str]:
+        """What the suite has for one of the frameworks in `VERSIONS`."""
         folder = self.suite / "npbench" / "benchmarks" / self.info["relative_path"]
-        for ending in VERSIONS[framework]:
-            if (folder / f"{self.info['module_name']}_{ending}.py").exists():
-                yield ending, getattr(self._module("_" + ending), self.info["func_name"])
+        names = {ending: f"{self.info['module_name']}_{ending}.py" for ending in VERSIONS[framework]}
+        return [ending for ending, name in names.items() if (folder / name).exists()]
+
+    def version(self, ending: str) -> Callable[..., Any]:
+        """The function of one of the `endings`; imports its module, and what that imports."""
+        function: Callable[..., Any] = getattr(self._module("_" + ending), self.info["func_name"])
+        return function
+
+    def versions(self, framework: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+        """The versions that the suite has for one of the frameworks, by their `endings`."""
+        for ending in self.endings(framework):
+            yield ending, self.version(ending)
 
     def copies(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The same arguments with arrays of their own, for one call."""

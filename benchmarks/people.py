@@ -1,0 +1,160 @@
+"""Programs as people write them, as whole processes: ``python -m benchmarks people [names]``.
+
+Each of ``benchmarks/scripts`` runs as ``python script.py`` and as ``python -m dcarray run script.py`` with an
+empty cache folder (cold), and with ``--cached`` once more with what that run left in the folder.  The
+processes of a round follow one another, in alternating order; the table has the median of NumPy's seconds,
+and the medians over rounds of the ratios within a round.  All outputs have to agree with NumPy's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from .document import Telling
+from .measure import PAUSE, busy, described, machine, one_core, with_bytecode
+from .whole_programs import ACCELERATED, Outcome, difference, run
+
+__all__ = ["SCRIPTS", "Row", "main", "summary"]
+
+SCRIPTS = Path(__file__).with_name("scripts")
+SHORT, LONGER = 0.5, 0.06  # seconds: of programs that are short, how much longer they may take
+LEAST = 0.95  # times NumPy's speed, of the others
+
+
+@dataclass
+class Row:
+    """What was measured of one program, by way: ``cold`` and perhaps ``cached``."""
+
+    name: str
+    numpy: float = 0.0
+    ratios: dict[str, float] = field(default_factory=dict)
+    longer: dict[str, float] = field(default_factory=dict)
+    problem: str = ""
+
+    def slower(self, way: str) -> bool:
+        """Whether the program is slower than NumPy by more than what the measurement is worth."""
+        if self.numpy < SHORT:
+            return self.longer[way] > LONGER
+        return self.ratios[way] < LEAST
+
+
+def _turn(script: Path, ways: Sequence[str], turn: int, limit: float) -> dict[str, Outcome]:
+    """One round: NumPy's process before the others or after them."""
+    found: dict[str, Outcome] = {}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
+        for way in ("numpy", *ways) if turn % 2 == 0 else (*ways, "numpy"):
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                words = () if way == "numpy" else ACCELERATED
+                time.sleep(PAUSE)
+                found[way] = run(script, words, folder=folder, cache=cache, limit=limit)
+    return found
+
+
+def _problem(found: Mapping[str, Outcome]) -> str:
+    """What is wrong with a round, or nothing."""
+    for way, one in found.items():
+        wrong = one.problem or difference(found["numpy"].output, one.output)
+        if wrong:
+            return f"{way}: {wrong}"
+    return ""
+
+
+def measured(script: Path, ways: Sequence[str], rounds: int, limit: float) -> Row:
+    """Run a program so many rounds, or until a round goes wrong."""
+    row = Row(script.stem)
+    turns: list[dict[str, Outcome]] = []
+    for turn in range(rounds):
+        turns.append(_turn(script, ways, turn, limit))
+        row.problem = _problem(turns[-1])
+        if row.problem:
+            return row
+    base = [found["numpy"].seconds for found in turns]
+    row.numpy = statistics.median(base)
+    for way in ways:
+        taken = [found[way].seconds for found in turns]
+        row.ratios[way] = statistics.median(a / b for a, b in zip(base, taken, strict=True))
+        row.longer[way] = statistics.median(b - a for a, b in zip(base, taken, strict=True))
+    return row
+
+
+def summary(rows: Sequence[Row], ways: Sequence[str]) -> Iterator[str]:
+    """Sentences on all rows."""
+    right = [row for row in rows if not row.problem]
+    for way in ways if right else ():
+        mean = math.exp(statistics.fmean(math.log(row.ratios[way]) for row in right))
+        slower = sum(row.slower(way) for row in right)
+        least = min(row.ratios[way] for row in right)
+        yield (
+            f"{way}: geometric mean {mean:.2f}; {slower} of {len(right)} slower (below {LEAST:g}, or where"
+            f" NumPy takes under {SHORT:g} s, more than {1e3 * LONGER:g} ms longer); the least {least:.2f}"
+        )
+    yield f"outputs: {len(right)} of {len(rows)} agree with NumPy's"
+
+
+def _line(row: Row) -> str:
+    if row.problem:
+        return f"{row.name:<24}  DIFFERS  {row.problem}"
+    cells = "".join(
+        f"{row.ratios[way]:>9.2f}{1e3 * row.longer[way]:>+9.0f}{' slower' if row.slower(way) else '':<8}"
+        for way in row.ratios
+    )
+    return f"{row.name:<24}{row.numpy:>8.2f}{cells}".rstrip()
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table; the exit status is 1 if an output differs, and 0 also where NumPy is faster."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks people", description=__doc__)
+    parser.add_argument("names", nargs="*", help="only programs whose name holds one of these words")
+    parser.add_argument(
+        "--cached", action="store_true", help="also a second run, with the cache of the first"
+    )
+    parser.add_argument("--one-core", action="store_true", help="all processes on one processor")
+    parser.add_argument("--busy", action="store_true", help="beside two processes that are busy all the time")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--limit", type=float, default=300.0, metavar="SECONDS", help="longest time of a process"
+    )
+    parser.add_argument("--scripts", type=Path, default=SCRIPTS, metavar="FOLDER", help="other programs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
+    args = parser.parse_args(arguments)
+    scripts = [
+        script
+        for script in sorted(args.scripts.resolve().glob("*.py"))
+        if any(word in script.stem for word in args.names or ("",))
+    ]
+    if not scripts:
+        parser.error(f"no program in {args.scripts} has such a name")
+    if args.rounds < 1:
+        parser.error("--rounds: at least one")
+    flags = [flag for flag in ("cached", "one_core", "busy") if getattr(args, flag)]
+    command = " ".join(["python -m benchmarks people", *(f"--{f.replace('_', '-')}" for f in flags)])
+    ways = ("cold", "cached") if args.cached else ("cold",)
+    with_bytecode()
+    here = machine()
+    tell = Telling()
+    tell(described(here))
+    tell(f"medians of {args.rounds} rounds: times as fast as NumPy, and milliseconds longer\n")
+    tell(f"{'program':<24}{'NumPy, s':>8}" + "".join(f"{way:>9}{'ms':>9}{'':8}" for way in ways).rstrip())
+    rows: list[Row] = []
+    with busy(2 if args.busy else 0), one_core(args.one_core):
+        for script in scripts:
+            rows.append(measured(script, ways, args.rounds, args.limit))
+            tell(_line(rows[-1]))
+    tell("")
+    for sentence in summary(rows, ways):
+        tell(sentence)
+    if args.json:
+        figures = {"machine": here, "command": command, "rows": [asdict(row) for row in rows]}
+        args.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if args.docs:
+        tell.write(args.docs, "Programs as people write them", f"`{command}`.")
+    return int(any(row.problem for row in rows))

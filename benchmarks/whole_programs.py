@@ -1,0 +1,97 @@
+"""A script as a process of its own: what it prints, how long it takes, and whether two outputs agree."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ACCELERATED", "Outcome", "difference", "run"]
+
+_ROOT = Path(__file__).resolve().parents[1]
+#: What stands between the interpreter and the script for it to be accelerated.
+ACCELERATED = ("-m", "dcarray", "run")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:inf|nan)\b)")
+_RAISED = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit)\b")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a script: seconds from start to end, its output, and what went wrong, or nothing."""
+
+    seconds: float
+    output: str
+    problem: str = ""
+
+
+def run(
+    script: Path,
+    words: tuple[str, ...] = (),
+    *,
+    folder: str,
+    cache: str,
+    limit: float,
+    settings: Mapping[str, str] = types.MappingProxyType({}),
+) -> Outcome:
+    """Run a script in a folder, with plans and kernels kept in ``cache``, and variables of the environment.
+
+    The time includes that of processes to which the script hands its output, as a shell's pipe would wait.
+    """
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH", ""))))
+    env = {**os.environ, "PYTHONPATH": path, "DCARRAY_CACHE_DIR": cache, **settings}
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *words, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=folder, env=env, start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, errors = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        return Outcome(time.perf_counter() - start, output, f"not ready after {limit:g} s")
+    seconds = time.perf_counter() - start
+    return Outcome(seconds, output, _failure(errors, process.returncode) if process.returncode else "")
+
+
+def _failure(errors: str, status: int) -> str:
+    """The line of a traceback that names the error, or the last one."""
+    lines = [line for line in errors.splitlines() if line.strip()] or [f"exit status {status}"]
+    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1])
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """Each number with the words before it, and the words after the last."""
+    end = 0
+    for found in _NUMBER.finditer(text):
+        yield " ".join(text[end : found.start()].split()), found.group()
+        end = found.end()
+    yield " ".join(text[end:].split()), ""
+
+
+def _close(a: str, b: str, rtol: float, atol: float) -> bool:
+    if a == b or not a or not b:
+        return a == b
+    x, y = float(a), float(b)
+    return math.isclose(x, y, rel_tol=rtol, abs_tol=atol) or (math.isnan(x) and math.isnan(y))
+
+
+def difference(expected: str, got: str, rtol: float = 1e-5, atol: float = 1e-8) -> str:
+    """Where an output first differs from the expected one, or nothing.
+
+    Numbers may differ by the tolerances; all else, apart from white space, may not.
+    """
+    for (before, a), (after, b) in zip(_parts(expected), _parts(got), strict=False):  # the last has no number
+        if before != after or not _close(a, b, rtol, atol):
+            return f"{f'{after} {b}'.strip()[-60:]!r} instead of {f'{before} {a}'.strip()[-60:]!r}"
+    return ""
