@@ -1,0 +1,328 @@
+"""Scenes around exceptions, names that change, types that change, and Python's own control flow."""
+
+from __future__ import annotations
+
+from .scenes import SCENES, Scene, arrays_made, called
+from .statements import Lines, Writer, indented
+
+__all__ = ["ALL_SCENES"]
+
+
+def failures(w: Writer, s: int) -> Lines:
+    """An exception in the middle of a loop; what was written before it stays."""
+    n, dtype = w.length(), w.dtype()
+    bad = w.pick(
+        [
+            "t = 12 // (3 - k)",
+            "t = x[len(x) + k - 3]",
+            "x[:2] += np.ones(k + 1, x.dtype)",
+            "x[k - 4] = y[len(y) - 3 + k]",
+            "if k == 3: raise KeyError(k)",
+            "t = [1, 2, 3][k]",
+            "x[k:] = np.arange(len(x))",
+            "np.add(x, y[k // 3:], out=x)",
+            "x[:] = x / (y * 0) if k == 3 else x",
+            "t = np.ones(3) / (3 - k) + x[0]",
+            "t = int(np.float64('nan') if k == 3 else 0)",
+            "x.shape = (len(x) + k // 3,)",
+            "t = np.sqrt(np.float64(2 - k))",
+            "assert k < 3, 'too large'",
+            "x[0] = 'a' if k == 3 else 1",
+            "t = {}[k] if k == 3 else 1",
+            "x += [1] * (len(x) + k // 3)",
+            "t = undefined_name if k == 3 else 0",
+        ]
+    )
+    body = w.run(["x", "y"], 1, 3)
+    w.put_in(body, bad)
+    state = w.pick(
+        [
+            "np.errstate(all='raise')",
+            "np.errstate(divide='raise')",
+            "np.errstate(all='ignore')",
+            "np.errstate()",
+        ]
+    )
+    loop = [f"for k in range({w.pick(['n', '6', '8'])}):", *indented(body)]
+    way = w.pick(["caught inside", "finally", "outside", "state"])
+    if way == "caught inside":
+        lines = [
+            "try:",
+            *indented(loop),
+            f"except {w.pick(['Exception', 'ZeroDivisionError', 'IndexError', 'ValueError'])} as error:",
+            *indented(["LOG.append(type(error).__name__)", *w.statement(["x", "y"])]),
+            "return x",
+        ]
+    elif way == "finally":
+        lines = [
+            "try:",
+            *indented(loop),
+            "finally:",
+            *indented([*w.statement(["x"]), f"LOG.append({w.read('x')})"]),
+            "return y",
+        ]
+    elif way == "state":
+        lines = [f"with {state}:", *indented(loop), "return x"]
+    else:
+        lines = [*loop, "return y"]
+    kernel = [f"def fails{s}(x, y, n):", *indented(lines)]
+    call = f"fails{s}, x, {w.pick(['y', 'y', 'x', 'x[::-1]'])}, 7"
+    scene = [*arrays_made(w, "xy", n, dtype), *called(w, call, f"{s} fails", "xy")]
+    return [*kernel, "", "", f"def scene{s}():", *indented([f"with {state}:", *indented(scene)])]
+
+
+def rebound(w: Writer, s: int) -> Lines:
+    """Globals and functions of NumPy that are bound anew between calls, or by the function itself."""
+    n, dtype = w.length(), w.dtype()
+    use = w.pick(
+        [f"TABLE{s}", f"RATE{s}", f"step{s}(x)", "np.maximum(x, 2)", "np.minimum(x, 5)", f"HOLD.rate{s}"]
+    )
+    change = {
+        "T": f"TABLE{s} = {w.pick(['TABLE{0}[::-1]', 'x', 'TABLE{0} + 1', 'x[::-1]']).format(s)}",
+        "R": f"RATE{s} = {w.pick(['3', 'np.int64(2)', 'RATE{0} + 1', 'x[:1]']).format(s)}",
+        "s": f"step{s} = {w.pick(['abs', 'np.negative', 'lambda a: a * 2'])}",
+        "n": w.pick(["np.maximum = np.minimum", "np.minimum = lambda a, b: a - b", "np.maximum = np.add"]),
+        "H": f"HOLD.rate{s} = {w.pick(['4', 'x', 'np.float64(1)'])}",
+    }[use[0]]
+    body = [*w.run(["x"], 0, 1), f"x[:] = x + {use}", *w.run(["x"], 0, 2)]
+    inside = w.chance(0.3) and use[0] in "TRH"
+    if inside:
+        w.put_in(body, f"if k == 1: {change}")
+    names = [f"TABLE{s}", f"RATE{s}", f"step{s}"]
+    kernel = [
+        f"def uses{s}(x, n):",
+        *indented([f"global {', '.join(names)}", *w.loop(body, ["x"], "n"), "return x"]),
+    ]
+    again = [f"shown('{s} changed', uses{s}, x, 3)", "show('x', x)"]
+    scene = [
+        f"global {', '.join(names)}",
+        "kept = np.maximum, np.minimum",
+        *arrays_made(w, "x", n, dtype),
+        f"TABLE{s}, RATE{s} = {w.made(n, dtype)}, 2",
+        f"HOLD.rate{s} = 1",
+        *called(w, f"uses{s}, x, 3", f"{s} uses", "x"),
+        change,
+        *again,
+        *again,
+        "settle()",
+        *again,
+        "np.maximum, np.minimum = kept",
+        *again,
+    ]
+    first = [
+        f"TABLE{s} = RATE{s} = 1",
+        "",
+        "",
+        f"def step{s}(a):",
+        *indented([f"return {w.pick(['a + 1', '-a', 'a[::-1]', 'a'])}"]),
+    ]
+    return [*first, "", "", *kernel, "", "", f"def scene{s}():", *indented(scene)]
+
+
+def other_types(w: Writer, s: int) -> Lines:
+    """Calls with other sizes, dtypes, layouts and classes than the first."""
+    n, dtype = w.length(), w.dtype()
+    kernel = [f"def takes{s}(x, y, n):", *indented([*w.block(["x", "y"], "n"), "return x"])]
+    calls = []
+    for _ in range(w.between(2, 4)):
+        m = w.length()
+        one = w.made(m, w.pick(["f8", "f4", "i8", "i4", "u1", "i2", "f8"]))
+        view = w.pick(
+            [
+                "{0}",
+                "{0}[::-1]",
+                "{0}.view(Sub{1})",
+                "{0}.reshape(1, -1)",
+                "{0}.tolist()",
+                "np.broadcast_to({0}[:1], ({2},))",
+                "{0}.astype('>f8')",
+                "{0}.astype(complex)",
+                "{0}.astype(object)",
+                "{0}.astype(bool)",
+                "np.ma.array({0}, mask={0} > 9)",
+                "np.float64(3)",
+                "{0}.reshape(-1, 1)",
+                "locked({0})",
+                "np.repeat({0}, 3)[::3]",
+                "np.matrix({0})",
+                "{0}.astype('f2')",
+            ]
+        ).format(one, s, m)
+        calls += [
+            f"a, b = {view}, {w.made(m, dtype)}",
+            f"shown('{s} other', takes{s}, a, b, 3)",
+            "show('a', a, b)",
+            f"for _ in range(20): quiet(takes{s}, a, b, 3)",
+            "settle()",
+            f"shown('{s} other', takes{s}, {w.pick(['a, b', 'b, a', 'b, b'])}, 3)",
+            "show('a', a, b)",
+        ]
+    scene = [*arrays_made(w, "xy", n, dtype), *called(w, f"takes{s}, x, y, 3", f"{s} takes", "xy"), *calls]
+    special = w.pick(
+        [
+            [
+                "def __iadd__(self, other):",
+                "    LOG.append('iadd')",
+                "    return np.ndarray.__iadd__(self, other)",
+            ],
+            ["def __array_finalize__(self, other):", "    self.tag = getattr(other, 'tag', 0) + 1"],
+            [
+                "def __setitem__(self, key, value):",
+                "    LOG.append('set')",
+                "    super().__setitem__(key, value)",
+            ],
+            ["def __getitem__(self, key):", "    return np.asarray(self)[key] * 1"],
+            ["tag = 1"],
+        ]
+    )
+    cls = [f"class Sub{s}(np.ndarray):", *indented(special)]
+    return [*cls, "", "", *kernel, "", "", f"def scene{s}():", *indented(scene)]
+
+
+def generators(w: Writer, s: int) -> Lines:
+    """A generator works on an array, and so does whoever takes its values."""
+    n, dtype = w.length(), w.dtype()
+    body = w.run(["x", "y"], 1, 2)
+    w.put_in(body, f"yield {w.pick(['x', 'k', 'x[:1]', w.read('x')])}")
+    kernel = [
+        f"def gives{s}(x, y, n):",
+        *indented([*w.run(["y"], 0, 1), "for k in range(n):", *indented(body)]),
+    ]
+    take = [*w.statement(["x", "y"]), *w.bounds(["x"])[:1]]
+    if w.chance(0.5):
+        take.append(f"LOG.append({w.read('x')})")
+    if w.chance(0.3):
+        take.append("if len(LOG) % 3 == 2: break")
+    user = [
+        f"def taker{s}(x, y, n):",
+        *indented([f"for value in gives{s}(x, y, n):", *indented(take), "return x"]),
+    ]
+    whole = [f"shown('{s} list', lambda: list(map(digest, gives{s}(x, y, 3))))"] if w.chance(0.5) else []
+    scene = [
+        *arrays_made(w, "xy", n, dtype),
+        *called(w, f"taker{s}, x, y, 4", f"{s} gives", "xy"),
+        *whole,
+        "show('x', x, y)",
+    ]
+    return [*kernel, "", "", *user, "", "", f"def scene{s}():", *indented(scene)]
+
+
+def recursion(w: Writer, s: int) -> Lines:
+    """A function calls itself on the same array or on a part of it."""
+    n, dtype = w.length(), w.dtype()
+    part = w.pick(
+        ["x[1:], y[1:]", "x, y", "y, x", "x[::-1], y", "x[: len(x) // 2], y[len(y) - len(x) // 2:]"]
+    )
+    lines = [
+        "if depth == 0 or len(x) < 2: return 0",
+        *w.run(["x", "y"], 1, 3),
+        f"found = again{s}({part}, depth - 1)",
+        *w.run(["x"], 0, 2),
+        f"LOG.append({w.read('y')})",
+        "return found + depth",
+    ]
+    scene = [
+        *arrays_made(w, "xy", n, dtype),
+        *called(w, f"again{s}, x, y, {w.between(2, 5)}", f"{s} again", "xy", w.pick([3, 40])),
+    ]
+    return [f"def again{s}(x, y, depth):", *indented(lines), "", "", f"def scene{s}():", *indented(scene)]
+
+
+def arguments(w: Writer, s: int) -> Lines:
+    """Variable arguments, keywords, defaults that are arrays, comprehensions."""
+    n, dtype = w.length(), w.dtype()
+    comp = w.pick(
+        [
+            "[a.copy() for a in arrays]",
+            "[float(a[0]) for a in arrays]",
+            "{k: a[:2].tolist() for k, a in enumerate(arrays)}",
+            "[a.__iadd__(1)[0] for a in arrays]",
+            "list(map(lambda a: a[-1], arrays))",
+            "[k for k in range(3) if arrays[0][0] > k]",
+        ]
+    )
+    lines = [
+        "x, *others = arrays",
+        "y = others[0]",
+        *w.block(["x", "y", "store"], "n"),
+        *w.statement(["x"]),
+        f"found = {comp}",
+        "rest['z'][:1] += scale" if w.chance(0.5) else "x *= scale",
+        *w.bounds("x"),
+        "return found",
+    ]
+    head = f"def many{s}(*arrays, n=3, scale=2, store=np.zeros({n}, {dtype!r}), **rest):"
+    third = w.pick(["a", "b", "a[::-1]", "b[:]"])
+    given, more = w.pick(["a, b", "a, a", "b, a, a"]), w.pick(["", ", n=2", ", scale=3", ", store=a"])
+    call = f"many{s}, *({given},), z={third}{more}"
+    scene = [*arrays_made(w, "ab", n, dtype), *called(w, call, f"{s} many", "ab")]
+    return [head, *indented(lines), "", "", f"def scene{s}():", *indented(scene)]
+
+
+def contexts(w: Writer, s: int) -> Lines:
+    """A context manager, and functions of a closure, work on what a function has."""
+    n, dtype = w.length(), w.dtype()
+    cls = [
+        f"class Lock{s}:",
+        *indented(
+            [
+                "def __init__(self, a):",
+                *indented(["self.a = a"]),
+                "",
+                "def __enter__(self):",
+                *indented([w.write("self.a"), "return self.a"]),
+                "",
+                "def __exit__(self, *error):",
+                *indented([w.write("self.a"), f"LOG.append({w.read('self.a')})"]),
+            ]
+        ),
+    ]
+    inside = w.run(["x", "y", "v"], 1, 3)
+    nested = [
+        "def bump():",
+        *indented(["nonlocal total", *w.statement(["y[:]"]), f"total += {w.pick(['1', 'len(y)'])}"]),
+    ]
+    w.put_in(inside, "bump()")
+    lines = [
+        "total = 0",
+        *nested,
+        *w.run(["x"], 1, 2),
+        f"with Lock{s}({w.pick(['x', 'y', 'x[::2]'])}) as held:",
+        *indented(["v = x", *w.loop(inside, ["x"], "n"), w.write("held")]),
+        *w.run(["x", "y"], 1, 2),
+        "return total",
+    ]
+    kernel = [f"def locks{s}(x, y, n):", *indented(lines)]
+    scene = [
+        *arrays_made(w, "xy", n, dtype),
+        *called(w, f"locks{s}, x, {w.pick(['y', 'x', 'x[::-1]'])}, 3", f"{s} locks", "xy"),
+    ]
+    return [*cls, "", "", *kernel, "", "", f"def scene{s}():", *indented(scene)]
+
+
+def module_level(w: Writer, s: int) -> Lines:
+    """Arrays that are globals, changed by functions without arguments and by the module's own lines."""
+    n, dtype = w.length(), w.dtype()
+    a, b = f"A{s}", f"B{s}"
+    first = [
+        f"{a} = {w.made(n, dtype)}",
+        f"{b} = {w.pick([a, a + '[::-1]', w.made(n, dtype), a + '.copy()'])}",
+    ]
+    names = f"global {a}, {b}"
+    one = [
+        f"def first{s}():",
+        *indented([names, *w.run([a, b], 1, 3), w.pick([f"second{s}()", "pass"]), f"return {a}"]),
+    ]
+    two = [f"def second{s}(n=3):", *indented([names, *w.block([a, b], "n"), f"return {w.read(a)}"])]
+    top = [*w.run([a, b], 0, 2), "for _ in range(3):", *indented(w.run([a, b], 1, 2))]
+    scene = [
+        *called(w, f"first{s}", f"{s} first", [a, b]),
+        *called(w, f"second{s}", f"{s} second", [a, b], 3),
+    ]
+    return [*first, "", "", *one, "", "", *two, "", "", *top, "", "", f"def scene{s}():", *indented(scene)]
+
+
+ALL_SCENES: dict[str, Scene] = SCENES | {
+    f.__name__: f
+    for f in (failures, rebound, other_types, generators, recursion, arguments, contexts, module_level)
+}

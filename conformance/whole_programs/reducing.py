@@ -1,0 +1,77 @@
+"""Makes a program smaller: without statements that do not matter, and without blocks around others."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Iterator
+
+from .writer import HEAD
+
+__all__ = ["reduced"]
+
+Change = tuple[tuple[int, str], int, int]  # of which block, and which of its statements
+
+
+def _blocks(tree: ast.Module) -> dict[tuple[int, str], list[ast.stmt]]:
+    """The lists of statements of a program, by the number of their node in a walk, and the field."""
+    found = {}
+    for number, node in enumerate(ast.walk(tree)):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and block:
+                found[number, field] = block
+    return found
+
+
+def _without(source: str, change: Change, unwrap: bool) -> str | None:
+    """The program without some statements, or with the statements of one in its place."""
+    tree = ast.parse(source)
+    key, start, stop = change
+    block = _blocks(tree).get(key)
+    if block is None or start >= len(block):
+        return None
+    new = getattr(block[start], "body", None) if unwrap else []
+    if new is None or (isinstance(block[start], ast.FunctionDef | ast.ClassDef) and unwrap):
+        return None
+    block[start:stop] = new
+    if not block and key[1] == "body":
+        block.append(ast.Pass())
+    try:
+        text = ast.unparse(ast.fix_missing_locations(tree))
+        compile(text, "<smaller>", "exec")
+    except SyntaxError:
+        return None
+    return None if text == ast.unparse(ast.parse(source)) else text
+
+
+def _changes(source: str, size: int) -> Iterator[Change]:
+    for key, block in reversed(_blocks(ast.parse(source)).items()):
+        for start in reversed(range(0, len(block), size)):
+            yield key, start, start + size
+
+
+def reduced(source: str, differs: Callable[[str], bool], seconds: float = 120) -> str:
+    """A smaller program that still differs.
+
+    Parameters
+    ----------
+    source : str
+    differs : callable
+        Whether a program differs.
+    seconds : float
+        After this time no more is left out.
+    """
+    head, _, rest = source.partition(HEAD)
+    end = time.monotonic() + seconds
+    before = None
+    while before != rest:
+        before = rest
+        for size, unwrap in ((8, False), (3, False), (1, False), (1, True)):
+            for change in list(_changes(rest, size)):
+                smaller = _without(rest, change, unwrap)
+                if time.monotonic() > end:
+                    return head + HEAD + rest
+                if smaller is not None and differs(f"{head}{HEAD}\n\n{smaller}\n"):
+                    rest = f"\n\n{smaller}\n"
+    return head + HEAD + rest
