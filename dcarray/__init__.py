@@ -13,12 +13,14 @@ from dcarray.core.config import options
 from dcarray.core.counters import report
 from dcarray.core.device_names import devices
 from dcarray.core.errors import ProgramError, ScheduleError, StrictError
+from dcarray.core.threadpools import announce as _announce
 from dcarray.execution.executor import wait
 
 from .api import lazy_selection as _lazy_selection  # noqa: F401  (its import registers selections)
 from .api.functions import namespace as _namespace
 
 __version__ = "0.1.0"
+_announce()
 
 
 def __getattr__(name: str) -> Any:
