@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from time import monotonic
 from typing import Any, Final
 
+from dcarray.core import cores
 from dcarray.core.device_names import resolve
 
-__all__ = ["Options", "current", "options", "refresh"]
+__all__ = ["Options", "current", "look_again", "options", "process_threads", "refresh", "set_threads"]
 
 JIT_MODES: Final = ("background", "eager", "off")
 _TRUE: Final = ("1", "true", "yes", "on")
@@ -159,21 +161,25 @@ def _default_cache() -> str:
     return os.path.join(base, "dcarray")
 
 
-def _cores() -> int:
-    try:
-        return max(1, len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
-
-
 def _from_environment() -> Options:
-    values: dict[str, Any] = {"threads": _cores(), "cache_dir": _default_cache()}
+    global _fixed
+    values: dict[str, Any] = {"cache_dir": _default_cache()}
     for name in _READERS:
         variable = "DCARRAY_" + name.upper()
         text = os.environ.get(variable)
         if text is not None:
             values[name] = _read(name, text, variable)
+    _fixed = values.get("threads") or _openmp_threads()
+    values["threads"] = _fixed or cores.available()
     return _consistent(Options(**values))
+
+
+def _openmp_threads() -> int | None:
+    """Return what OMP_NUM_THREADS says of the outermost level; None if it says nothing, or makes no sense."""
+    try:
+        return max(0, int(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])) or None
+    except ValueError:
+        return None
 
 
 def _consistent(given: Options) -> Options:
@@ -190,7 +196,8 @@ ON_CHANGE: list[Callable[[], None]] = []
 _scoped: ContextVar[Options | None] = ContextVar("dcarray_options", default=None)
 
 
-def _environment() -> Options:
+def _outside() -> Options:
+    """Return the options outside of all blocks."""
     global _process
     if _process is None:
         _process = _from_environment()
@@ -199,13 +206,83 @@ def _environment() -> Options:
 
 def current() -> Options:
     """Return the options in force in this thread and context; cheap enough for every call."""
-    return _scoped.get() or _process or _environment()
+    found = _scoped.get() or _process or _outside()
+    return found if _limit is None else _limited(found)
 
 
 def refresh() -> None:
     """Forget the values taken from the environment, so that it is read again when next needed."""
     global _process
     _process = None
+
+
+# ---- the number of threads, which may change ----------------------------------------------------------
+_fixed: int | None = None  # what the environment says
+_looked, _pause = 0.0, 0.0  # when the processors were looked at, and the seconds until the next look
+_FIRST, _LAST = 0.02, 1.0  # such seconds; they double from the one to the other
+_limit: int | None = None  # what other code allows
+_whole = 0  # the number of threads of the process when it did so
+_capped: tuple[Options, Options] | None = None  # options, and the same within that limit
+
+
+def look_again() -> Options:
+    """Return what `current` does, for what takes some microseconds anyway: where the last look is some time
+    ago, the default number of threads follows the processors that this process may use now."""
+    global _looked, _pause, _process
+    before = _process
+    if before is None or _fixed is not None or (now := monotonic()) - _looked < _pause:
+        return current()
+    threads = cores.available()
+    _looked, _pause = now, max(min(max(2 * _pause, _FIRST), _LAST), 100 * (monotonic() - now))
+    if threads != before.threads:
+        _process = replace(before, threads=threads)
+        scoped = _scoped.get()
+        if scoped is not None and scoped.threads == before.threads:  # none was chosen for this block
+            _scoped.set(replace(scoped, threads=threads))
+        _tell()
+    return current()
+
+
+def set_threads(most: int | None) -> None:
+    """Limit the threads of all this process does, also in blocks of `options` that say more; with None, or
+    with what there were before, there is no limit any more."""
+    global _limit, _whole
+    now = process_threads(limited=False)
+    if _limit is None:
+        _whole = now
+    _limit = None if most is None or most >= min(now, _whole) else max(1, most)
+    _tell()
+
+
+def process_threads(limited: bool = True) -> int:
+    """Return the number of threads outside of all blocks of `options`, with the limit of other code or
+    without."""
+    whole = _outside().threads
+    return min(whole, _limit) if limited and _limit is not None else whole
+
+
+def _limited(found: Options) -> Options:
+    global _capped
+    known, limit = _capped, _limit
+    if limit is None or found.threads <= limit:
+        return found
+    if known is None or known[0] is not found or known[1].threads != limit:
+        known = _capped = found, replace(found, threads=limit)
+    return known[1]
+
+
+def _after_fork() -> None:
+    """Have a child look at the processors by itself: it may have to share them."""
+    global _looked, _pause
+    _looked = _pause = 0.0
+    if _scoped.get() is not None:
+        look_again()
+    elif _fixed is None:
+        refresh()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager
@@ -224,8 +301,8 @@ def options(**values: Any) -> Iterator[Options]:
         Elements below which NumPy runs a call at once, without recording it (default 16384); 0 records every
         call.
     threads : int
-        Threads that a kernel uses, or parts of a call of NumPy's (default: the cores that this process may
-        use).
+        Threads that a kernel uses, or parts of a call of NumPy's (default: what OMP_NUM_THREADS says, or else
+        the processors that this process may use, `docs/threads.md`).
     distribute_above : int or None
         Elements above which an array is distributed over the ranks (default 2**20); 0 distributes every
         array, None none (kept as ``sys.maxsize``).
@@ -276,7 +353,8 @@ def options(**values: Any) -> Iterator[Options]:
             allowed = ", ".join(field.name for field in fields(Options))
             raise ValueError(f"unknown option {name!r}; the options are {allowed}")
     read = {name: _read(name, value, name) for name, value in values.items()}
-    token = _scoped.set(_consistent(replace(current(), **read)))
+    look_again()
+    token = _scoped.set(_consistent(replace(_scoped.get() or _outside(), **read)))
     try:
         _tell()
         yield current()

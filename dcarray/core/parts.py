@@ -6,6 +6,8 @@ never what a sum goes along.
 
 The helping threads are started when they are first needed, and stay.  Parts are taken one by one, so a helper
 that wakes up late, or a processor that is busy, takes fewer of them; nobody waits for a helper that has none.
+One that has a part and loses its processor to another program is waited for: where that has cost more than help
+gains, calls are not helped with for a while.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,10 @@ __all__ = ["cut", "number_of_parts", "run"]
 LEAST = 1.5e-4
 """Seconds of work that are worth a part: to wake a thread takes some 30 us, and longer where it has slept."""
 _FOR_EACH_THREAD = 4  # parts, so that threads are done at about the same time
+
+# Seconds lost by help until there is none for a while, for how many times as long that is, at least and at most,
+# and how long help has to do well until earlier losses do not count (as in `thread_pool/pool.py`).
+_MOST_LOST, _REPAID, _LEAST_ALONE, _MOST_ALONE, _CALM = 2e-4, 16, 1e-3, 0.5, 0.05
 
 Job = Callable[[], object]
 
@@ -46,7 +53,7 @@ def number_of_parts(seconds: float, most: int) -> int:
     """
     if seconds < 2 * LEAST:
         return 1
-    threads = config.current().threads
+    threads = config.look_again().threads
     if threads < 2 or communicator() is not None:
         return 1
     return max(1, min(most, _FOR_EACH_THREAD * threads, int(seconds / LEAST)))
@@ -73,20 +80,19 @@ def run(jobs: Sequence[Job]) -> bool:
 class _Call:
     """The jobs of one call that nobody has taken yet, and what has become of the others."""
 
-    __slots__ = ("_ended", "_failed", "_helping", "_jobs", "_lock", "_modes")
+    __slots__ = ("_called", "_ended", "_failed", "_helping", "_jobs", "_lock", "_modes")
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = deque(jobs)
         self._lock = allocate_lock()
         self._helping = 0  # jobs that helpers have taken
         self._ended: SimpleQueue[None] = SimpleQueue()  # one for each of them that has ended
-        self._failed = False
+        self._failed = self._called = False
         state: Any = np.geterr()
         self._modes: Any = {kind: "ignore" if mode == "ignore" else "raise" for kind, mode in state.items()}
 
     def run(self) -> bool:
-        helpers = min(config.current().threads, len(self._jobs)) - 1
-        _HELPERS.call([partial(contextvars.copy_context().run, self._work, True) for _ in range(helpers)])
+        start = monotonic()
         interrupt: BaseException | None = None
         try:
             self._work(False)
@@ -94,7 +100,8 @@ class _Call:
             interrupt = error
         with self._lock:
             self._jobs.clear()
-            left = self._helping
+            helped = left = self._helping
+        alone = monotonic()
         while left:
             try:
                 self._ended.get()
@@ -103,12 +110,16 @@ class _Call:
                 interrupt = error
         if interrupt is not None:
             raise interrupt
+        if self._called:
+            _ACCOUNT.judge(start, alone, helped > 0)
         return not self._failed
 
     def _work(self, helping: bool) -> None:
         """Run jobs as long as there are any."""
         with np.errstate(**self._modes):
             while (job := self._take(helping)) is not None:
+                if not (helping or self._called):
+                    self._call_helpers()
                 try:
                     if not self._failed:
                         job()
@@ -118,12 +129,39 @@ class _Call:
                     if helping:
                         self._ended.put(None)
 
+    def _call_helpers(self) -> None:
+        """Have helpers begin, unless that was of no use lately: then a later job asks again."""
+        helpers = min(config.current().threads - 1, len(self._jobs))
+        if helpers > 0 and monotonic() >= _ACCOUNT.until:
+            self._called = True
+            work = [partial(contextvars.copy_context().run, self._work, True) for _ in range(helpers)]
+            _HELPERS.call(work)
+
     def _take(self, helping: bool) -> Job | None:
         with self._lock:
             if not self._jobs:
                 return None
             self._helping += helping
             return self._jobs.popleft()
+
+
+class _Account:
+    """What help has cost lately.  Threads that write to it at the same time do no harm."""
+
+    def __init__(self) -> None:
+        self.until = 0.0  # no help is called before
+        self._lost = self._rest = 0.0
+
+    def judge(self, start: float, alone: float, helped: bool) -> None:
+        """Note a call: when it began, when its own thread had nothing left to do, and whether others had done
+        something."""
+        now = monotonic()
+        took = now - start
+        self._lost = max(0.0, self._lost + now - alone - (took / 4 if helped else 0.0))
+        if self._lost > max(_MOST_LOST, took / 8):
+            longer = _LEAST_ALONE if now - self.until > _CALM else 2 * self._rest
+            self._rest = min(max(longer, _REPAID * self._lost, _LEAST_ALONE), _MOST_ALONE)
+            self.until, self._lost = now + self._rest, 0.0
 
 
 class _Helpers:
@@ -154,6 +192,7 @@ def _serve(waiting: SimpleQueue[Job]) -> None:
 
 
 _HELPERS = _Helpers()
+_ACCOUNT = _Account()
 _watching = False
 
 

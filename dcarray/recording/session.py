@@ -246,7 +246,7 @@ class Session:
             type(s) is Store and s.family.remote is not None for s in rec.slots
         ):
             raise foreign_thread_error()
-        options = config.current()
+        options = config.look_again()
         rest = None if communicator() is None else backend().split_at_reshape(rec, options.distribute_above)
         try:
             after = EXECUTOR.run(rec, options)

@@ -1,8 +1,9 @@
 """The launch of a kernel on one thread or on the thread pool, as LLVM text: the second part of `pool`'s.
 
 A phase runs on as many threads as it has grains of work.  Jobs that cost no more than waking a thread
-wake sleeping workers only where jobs are frequent, and run on the launching thread for a while after a worker
-delayed one.
+wake sleeping workers only where jobs are frequent.  The launching thread keeps an account of what sharing
+costs it: what a job took, less what it would have taken alone, at the speed of the chunks that this thread
+has done.  Where that is a loss, since other programs have the processors, it does not share jobs for a while.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ define internal { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners) {
 }
 
 ; a new job, which is written at its place, for all workers: those that sleep are woken if it is large, or
-; jobs come thick; it is %t o'clock
-define internal void @open(ptr %pool, i64 %owners, i1 %large, i64 %t) {
+; jobs come thick, which is the result; it is %t o'clock
+define internal i1 @open(ptr %pool, i64 %owners, i1 %large, i64 %t) {
 entry:
   store atomic i32 0, ptr %pool[i8 $FLAGS] seq_cst, align 4
   %next = getelementptr i8, ptr %pool, i64 $NEXT
@@ -78,13 +79,13 @@ rouse:
   call void @wake(ptr %pool)
   br label %opened
 opened:
-  ret void
+  ret i1 %wanted
 }
 
-; no worker may enter the job any more; wait for those that are inside, and give their flags
-define internal i32 @close(ptr %pool) {
+; no worker may enter the job any more; wait for those that are inside, and give their flags.  %since: see
+; `waiting`.
+define internal i32 @close(ptr %pool, ptr %since) {
 entry:
-  %since = alloca i64
   store i64 0, ptr %since
   atomicrmw or ptr %pool, i64 524288 seq_cst
   br label %wait
@@ -100,10 +101,11 @@ patience:
   %due = icmp eq i64 %some, 0
   br i1 %due, label %clock, label %again
 clock:
-  %long = call i1 @overdue(ptr %since)
+  %waited = call i64 @waiting(ptr %since)
+  %long = icmp sge i64 %waited, $late
   br i1 %long, label %yield, label %again
 yield:
-  call void @kept_waiting(ptr %pool)
+  call i32 @sched_yield()
   br label %again
 again:
   call void @pause()
@@ -113,28 +115,81 @@ done:
   ret i32 %theirs
 }
 
-; has a thread waited too long for others?  %since holds when it asked first, or 0
-define internal i1 @overdue(ptr %since) {
+; for how long has a thread waited for others?  %since holds when it asked first, or 0
+define internal i64 @waiting(ptr %since) {
   %t = call i64 @now()
   %s = load i64, ptr %since
   %first = icmp eq i64 %s, 0
   %begun = select i1 %first, i64 %t, i64 %s
   store i64 %begun, ptr %since
   %waited = sub i64 %t, %begun
-  %long = icmp sge i64 %waited, $late
-  ret i1 %long
+  ret i64 %waited
 }
 
-; a worker keeps the launching thread waiting: small jobs run alone for a while
-define internal void @kept_waiting(ptr %pool) {
-  call i32 @sched_yield()
-  %late = call i64 @now()
-  %until = add i64 %late, $cool
-  store atomic i64 %until, ptr %pool[i8 $COOL] monotonic, align 8
+; Sharing a job of %took nanoseconds has cost the launching thread so many, or gained some.  If it has lost too
+; much, jobs run alone for a while, which is longer each time unless sharing was good for some time.
+define internal void @judge(ptr %pool, i64 %lost, i64 %took, i64 %now) {
+entry:
+  %debtp = getelementptr i8, ptr %pool, i64 $DEBT
+  %before = load i64, ptr %debtp
+  %sum = add i64 %before, %lost
+  %debt = call i64 @llvm.smax.i64(i64 %sum, i64 0)
+  store i64 %debt, ptr %debtp
+  %part = sdiv i64 %took, 8
+  %most = call i64 @llvm.smax.i64(i64 %part, i64 $late)
+  %much = icmp sgt i64 %debt, %most
+  br i1 %much, label %stop, label %end
+stop:
+  store i64 0, ptr %debtp
+  %coolp = getelementptr i8, ptr %pool, i64 $COOL
+  %ended = load atomic i64, ptr %coolp monotonic, align 8
+  %shared = sub i64 %now, %ended
+  %calm = icmp sgt i64 %shared, $calm
+  %restp = getelementptr i8, ptr %pool, i64 $REST
+  %last = load i64, ptr %restp
+  %twice = shl i64 %last, 1
+  %longer = select i1 %calm, i64 $cool, i64 %twice
+  %worth = mul i64 %debt, $repaid
+  %both = call i64 @llvm.smax.i64(i64 %longer, i64 %worth)
+  %least = call i64 @llvm.smax.i64(i64 %both, i64 $cool)
+  %rest = call i64 @llvm.smin.i64(i64 %least, i64 $longest)
+  store i64 %rest, ptr %restp
+  %until = add i64 %now, %rest
+  store atomic i64 %until, ptr %coolp monotonic, align 8
+  br label %end
+end:
+  ret void
+}
+
+; what a job has cost since %t, of whose %chunks the launching thread has done %count from %begun until it had
+; to wait for others, which was at %since, or until now, where that is 0
+define internal void @account(ptr %pool, i64 %t, i64 %begun, i64 %since, i64 %count, i64 %chunks) {
+entry:
+  %now = call i64 @now()
+  %took = sub i64 %now, %t
+  %none = icmp eq i64 %since, 0
+  %ended = select i1 %none, i64 %now, i64 %since
+  %any = icmp sgt i64 %count, 0
+  br i1 %any, label %rate, label %idle
+rate:
+  %own = sub i64 %ended, %begun
+  %part = udiv i64 %own, %count
+  %alone = mul i64 %part, %chunks
+  %cost = sub i64 %took, %alone
+  br label %say
+idle:  ; it had no processor meanwhile, and has waited for the one that took all
+  %waited = sub i64 %now, %ended
+  br label %say
+say:
+  %lost = phi i64 [ %cost, %rate ], [ %waited, %idle ]
+  call void @judge(ptr %pool, i64 %lost, i64 %took, i64 %now)
   ret void
 }
 
 define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %work, i64 %owners, i64 %t) {
+entry:
+  %count = alloca i64
+  %since = alloca i64
   %cut = call { i64, i64 } @cut(i64 %extent, i64 %work, i64 %owners)
   %each = extractvalue { i64, i64 } %cut, 0
   %chunk = extractvalue { i64, i64 } %cut, 1
@@ -147,10 +202,34 @@ define internal i32 @parallel(ptr %pool, ptr %fn, ptr %args, i64 %extent, i64 %w
   store i64 %owners, ptr %job[i64 5]
   %total = mul i64 %extent, %work
   %large = icmp uge i64 %total, $large
-  call void @open(ptr %pool, i64 %owners, i1 %large, i64 %t)
-  %soft = call i32 @share(ptr %pool, i64 0)
-  %theirs = call i32 @close(ptr %pool)
+  %woken = call i1 @open(ptr %pool, i64 %owners, i1 %large, i64 %t)
+  br i1 %woken, label %clock, label %begin
+clock:
+  %t1 = call i64 @now()
+  br label %begin
+begin:
+  %begun = phi i64 [ %t, %entry ], [ %t1, %clock ]
+  store i64 0, ptr %count
+  %soft = call i32 @share(ptr %pool, i64 0, ptr %count)
+  %theirs = call i32 @close(ptr %pool, ptr %since)
   %both = or i32 %soft, %theirs
+  %asked = load i64, ptr %since
+  %late = icmp ne i64 %asked, 0
+  %dear = or i1 %woken, %late
+  br i1 %dear, label %costs, label %free
+costs:
+  %done = load i64, ptr %count
+  %filled = add i64 %extent, %chunk
+  %filled1 = sub i64 %filled, 1
+  %chunks = udiv i64 %filled1, %chunk
+  call void @account(ptr %pool, i64 %t, i64 %begun, i64 %asked, i64 %done, i64 %chunks)
+  ret i32 %both
+free:  ; it has cost nothing: an eighth of the losses before is made up for
+  %debtp = getelementptr i8, ptr %pool, i64 $DEBT
+  %debt = load i64, ptr %debtp
+  %eighth = ashr i64 %debt, 3
+  %left = sub i64 %debt, %eighth
+  store i64 %left, ptr %debtp
   ret i32 %both
 }
 
@@ -206,11 +285,11 @@ weigh:
   br i1 %big, label %consider, label %serial
 consider:
   %all = mul i64 %extent, %work
-  %large = icmp uge i64 %all, $large
+  %long = icmp uge i64 %all, $long
   %until = load atomic i64, ptr %pool[i8 $COOL] monotonic, align 8
   %t = call i64 @now()
   %warm = icmp sge i64 %t, %until
-  %worthy = or i1 %large, %warm
+  %worthy = or i1 %long, %warm
   br i1 %worthy, label %claim, label %serial
 claim:
   %busy = getelementptr i8, ptr %pool, i64 $BUSY

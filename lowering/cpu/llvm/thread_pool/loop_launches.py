@@ -236,6 +236,7 @@ measured:
   %packed = alloca i64, i64 %most
   %loop = alloca %loop
   %reached = alloca i64
+  %since = alloca i64
   store i64 %iterations, ptr %loop
   store i64 %launches, ptr %loop[i64 1]
   store ptr %table, ptr %loop[i64 2]
@@ -256,11 +257,11 @@ consider:
   %common = and i1 %big, %few
   br i1 %common, label %clock, label %launch
 clock:
-  %large = icmp sge i64 %grains, $worth_waking
+  %long = icmp sge i64 %grains, $long_grains
   %until = load atomic i64, ptr %pool[i8 $COOL] monotonic, align 8
   %time = call i64 @now()
   %warm = icmp sge i64 %time, %until
-  %worthy = or i1 %large, %warm
+  %worthy = or i1 %long, %warm
   br i1 %worthy, label %claim, label %launch
 claim:
   %busy = getelementptr i8, ptr %pool, i64 $BUSY
@@ -279,10 +280,23 @@ together:
   %ahead = mul i64 %left, %grains
   %rouse = icmp sge i64 %ahead, $worth_waking
   call i32 @feclearexcept(i32 $all)
-  call void @open(ptr %pool, i64 %threads, i1 %rouse, i64 %time)
+  %woken = call i1 @open(ptr %pool, i64 %threads, i1 %rouse, i64 %time)
+  %opened = call i64 @now()
   %mine = call i32 @iterations(ptr %pool, i64 0, ptr %reached)
-  %theirs = call i32 @close(ptr %pool)
+  %theirs0 = call i32 @close(ptr %pool, ptr %since)
+  %came = and i32 %theirs0, $came
+  %nobody_came = icmp eq i32 %came, 0
+  %vain = and i1 %woken, %nobody_came
+  br i1 %vain, label %regret, label %shared
+regret:
+  %cost = sub i64 %opened, %time
+  %closed = call i64 @now()
+  %took = sub i64 %closed, %time
+  call void @judge(ptr %pool, i64 %cost, i64 %took, i64 %closed)
+  br label %shared
+shared:
   store atomic i64 0, ptr %busy seq_cst, align 8
+  %theirs = xor i32 %theirs0, %came
   %both = or i32 %mine, %theirs
   %flags2 = or i32 %flags0, %both
   %there = load i64, ptr %reached

@@ -114,7 +114,7 @@ entry:
   store i64 0, ptr %since
   br label %look
 look:
-  %spins = phi i64 [ 0, %entry ], [ %spins1, %relax ], [ %spins1, %yield ], [ %spins1, %late ]
+  %spins = phi i64 [ 0, %entry ], [ %spins1, %relax ], [ %spins1, %yield ]
   %now = load atomic i64, ptr %donep seq_cst, align 8
   %all = icmp sge i64 %now, %target
   br i1 %all, label %yes, label %patience
@@ -129,26 +129,36 @@ often:
   %due = icmp eq i64 %some, 0
   br i1 %due, label %who, label %relax
 who:
-  %long = call i1 @overdue(ptr %since)
-  br i1 %workerp, label %worker, label %launching
-worker:
+  %waited = call i64 @waiting(ptr %since)
+  %long = icmp sge i64 %waited, $late
   %here = call i32 @cpu()
   %there = load atomic i32, ptr %pool[i8 $CPU] monotonic, align 4
   %same = icmp $shares i32 %here, %there
-  %crowded = or i1 %same, %long
+  %together = and i1 %workerp, %same
+  %crowded = or i1 %together, %long
   br i1 %crowded, label %yield, label %relax
 yield:
   call i32 @sched_yield()
-  br label %look
-launching:
-  br i1 %long, label %late, label %relax
-late:
-  call void @kept_waiting(ptr %pool)
   br label %look
 relax:
   call void @pause()
   br label %look
 yes:
+  ; the launching thread leaves the loop if it had to wait long
+  %begun = load i64, ptr %since
+  %some_time = icmp ne i64 %begun, 0
+  %launching = xor i1 %workerp, true
+  %asks = and i1 %some_time, %launching
+  br i1 %asks, label %ask, label %end
+ask:
+  %time = call i64 @now()
+  %lost = sub i64 %time, %begun
+  %late = icmp sge i64 %lost, $late
+  br i1 %late, label %tell, label %end
+tell:
+  call void @judge(ptr %pool, i64 %lost, i64 0, i64 %time)
+  br label %end
+end:
   ret i1 true
 no:
   ret i1 false

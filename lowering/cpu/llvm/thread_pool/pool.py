@@ -30,10 +30,17 @@ _LONGER_NS = 200_000
 # where the last job is no longer ago than that many nanoseconds, since then others are likely to follow.
 _WORTH_WAKING = 8
 _THICK_NS = 500_000
-# Where a worker kept a launch waiting, which means that other programs want the cores, jobs of fewer grains
-# run alone for so long.  One that had to be woken may be late by 40 us, which is no sign of that.
+# Where launches have lost so much by sharing, and an eighth of the time that the last one took, other programs
+# have the processors: jobs run alone for so many times as long as what was lost, twice as long as last time
+# if that was not long ago, and in any case between the two bounds.  One that had to be woken may be late by
+# 40 us, which is no sign of that.
 _LATE_NS = 80_000
+_REPAID = 16
 _COOL_NS = 1_000_000
+_LONGEST_NS = 500_000_000
+_CALM_NS = 50_000_000  # of sharing without such a loss, after which earlier ones do not count
+# Jobs of so many grains are shared all the same: a worker is late by a slice of the scheduler's, some 3 ms.
+_LONG = 4096
 
 # So many times a thread that has done its own chunks looks whether all are done, before it takes those of
 # others.
@@ -46,6 +53,7 @@ _FEW = 6
 _SOURCE = """
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_trylock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_init(ptr, ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
@@ -110,8 +118,8 @@ define internal i1 @fresh(i64 %state, i64 %seen) alwaysinline {
 }
 
 ; job: function, arguments, extent, chunk, chunks of one owner, owners; the function is null where it is the
-; iterations of a loop (see `iterations`)
-define internal i32 @share(ptr %pool, i64 %me) {
+; iterations of a loop (see `iterations`).  The chunks that this thread does are added to %count.
+define internal i32 @share(ptr %pool, i64 %me, ptr %count) {
 entry:
   %job = getelementptr i8, ptr %pool, i64 $JOB
   %fn = load ptr, ptr %job
@@ -147,6 +155,9 @@ run:
   %hi = select i1 %over, i64 %extent, i64 %end
   %f = call i32 %fn(ptr %args, i64 %lo, i64 %hi)
   %soft2 = or i32 %soft1, %f
+  %count0 = load i64, ptr %count
+  %count1 = add i64 %count0, 1
+  store i64 %count1, ptr %count
   br label %take
 emptied:
   %inext = add i64 %i, 1
@@ -165,17 +176,36 @@ define void @dc_pool_init(ptr %pool, i64 %threads) {
   ret void
 }
 
+; wake workers that sleep, unless one that is about to sleep, or to do something, has no processor just then:
+; it holds the lock for some instructions only
 define internal void @wake(ptr %pool) {
+entry:
   %m = getelementptr i8, ptr %pool, i64 $MUTEX
-  call i32 @pthread_mutex_lock(ptr %m)
+  br label %try
+try:
+  %i = phi i64 [ 0, %entry ], [ %i1, %again ]
+  %failed = call i32 @pthread_mutex_trylock(ptr %m)
+  %held = icmp ne i32 %failed, 0
+  br i1 %held, label %again, label %free
+again:
+  call void @pause()
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, $tries
+  br i1 %more, label %try, label %end
+free:
   call i32 @pthread_cond_broadcast(ptr %pool[i8 $COND])
   call i32 @pthread_mutex_unlock(ptr %m)
+  br label %end
+end:
   ret void
 }
 
 define void @dc_pool_stop(ptr %pool) {
   store atomic i64 1, ptr %pool[i8 $STOP] seq_cst, align 8
-  call void @wake(ptr %pool)
+  %m = getelementptr i8, ptr %pool, i64 $MUTEX
+  call i32 @pthread_mutex_lock(ptr %m)
+  call i32 @pthread_cond_broadcast(ptr %pool[i8 $COND])
+  call i32 @pthread_mutex_unlock(ptr %m)
   ret void
 }
 
@@ -187,16 +217,19 @@ entry:
   %sleepers = getelementptr i8, ptr %pool, i64 $SLEEPERS
   %patience = getelementptr i8, ptr %pool, i64 $PATIENCE
   %flags = getelementptr i8, ptr %pool, i64 $FLAGS
+  %mine = alloca i64
   br label %idle
 idle:
-  %seen = phi i64 [ 0, %entry ], [ %number, %worked ], [ %seen, %late ]
+  %seen0 = phi i64 [ 0, %entry ], [ %number, %worked ], [ %seen, %late ]
   %t0 = call i64 @now()
   br label %spin
 spin:
-  %n = phi i64 [ 0, %idle ], [ %n1, %relax ], [ 0, %crowded ], [ 0, %yield ], [ 0, %enter ]
+  %n = phi i64 [ 0, %idle ], [ %n1, %relax ], [ 0, %crowded ], [ 0, %yield ], [ 0, %enter ], [ 0, %decline ]
+  %seen = phi i64 [ %seen0, %idle ], [ %seen, %relax ], [ %seen, %crowded ], [ %seen, %yield ],
+    [ %seen, %enter ], [ %declined, %decline ]
   %s = load atomic i64, ptr %pool seq_cst, align 8
   %f = call i1 @fresh(i64 %s, i64 %seen)
-  br i1 %f, label %enter, label %relax
+  br i1 %f, label %meet, label %relax
 relax:
   call void @pause()
   %n1 = add i64 %n, 1
@@ -244,9 +277,19 @@ late:
 awake:
   atomicrmw sub ptr %sleepers, i64 1 seq_cst
   call i32 @pthread_mutex_unlock(ptr %m)
-  br i1 %ended, label %leave, label %enter
-enter:
+  br i1 %ended, label %leave, label %meet
+; on the processor of the launching thread a worker would only take turns with it
+meet:
   %s3 = phi i64 [ %s, %spin ], [ %s2, %awake ]
+  %here1 = call i32 @cpu()
+  %there1 = load atomic i32, ptr %pool[i8 $CPU] monotonic, align 4
+  %same1 = icmp $shares i32 %here1, %there1
+  br i1 %same1, label %decline, label %enter
+decline:
+  %declined = lshr i64 %s3, 20
+  call i32 @sched_yield()
+  br label %spin
+enter:
   %in = add i64 %s3, 1
   %pair = cmpxchg ptr %pool, i64 %s3, i64 %in seq_cst seq_cst
   %ok = extractvalue { i64, i1 } %pair, 1
@@ -258,10 +301,11 @@ work:
   %many = icmp eq ptr %fn, null
   br i1 %many, label %iterations, label %once
 iterations:
-  %softs = call i32 @iterations(ptr %pool, i64 %me, ptr null)
+  %flags0 = call i32 @iterations(ptr %pool, i64 %me, ptr null)
+  %softs = or i32 %flags0, $came
   br label %worked
 once:
-  %soft1 = call i32 @share(ptr %pool, i64 %me)
+  %soft1 = call i32 @share(ptr %pool, i64 %me, ptr %mine)
   br label %worked
 worked:
   %soft = phi i32 [ %softs, %iterations ], [ %soft1, %once ]
@@ -302,6 +346,8 @@ def source() -> str:
         "declare_pause": pause[0], "pause": pause[1],
         "thick": _THICK_NS, "late": _LATE_NS, "cool": _COOL_NS, "large": _WORTH_WAKING << GRAIN_BITS,
         "monotonic": 6 if platform.system() == "Darwin" else 1, "grain": GRAIN_BITS, "finer": _FINER_BITS,
+        "repaid": _REPAID, "longest": _LONGEST_NS, "calm": _CALM_NS, "long": _LONG << GRAIN_BITS,
+        "long_grains": _LONG, "came": 1 << 30, "tries": 100,
         "spin": _SPIN_NS, "longer": _LONGER_NS,
         "worth_waking": _WORTH_WAKING, "brief": _BRIEF, "few": _FEW,
         "invalid": invalid, "divide": divide, "overflow": overflow, "underflow": underflow,

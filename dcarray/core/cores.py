@@ -1,0 +1,158 @@
+"""How many processors this process should use: its affinity, its container's quota, its siblings' share.
+
+Nothing here is kept: the affinity of a process, the quota of its container and the processes beside it change
+while it runs, so `config` looks again now and then.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+__all__ = ["affinity", "available", "quota", "siblings"]
+
+
+def available() -> int:
+    """Return the processors for this process: the smallest of those that it may run on and its quota, divided
+    among the workers of one program; at least 1."""
+    may, limit = affinity(), quota()
+    if limit is not None:
+        may = min(may, ceil(limit))
+    return max(1, may // siblings()) if may > 1 else 1
+
+
+def affinity() -> int:
+    """Return on how many processors the system may put this process."""
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+# ---- the quota of a container -------------------------------------------------------------------------
+def quota(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> float | None:
+    """Return how many processors' time the control groups of this process may use; None where no group has a
+    limit.  The limits of the groups around a group are its own as well, so the smallest counts.
+
+    Parameters
+    ----------
+    groups : str
+        The file with the path of this process's group in each hierarchy.
+    root : str
+        The folder where hierarchies are mounted.
+    """
+    try:
+        lines = Path(groups).read_text().splitlines()
+    except (OSError, ValueError):
+        return None
+    found: list[float] = []
+    for line in lines:
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0":
+            for mount in (root, f"{root}/unified"):
+                found += [limit for group in _around(mount, path) if (limit := _limit_v2(group)) is not None]
+        elif "cpu" in controllers.split(","):
+            for mount in {f"{root}/cpu", f"{root}/{controllers}"}:
+                found += [limit for group in _around(mount, path) if (limit := _limit_v1(group)) is not None]
+    return min(found, default=None)
+
+
+def _around(mount: str, path: str) -> Iterator[str]:
+    """Yield the folders of a group and of those around it.  In a container the path may be that of the host,
+    where only the mount itself is there: folders that are not there have no limit."""
+    inner = PurePosixPath(path.lstrip("/"))
+    if ".." not in inner.parts:
+        for group in (inner, *inner.parents):
+            if group.parts:
+                yield f"{mount}/{group}"
+    yield mount
+
+
+def _numbers(file: str) -> list[int]:
+    """Return the integers in a file; none if it is not there, or has something else in it."""
+    try:
+        with open(file, encoding="ascii") as text:
+            return [int(word) for word in text.read().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def _limit_v2(group: str) -> float | None:
+    found = _numbers(f"{group}/cpu.max")  # "max" and a period without a limit
+    return found[0] / found[1] if len(found) == 2 and min(found) > 0 else None
+
+
+def _limit_v1(group: str) -> float | None:
+    found = _numbers(f"{group}/cpu.cfs_quota_us") + _numbers(f"{group}/cpu.cfs_period_us")
+    return found[0] / found[1] if len(found) == 2 and min(found) > 0 else None  # -1 without a limit
+
+
+# ---- workers of one program ---------------------------------------------------------------------------
+_parent = os.getppid() if hasattr(os, "getppid") else 0  # when this process began
+_forked = False  # whether it was forked from a process that had dcarray
+_forking = 0
+
+
+def siblings() -> int:
+    """Return how many workers share the processors, this one included; 1 where this process is no worker.
+
+    A worker was started by `multiprocessing`, or forked from a process that had loaded dcarray, and its
+    parent is still there.  Its siblings are the processes of the same parent that run the same program.  Where
+    the system does not tell which these are, there are taken to be as many as processors.
+    """
+    if not _forked and not _is_of_multiprocessing():
+        return 1
+    if os.getppid() != _parent:  # the parent has ended: this is a service of its own
+        return 1
+    try:
+        program = os.readlink("/proc/self/exe")
+        return max(1, sum(_runs(process, program) for process in _children(_parent)))
+    except (OSError, ValueError):
+        return affinity()
+
+
+def _is_of_multiprocessing() -> bool:
+    process: Any = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def _children(process: int) -> list[int]:
+    """Return the child processes of a process, whichever of its threads have started them."""
+    found: list[int] = []
+    for thread in os.listdir(f"/proc/{process}/task"):
+        try:
+            found += [int(word) for word in Path(f"/proc/{process}/task/{thread}/children").read_text().split()]
+        except FileNotFoundError:  # the thread has ended, unless there are no such files
+            if not os.path.exists("/proc/thread-self/children"):
+                raise
+    return found
+
+
+def _runs(process: int, program: str) -> bool:
+    """Whether a process runs a program and is no helper of `multiprocessing`'s; a process that has ended
+    runs none."""
+    try:
+        if os.readlink(f"/proc/{process}/exe") != program:
+            return False
+        return b"resource_tracker" not in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _before_fork() -> None:
+    global _forking
+    _forking = os.getpid()
+
+
+def _after_fork() -> None:
+    global _forked, _parent
+    _forked, _parent = True, _forking
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
