@@ -56,6 +56,8 @@ class Session:
         self.iteration_ends: dict[int, Any] = {}
         # whether to wait for a plan, by the call sites where recordings have begun whose plans are being made
         self.awaited: dict[tuple[Any, int], Callable[[], bool]] = {}
+        # the call sites (by the identity of the code object) and operations that sweep over parts of arrays
+        self.swept: set[tuple[int, int, str]] = set()
         self._rank = simulated()
         self.rec = Recording(self)
         note_recorder(LOCK)
