@@ -67,6 +67,8 @@ class Recording:
         The error for which the statements that it begins with could not run before.
     one_off : bool
         Whether it is not expected to come again, so that it is not planned.
+    for_numpy : bool
+        After a run: whether NumPy does at once what comes at these call sites, if nothing is pending.
     iteration_ends : dict
         The ends of iterations of loops whose windows move: code objects by instruction.
     unstored : int
@@ -87,9 +89,9 @@ class Recording:
 
     __slots__ = (
         "__weakref__", "arena", "composed", "device", "done", "due", "eager_sites", "entry_limit", "failure",
-        "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask", "leftover", "log",
-        "news", "one_off", "parts", "program", "selections", "session", "sites", "slots", "state", "unstored",
-        "urgent", "views", "watched", "writes",
+        "for_numpy", "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask",
+        "leftover", "log", "news", "one_off", "parts", "program", "selections", "session", "sites", "slots",
+        "state", "unstored", "urgent", "views", "watched", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
@@ -118,7 +120,7 @@ class Recording:
         self.history: Any = None
         self.latest_mask: Any = None
         self.writes = False
-        self.one_off = False
+        self.one_off = self.for_numpy = False
         self.iteration_ends = session.iteration_ends
         self.kinds = ""
         self.arena, self.views = session.take_arena()

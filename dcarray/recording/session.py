@@ -84,12 +84,12 @@ class Session:
             self.flush(rec)
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
-        if rec.done and eager_period.is_active():
+        if rec.done and (rec.for_numpy or eager_period.is_active()):
             self._stand_alone(self.rec)
 
     def _stand_alone(self, rec: Recording) -> None:
-        """In an eager period that has just begun, run what comes now by itself: else it would be pending, and
-        so would be whatever reads it."""
+        """Where NumPy is to do at once what comes now, run it by itself: else it would be pending, and so
+        would be whatever reads it."""
         rec.urgent = rec.one_off = self._unaligned = True
 
     def await_plan(self, rec: Recording, site: tuple[Any, int]) -> None:
