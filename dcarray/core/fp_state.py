@@ -7,10 +7,11 @@ error of each statement.  `emit` then warns or raises with the user's line.
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -237,11 +238,21 @@ def call_handlers(notes: Sequence[Note], state: Callable[[Any], Any]) -> list[No
         if mode == "call":
             with under(state(loc)):
                 call: Any = np.geterrcall()
-            call(text, 1 << KINDS.index(_TEXTS[text]))
+            call(text, bit_of(text))
     return [note for note in notes if note[1] != "call"]
 
 
 _registries: dict[str, dict[Any, Any]] = {}
+
+
+def bit_of(text: str) -> int:
+    """Return the FPE bit of the exception of which NumPy has this text."""
+    return 1 << KINDS.index(_TEXTS[text])
+
+
+def message(text: str, name: str) -> str:
+    """Return NumPy's words for a floating-point exception in the function of this name."""
+    return f"{text} encountered in {name}"
 
 
 def emit(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[Any], Any]) -> None:
@@ -253,9 +264,51 @@ def emit(notes: Sequence[Note], name: Callable[[Any], str], line_of: Callable[[A
         Where the captured state asks for it.
     """
     for loc, mode, text in notes:
-        message = f"{text} encountered in {name(loc)}"
         if mode == "raise":
-            raise FloatingPointError(message)
+            raise FloatingPointError(message(text, name(loc)))
         filename, line = line_of(loc)
         registry = _registries.setdefault(filename, {})
-        warnings.warn_explicit(message, RuntimeWarning, filename, line, registry=registry)
+        warnings.warn_explicit(message(text, name(loc)), RuntimeWarning, filename, line, registry=registry)
+
+
+def is_silent(said: str, filename: str, line: int) -> bool:
+    """Whether a warning in these words at this place would not be shown: the filters ignore it, or it was
+    given before, and they let it through once."""
+    if getattr(sys.flags, "context_aware_warnings", 0):
+        return False  # the filters are not to be had
+    module = filename.removesuffix(".py")
+    fitting = [
+        action
+        for action, words, category, where, number in warnings.filters
+        if issubclass(RuntimeWarning, category) and number in (0, line)
+        if _matches(words, said) and _matches(where, module)
+    ]
+    action = fitting[0] if fitting else warnings.defaultaction  # type: ignore[attr-defined]
+    registry = _registries.get(filename, {})
+    if action not in ("default", "module", "once"):
+        return action == "ignore"
+    if not registry.get((said, RuntimeWarning, line)):
+        return False
+    # Whether the filters have changed since, which clears registries, shows in one that is of that time.
+    probe: dict[Any, Any] = {"version": registry.get("version"), "kept": True}
+    with suppress(_Refused):
+        warnings.warn_explicit(_Unhashable(said), RuntimeWarning, filename, line, registry=probe)
+    return "kept" in probe
+
+
+def _matches(pattern: Any, text: str) -> bool:
+    """Whether an entry of a warning filter fits a text."""
+    return pattern is None or (pattern == text if isinstance(pattern, str) else bool(pattern.match(text)))
+
+
+class _Refused(Exception):
+    """Raised for a warning that is not to be given."""
+
+
+class _Unhashable(str):
+    """Words that cannot be looked up in a registry, so that nothing is shown and nothing noted."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise _Refused

@@ -13,7 +13,6 @@ from dcarray.core.backend import backend
 from dcarray.core.counters import counters, note, user_line
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
-from dcarray.ir.ops import SCANS
 from dcarray.plans import templates
 from dcarray.plans.background import PATIENCE, Background
 from dcarray.plans.plan_folder import stores_plans
@@ -23,13 +22,14 @@ from dcarray.tiering.state import Tier
 
 from . import blocked_statements, op_sequences, run_plan
 from .awaiting import Awaiting
+from .estimates import MAX_PLANS, eager_elements
 from .interpreter import OpByOp
+from .trial import Trial
 
 if TYPE_CHECKING:
     from dcarray.plans.requests import LogRequest, Request
     from dcarray.recording.log import Recording
 
-MAX_PLANS = 4096
 NANOSECOND = 1e-9  # of NumPy for an element, at least
 
 
@@ -110,7 +110,7 @@ class Executor:
         counters.statements += len(rec.log) - len(rec.slots)
         template, tally = plan_entry.template, cost_model.tally
         if plan_entry.eager_elements is None:
-            plan_entry.eager_elements = _eager_elements(rec, plan_entry, options.threads)
+            plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
         if plan_entry.eager_elements and options.eager_below:
             template.eager.observe()
             again = template.eager.tier is Tier.CANDIDATE  # if with other sizes
@@ -118,14 +118,14 @@ class Executor:
                 most = plan_entry.eager_elements + plan_entry.eager_elements // 4  # arrays may grow
                 rest = op_sequences.learn_block_sequences(rec, plan_entry.key[1], options, most)
                 call_sites.promote([rec.sites[k] for k in rest], most)
+                rec.for_numpy = True
+            return _run_op_by_op(rec, plan_entry)
+        if template.doubts.pending and template.doubts.wait():
             return _run_op_by_op(rec, plan_entry)
         if plan_entry.direct:
-            _block_sites(rec)
-            tally.add(template.cost, options.fastmath)
-            self._awaiting.planned += template.cost.numpy
             if rec.device is None:  # the operators of no other array are op sequences
                 op_sequences.note_plan_run(rec, plan_entry, options)
-            return run_plan.run_kernels(rec, plan_entry, plan_entry.plan, options.threads)
+            return self._try_plan(rec, plan_entry, options)
         if not template.useful:
             return []
         plan, again = plan_entry.plan, template.is_requested
@@ -140,11 +140,39 @@ class Executor:
             if template.is_requested and not rec.one_off and rec.device is None:
                 self._awaiting.bridge(rec, plan_entry, options, again)
             return notes
+        return self._try_plan(rec, plan_entry, options)
+
+    def _try_plan(
+        self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options
+    ) -> list[Any]:
+        """Run a recording by its plan, or op by op as long as it is open which is sooner, and that one's turn
+        has come."""
+        trial = plan_entry.trial
+        if trial is None and options.jit == "background" and options.eager_below and not rec.one_off:
+            trial = plan_entry.trial = Trial(plan_entry.template.cost, rec.log)
+        if trial is None or trial.is_over or rec.device is not None or communicator() is not None:
+            return self._run_by_plan(rec, plan_entry, options)
+        notes: list[Any]
+        if trial.is_numpys_turn():
+            notes = trial.timed(True, lambda: _run_op_by_op(rec, plan_entry, together=False))
+        else:
+            notes = trial.timed(False, lambda: self._run_by_plan(rec, plan_entry, options))
+        if trial.is_over and trial.numpy_is_sooner():
+            plan_entry.eager_elements = plan_entry.template.cost.elements
+        return notes
+
+    def _run_by_plan(
+        self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options
+    ) -> list[Any]:
+        """Run a recording by its plan; gives the notes of floating-point exceptions."""
+        template, tally = plan_entry.template, cost_model.tally
         _block_sites(rec)
         tally.add(template.cost, options.fastmath)
         self._awaiting.planned += template.cost.numpy
+        if plan_entry.direct:
+            return run_plan.run_kernels(rec, plan_entry, plan_entry.plan, options.threads)
         arrays, addresses, fresh = run_plan.allocate_arrays(rec, template)
-        told = run_plan.run_steps(rec, plan_entry, plan, arrays, addresses, options)
+        told = run_plan.run_steps(rec, plan_entry, plan_entry.plan, arrays, addresses, options)
         if told is None:
             tally.unplanned += 1
             return _run_op_by_op(rec, plan_entry)
@@ -204,7 +232,7 @@ class Executor:
         if options.jit == "off":
             return "NumPy runs these statements one by one, since the option jit is off"
         if plan_entry.eager_elements is None:
-            plan_entry.eager_elements = _eager_elements(rec, plan_entry, options.threads)
+            plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
         if plan_entry.eager_elements and options.eager_below:
             return "NumPy runs these statements one by one, since they are too little work for kernels"
         if plan_entry.plan is None and not templates.are_related(
@@ -268,41 +296,12 @@ def exception_reporter(rec: Recording, notes: list[Any]) -> Callable[[], None]:
     def after() -> None:
         _warn_of_failures()
         fp_state.emit(
-            notes, lambda k: sites[k][3] or _name_in_warnings(calls[k]), lambda k: run_plan.line_of(sites[k])
+            notes,
+            lambda k: run_plan.name_in_warnings(calls[k], sites[k]),
+            lambda k: run_plan.line_of(sites[k]),
         )
 
     return after
-
-
-def _eager_elements(rec: Recording, plan_entry: templates.PlanEntry, threads: int) -> int:
-    """Return `cost_model.eager_elements` of a log; 0 without an estimate where that was so with about these
-    sizes."""
-    template = plan_entry.template
-    sizes = tuple([n & (-1 << max(n.bit_length() - 3, 0)) for n in plan_entry.values])
-    if sizes in template.region_sizes:
-        return 0
-    steps = run_plan.steps_of(rec, plan_entry)
-    template.cost = cost_model.estimate(
-        *plan_entry.key[:2], _calls(rec), threads, template.saved, steps, rec.views
-    )
-    found = cost_model.eager_elements(template.cost)
-    if not found:
-        if len(template.region_sizes) >= MAX_PLANS:
-            template.region_sizes.clear()
-        template.region_sizes.add(sizes)
-    return found
-
-
-def _calls(rec: Recording) -> int:
-    """Return the number of the user's calls that have recorded it.  One call may have recorded several
-    statements, but of different operations: those of a loop come again."""
-    calls, here, names = 0, None, set[str]()
-    for (code, instruction, *_), entry in zip(rec.sites, rec.statements(), strict=True):
-        place = id(code), instruction
-        if place != here or entry[1] in names:
-            calls, here, names = calls + 1, place, set()
-        names.add(entry[1])
-    return calls
 
 
 def _attempt(job: Callable[[], None], debug: bool) -> None:
@@ -334,21 +333,18 @@ _reported: set[str] = set()
 _unreported: list[str] = []
 
 
-def _name_in_warnings(entry: tuple[Any, ...]) -> str:
-    """Return NumPy's name of a statement in warnings."""
-    if entry[0] != "fold":
-        return str(entry[1]).removeprefix("blas.")
-    return "accumulate" if entry[1] in SCANS else "reduce"
-
-
 def _run_op_by_op(
-    rec: Recording, plan_entry: templates.PlanEntry | None, worked: Callable[[float], None] | None = None
+    rec: Recording,
+    plan_entry: templates.PlanEntry | None,
+    worked: Callable[[float], None] | None = None,
+    together: bool = True,
 ) -> list[Any]:
-    """Run a recording op by op; ``worked`` is called with the seconds that a plan might save part of."""
+    """Run a recording op by op, or, ``together``, by blocked statements where possible; ``worked`` is called
+    with the seconds that a plan might save part of."""
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     start = time.perf_counter()
     steps, options, groups = run_plan.steps_of(rec, plan_entry), config.current(), None
-    if plan_entry is not None and options.jit != "off" and not rec.watched & fp_state.ODD:
+    if together and plan_entry is not None and options.jit != "off" and not rec.watched & fp_state.ODD:
         if plan_entry.groups is None:
             plan_entry.groups = blocked_statements.groups(rec.declarations(), rec.statements(), steps)
         groups = plan_entry.groups

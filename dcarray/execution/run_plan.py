@@ -8,6 +8,7 @@ from dcarray.core import config, fp_attribution, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.fp_attribution import MINDFUL
 from dcarray.core.store import Store
+from dcarray.ir.ops import SCANS
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate, empty
 from dcarray.plans import templates
 from dcarray.recording.operands import DTYPES
@@ -37,6 +38,7 @@ def run_kernels(
             fresh.append((store, mem, address))
     if rec.kinds:
         addresses += rec.scalar_addresses()
+    plan_entry.template.doubts.runs += 1
     flags = plan.run((), addresses, plan_entry.symbols, threads)
     counters.kernels += plan.kernels
     counters.bytes += plan_entry.bytes
@@ -94,12 +96,17 @@ def run_steps(
     every: Any = ()
     if plan.needs_arrays:
         every = [*arrays.values(), *rec.scalar_arrays().values(), *saved.values()]
+    template = plan_entry.template
     mask, aside = rec.watched, plan.aside
+    if template.doubts.raised & mask:
+        mask &= ~_silent(rec, template.doubts.raised & mask)
+        aside = aside if mask & template.doubt else ()
     check = plan.range_check
     if check is not None and not mask & MINDFUL and check(given, plan_entry.symbols, options.threads):
         mask, aside = 0, ()
     kept = _copies({k: arrays[k] for k in dict.fromkeys((*plan.keeps, *aside))})
-    doubt = plan_entry.template.doubt & mask if plan.stops else 0
+    doubt = template.doubt & mask if plan.stops else 0
+    template.doubts.runs += 1
     try:
         flags = plan.run(every, given, plan_entry.symbols, options.threads, doubt)
     except Exception:
@@ -107,6 +114,7 @@ def run_steps(
             arrays[k][...] = kept[k]
         raise
     if flags & doubt:
+        template.doubts.add(flags & doubt)
         return None
     counters.kernels += plan.kernels
     counters.interpreted += plan.interpreted
@@ -156,6 +164,10 @@ def _attribute_flags(
                 flags & sum(1 << k for k, one in enumerate(template.culprits) if one == culprit),
             )
         ]
+    if flags == _silent(rec, flags):
+        template.doubts.raised |= flags
+        return []
+    template.doubts.add(flags)
     witness = fp_state.Witness(lambda loc: rec.sites[loc][2])
     try:
         again = arrays | _copies({k: a for k, a in arrays.items() if k not in template.inputs})
@@ -167,6 +179,27 @@ def _attribute_flags(
     except Exception:  # the results are there; only the culprit is unknown
         return _first_suspect(rec, flags)
     return _first_suspect(rec, flags) if run.left else witness.notes
+
+
+def _silent(rec: Recording, flags: int) -> int:
+    """Return those of these exceptions of which nothing would be shown, whichever statement has raised them:
+    it has been said before, or warnings are filtered out."""
+    if rec.watched & fp_state.ODD:
+        return 0
+    for k, entry in enumerate(rec.statements()):
+        site = rec.sites[k]
+        for _, mode, text in fp_state.notes_of(k, site[2], fp_attribution.raises(entry)[0] & flags):
+            said = fp_state.message(text, name_in_warnings(entry, site))
+            if mode == "raise" or not fp_state.is_silent(said, *line_of(site)):
+                flags &= ~fp_state.bit_of(text)
+    return flags
+
+
+def name_in_warnings(entry: tuple[Any, ...], site: Any) -> str:
+    """Return NumPy's name of a statement in warnings."""
+    if site[3] or entry[0] != "fold":
+        return site[3] or str(entry[1]).removeprefix("blas.")
+    return "accumulate" if entry[1] in SCANS else "reduce"
 
 
 def steps_of(rec: Recording, plan_entry: templates.PlanEntry | None) -> tuple[Step, ...]:

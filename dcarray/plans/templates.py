@@ -16,7 +16,7 @@ from dcarray.core import fp_attribution
 from dcarray.core.fp_state import ODD
 from dcarray.recording.log_format import Log, effects
 from dcarray.tiering import cost_model
-from dcarray.tiering.state import CALL_SITE, RECORDING, TierState
+from dcarray.tiering.state import CALL_SITE, PLAN, RECORDING, Backoff, TierState
 
 from .slot import PlanSlot, PlanState
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_SYMBOLIC = 8
 MAX_SYMBOLS = 24
+_OFTEN = 8  # runs of a plan, one of which has to be repeated
+_OP_BY_OP = 8, 512  # runs, at first and at most
 
 
 class ExecutablePlan:
@@ -130,6 +132,44 @@ def _matcher(terms: Any, leaders: tuple[int, ...]) -> Callable[[tuple[int, ...]]
     return scope["fits"]  # type: ignore[no-any-return]
 
 
+class Doubts:
+    """The runs of plans of a template after which it had to run again op by op, since it was in doubt which
+    statement had raised an exception.  When there are many, it runs op by op at once for a while.
+
+    Attributes
+    ----------
+    runs : int
+        Of plans, so far.
+    raised : int
+        The exceptions that were in doubt, as FPE bits.
+    pending : int
+        Runs that are still to be op by op.
+    """
+
+    __slots__ = ("_backoff", "_last", "_state", "pending", "raised", "runs")
+
+    def __init__(self) -> None:
+        self.runs = self.raised = self.pending = 0
+        self._last = 0
+        self._state, self._backoff = TierState(PLAN), Backoff(*_OP_BY_OP)
+
+    def add(self, flags: int) -> None:
+        """Note a run with such exceptions."""
+        self.raised |= flags
+        if self.runs - self._last > _OFTEN:
+            self._state.retry()
+            self._backoff.reset()
+        self._last = self.runs
+        if self._state.strike():
+            self._state.activate(1)  # if that is so once more, it is again deoptimised
+            self.pending = self._backoff.next()
+
+    def wait(self) -> bool:
+        """Count a run that is op by op, if it is to be; returns that."""
+        self.pending -= 1
+        return self.pending >= 0
+
+
 class LogTemplate:
     """The facts that all logs of a template share: roles of slots, costs, and the plans made so far."""
 
@@ -140,6 +180,7 @@ class LogTemplate:
         self.eager = TierState(CALL_SITE)  # while NumPy ran it, since that is sooner
         self.region_sizes: set[tuple[int, ...]] = set()  # about which it is too much for NumPy
         self.cost = cost_model.Estimate(0)  # of one log
+        self.doubts = Doubts()
         self.passes = 0  # attempts to do without recording until there is a plan
         self.exact = PlanSlot[ExecutablePlan]()  # with the sample's integers
         self.symbolic: list[SymbolicPlan] = []
@@ -220,6 +261,7 @@ class PlanEntry:
         "runs",
         "symbols",
         "template",
+        "trial",
         "values",
     )
 
@@ -230,6 +272,7 @@ class PlanEntry:
         self.eager_elements: int | None = None  # `cost_model.eager_elements` of it, once estimated
         self.groups: Any = None  # `blocked_statements.groups` of it, once asked for
         self.plan: Any = None
+        self.trial: Any = None  # of its plan against NumPy, as long as it goes on
         self.direct = False
         self.runs: dict[tuple[int, int], TierState] = {}  # of its plan as a kernel, by the last call site
         self.symbols: tuple[int, ...] = ()

@@ -56,6 +56,7 @@ def record_copies(target: Any, source: Any, parts: Sequence[Part]) -> bool:
             index = window.apply(to, list(into))
             arg = (given, window.apply(fro, list(out)), None)
             rec.add(("map", "cast", f"{char}->{char}", shape, slot, index, arg), frame)
+            rec.parts.clear()  # the parts of one call are no sweep
         rec.composed = len(rec.log)
         if rec.urgent:
             run_urgent(rec)

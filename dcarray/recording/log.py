@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from math import prod
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -12,7 +13,7 @@ import numpy as np
 from dcarray.core.fp_state import current_state, watched_flags
 from dcarray.core.processes import communicator, foreign_thread_error
 from dcarray.core.store import Store, memory
-from dcarray.tiering import call_sites
+from dcarray.tiering import call_sites, policy
 
 if TYPE_CHECKING:
     from .session import Session
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 ENTRIES = 256  # from so many on a recording ends at the end of a loop's iteration
 ENTRIES_TOGETHER = 2 * ENTRIES  # with several ranks, which communicate before and after each
 HELD_ELEMENTS = 1 << 19  # from so many on the memory that only a recording keeps alive is counted
+MAX_SWEPT = 1024
 CHARS = "?bBhHiIlLqQefdFD"
 
 Site = tuple[Any, int, Any, str | None]
@@ -50,6 +52,9 @@ class Recording:
         The number of entries beyond which it is due.
     held_elements : int
         The number of elements of the memory that it reads and writes.
+    parts : set of (int, int, str)
+        The call sites (by the identity of the code object) and operations of the statements on parts of
+        arrays since the last statement on a large one.
     writes : bool
         Whether it changes memory that existed before.
     composed : int
@@ -62,6 +67,8 @@ class Recording:
         The error for which the statements that it begins with could not run before.
     one_off : bool
         Whether it is not expected to come again, so that it is not planned.
+    for_numpy : bool
+        After a run: whether NumPy does at once what comes at these call sites, if nothing is pending.
     iteration_ends : dict
         The ends of iterations of loops whose windows move: code objects by instruction.
     unstored : int
@@ -82,9 +89,9 @@ class Recording:
 
     __slots__ = (
         "__weakref__", "arena", "composed", "device", "done", "due", "eager_sites", "entry_limit", "failure",
-        "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask", "leftover", "log",
-        "news", "one_off", "program", "selections", "session", "sites", "slots", "state", "unstored",
-        "urgent", "views", "watched", "writes",
+        "for_numpy", "guard", "held_elements", "history", "iteration_ends", "kinds", "latest_mask",
+        "leftover", "log", "news", "one_off", "parts", "program", "selections", "session", "sites", "slots",
+        "state", "unstored", "urgent", "views", "watched", "writes",
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
@@ -101,6 +108,7 @@ class Recording:
         self.due = False
         self.entry_limit = ENTRIES
         self.urgent = False
+        self.parts: set[tuple[int, int, str]] = set()
         self.composed = 0
         self.eager_sites: list[tuple[Any, int]] = []
         self.leftover: Any = None
@@ -112,7 +120,7 @@ class Recording:
         self.history: Any = None
         self.latest_mask: Any = None
         self.writes = False
-        self.one_off = False
+        self.one_off = self.for_numpy = False
         self.iteration_ends = session.iteration_ends
         self.kinds = ""
         self.arena, self.views = session.take_arena()
@@ -226,6 +234,27 @@ class Recording:
         if not self.sites and (code, instruction) in self.session.awaited:
             self.session.await_plan(self, (code, instruction))
         self.sites.append((code, instruction, state, warned_as))
+        if entry[0] != "call" and policy.eager(prod(entry[3])):
+            self._note_part((id(code), instruction, entry[1]))
+        elif self.parts:
+            self.parts.clear()
+
+    def _note_part(self, site: tuple[int, int, str]) -> None:
+        """Note a statement on a part of an array that is so small that NumPy would have done it at once, had
+        nothing been pending on it.
+
+        Where the call site has done the same before with nothing large in between, the program sweeps over
+        parts: the recording ends here, and at this site in future, so that what follows is NumPy's.
+        """
+        if self.device is not None or communicator() is not None:
+            return
+        swept = self.session.swept
+        if site in self.parts and site not in swept:
+            if len(swept) >= MAX_SWEPT:
+                swept.clear()
+            swept.add(site)
+        self.parts.add(site)
+        self.urgent |= site in swept
 
     def has_effects(self) -> bool:
         """Whether its effects are visible: it writes existing memory, or a result is alive."""

@@ -56,6 +56,8 @@ class Session:
         self.iteration_ends: dict[int, Any] = {}
         # whether to wait for a plan, by the call sites where recordings have begun whose plans are being made
         self.awaited: dict[tuple[Any, int], Callable[[], bool]] = {}
+        # the call sites (by the identity of the code object) and operations that sweep over parts of arrays
+        self.swept: set[tuple[int, int, str]] = set()
         self._rank = simulated()
         self.rec = Recording(self)
         note_recorder(LOCK)
@@ -82,12 +84,12 @@ class Session:
             self.flush(rec)
         if rec.held_elements > HELD_ELEMENTS:
             self._release(rec, HELD_ARRAYS, HELD_TOGETHER)
-        if rec.done and eager_period.is_active():
+        if rec.done and (rec.for_numpy or eager_period.is_active()):
             self._stand_alone(self.rec)
 
     def _stand_alone(self, rec: Recording) -> None:
-        """In an eager period that has just begun, run what comes now by itself: else it would be pending, and
-        so would be whatever reads it."""
+        """Where NumPy is to do at once what comes now, run it by itself: else it would be pending, and so
+        would be whatever reads it."""
         rec.urgent = rec.one_off = self._unaligned = True
 
     def await_plan(self, rec: Recording, site: tuple[Any, int]) -> None:

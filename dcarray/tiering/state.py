@@ -14,6 +14,7 @@ variant       a call with no gain     runs as it is written    that took longer
 loop          a run as written        runs by its plan         the plan came to nothing
 loop site     a short run             is asked for a plan      a value that no plan is made for
 selection                             is recorded              it is gathered all the same
+plan                                  runs                     its run is repeated op by op
 ============  ======================  =======================  ==========================================
 
 The C module has the states of call sites and op sequences (`call_sites.h`), with the same constants.
@@ -25,8 +26,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
-    "BLOCKED_HITS", "CALL_SITE", "LOOP", "LOOP_SITE", "OP_SEQUENCE", "RECORDING", "SELECTION", "STRIKES",
-    "VARIANT", "Backoff", "Limits", "Tier", "TierState",
+    "BLOCKED_HITS", "CALL_SITE", "LOOP", "LOOP_SITE", "OP_SEQUENCE", "PLAN", "RECORDING", "SELECTION",
+    "STRIKES", "VARIANT", "Backoff", "Limits", "Tier", "TierState",
 ]  # fmt: skip
 
 
@@ -57,6 +58,7 @@ OP_SEQUENCE = Limits(3, STRIKES)
 VARIANT = Limits(5, STRIKES)
 LOOP = Limits(2, STRIKES)
 LOOP_SITE = Limits(32, 8)
+PLAN = Limits(0, STRIKES)
 SELECTION = Limits(0, STRIKES)
 
 

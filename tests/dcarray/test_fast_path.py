@@ -226,6 +226,7 @@ def test_little_of_what_is_pending_is_recorded() -> None:
         assert not session().rec.log
         y = x + 1
         for _ in range(2):
+            y += 0.0  # else this would be a sweep over parts
             before = len(session().rec.statements())
             row = y[0] + y[1]
             y[2] = y[3]

@@ -264,3 +264,65 @@ def test_products_are_called_by_numpys_name(depth: int) -> None:
             a @ b
         with pytest.raises(FloatingPointError, match="overflow encountered in matmul"):
             dc.evaluate(dc.asarray(a) @ dc.asarray(b))
+
+
+NOTE = [("here", "warn", "overflow")]
+PLACE = ("/folder/of/x.py", 7)
+
+
+def said_so() -> None:
+    fp_state.emit(NOTE, lambda _: "exp", lambda _: PLACE)
+
+
+def is_silent() -> bool:
+    return fp_state.is_silent("overflow encountered in exp", *PLACE)
+
+
+@pytest.mark.parametrize("action", ["default", "module", "once", "always", "error", "ignore"])
+def test_whether_a_warning_would_be_silent(action: str) -> None:
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter(action)
+        assert is_silent() == (action == "ignore")
+        if action != "error":
+            said_so()
+        assert is_silent() == (action not in ("always", "error"))
+        assert len(shown) == (action not in ("error", "ignore"))
+    with warnings.catch_warnings():  # which forgets what was said
+        warnings.simplefilter("default")
+        assert not is_silent()
+
+
+def test_whether_a_warning_is_silent_depends_on_all_of_a_filter() -> None:
+    for ignored, filters in (
+        (True, {"message": "overflow"}), (False, {"message": "invalid"}), (True, {"module": ".*of/x$"}),
+        (False, {"module": "y"}), (True, {"lineno": 7}), (False, {"lineno": 8}),
+        (False, {"category": DeprecationWarning}), (True, {"category": Warning}),
+    ):  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.filterwarnings("ignore", **filters)
+            assert is_silent() == ignored
+
+
+def given(filters: str, k: int, steps: int, wrap) -> list[tuple[int, str]]:
+    """The warnings of each of some calls at one place, after which the filters change and change back."""
+    a = np.arange(4.0)
+    outcomes = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter(filters)
+        for step in range(steps):
+            dc.evaluate(CASES[k](wrap(a if step else a + 0.5)))
+            if step == steps - 2:
+                with warnings.catch_warnings():
+                    pass
+            outcomes.append((step, len(caught)))
+        return outcomes + [(-1, str(w.message)) for w in caught]
+
+
+@pytest.mark.parametrize("filters", ["default", "always", "ignore", "once", "module"])
+@pytest.mark.parametrize("k", [2, 3, 6, 8, 9, 11])
+def test_warnings_come_as_often_as_numpys(k: int, filters: str) -> None:
+    """Also where it is in doubt who has raised an exception: it is not looked for where nothing is shown."""
+    fp_state._registries.clear()
+    want = given(filters, k, 14, np.copy)
+    assert given(filters, k, 14, lambda a: dc.asarray(a.copy())) == want
