@@ -20,7 +20,6 @@ import warnings
 from typing import Any
 
 from dcarray.core.errors import Untraceable
-from dcarray.tiering import eager_period
 
 from . import server
 from .requests import Request, RoutineRequest
@@ -126,7 +125,7 @@ class PlanningClient:
                 raise NoPlanningProcess
             self._usable = False  # unless it begins
             try:
-                self._process = PlanningProcess(nice, lambda: self._stopping, eager_period.is_waiting)
+                self._process = PlanningProcess(nice, lambda: self._stopping)
             except Starved:
                 self._usable = True
                 raise
