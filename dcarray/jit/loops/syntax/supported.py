@@ -17,7 +17,6 @@ BUILTINS = frozenset(
 )
 METHODS = frozenset(
     [
-        "accumulate",
         "all",
         "any",
         "astype",
