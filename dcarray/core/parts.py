@@ -6,8 +6,8 @@ never what a sum goes along.
 
 The helping threads are started when they are first needed, and stay.  Parts are taken one by one, so a helper
 that wakes up late, or a processor that is busy, takes fewer of them; nobody waits for a helper that has none.
-One that has a part and loses its processor to another program is waited for: where that has cost more than help
-gains, calls are not helped with for a while.
+One that has a part and loses its processor to another program is waited for: where that has cost more than
+help gains, calls are not helped with for a while.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LEAST = 1.5e-4
 """Seconds of work that are worth a part: to wake a thread takes some 30 us, and longer where it has slept."""
 _FOR_EACH_THREAD = 4  # parts, so that threads are done at about the same time
 
-# Seconds lost by help until there is none for a while, for how many times as long that is, at least and at most,
-# and how long help has to do well until earlier losses do not count (as in `thread_pool/pool.py`).
+# Seconds lost by help until there is none for a while, for how many times as long that is, at least and at
+# most, and how long help has to do well until earlier losses do not count (as in `thread_pool/pool.py`).
 _MOST_LOST, _REPAID, _LEAST_ALONE, _MOST_ALONE, _CALM = 2e-4, 16, 1e-3, 0.5, 0.05
 
 Job = Callable[[], object]

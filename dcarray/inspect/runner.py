@@ -1,8 +1,8 @@
 """``python -m dcarray run``: run an unmodified script or module, its hot parts as compiled code.
 
-The script, and modules beside it, get sites (`dcarray.jit.loops.sites`).  On a device, and where several ranks
-run the program, ``import numpy`` imports dcarray in the user's own code instead, so that its arrays are wrapped.
-Exit status, tracebacks and ``sys.argv`` are those of plain ``python``.
+The script, and modules beside it, get sites (`dcarray.jit.loops.sites`).  On a device, and where several
+ranks run the program, ``import numpy`` imports dcarray in the user's own code instead, so that its arrays are
+wrapped.  Exit status, tracebacks and ``sys.argv`` are those of plain ``python``.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def compiled(text: str, names: dict[str, Any] | None = None, is_script: bool = T
 
 
 def said(text: str, is_script: bool | None, **names: Any) -> list[Any]:
-    """What a module prints, and the error that it ends with; without sites if it is neither script nor not."""
+    """What a module prints, and the error that it ends with; without sites if ``is_script`` is None."""
     printed: list[Any] = []
     scope: dict[str, Any] = {
         "__name__": "__main__",
@@ -61,7 +61,7 @@ def said(text: str, is_script: bool | None, **names: Any) -> list[Any]:
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(body=programs, inner=programs, every=st.integers(1, 3))
 def test_random_modules_behave_as_before(body: list[str], inner: list[str], every: int) -> None:
-    lines = [*"a = 3|b = 2|c = 7|d = 8".split("|"), "def f(a, b):", *indent([*inner, "return a, c"])]
+    lines = [*["a = 3", "b = 2", "c = 7", "d = 8"], "def f(a, b):", *indent([*inner, "return a, c"])]
     body = [line.replace("return a", "print(a)").replace("return ", "print(e), ") for line in body]
     text = "\n".join([*lines, *body, "print(a, b, c, d)", "print(f(b, a))"])
     want = said(text, None)
@@ -91,8 +91,8 @@ def test_all_names_of_an_imported_module_are_live() -> None:
 
 
 def test_imported_names_are_no_variables() -> None:
-    text = "import math\nfrom math import sqrt\ndef g(a):\n    return a * 2\na = 1.0\na = sqrt(a) + math.pi + g(a)\n"
-    found = [s for s in compiled(text + "print(a)\n") if s.source.line > 4]
+    text = "import math\nfrom math import sqrt\ndef g(a):\n    return a * 2\na = 1.0\n"
+    found = [s for s in compiled(text + "a = sqrt(a) + math.pi + g(a)\nprint(a)\n") if s.source.line > 4]
     assert [(s.source.needed, s.source.others) for s in found] == [((), ("g", "math", "sqrt"))]
 
 
@@ -154,7 +154,8 @@ print(reader(3), other_reader(3))
 
 @pytest.mark.parametrize("line", [
     "print(locals()['t'])", "print(vars()['t'])", "print(eval('t'))", "print(globals()['t'])",
-    "import sys\nprint(sys._getframe().f_locals['t'])", "import inspect\nprint(inspect.currentframe().f_locals['t'])",
+    "import sys\nprint(sys._getframe().f_locals['t'])",
+    "import inspect\nprint(inspect.currentframe().f_locals['t'])",
     "from sys import _getframe as me\nprint(me().f_locals['t'])",
 ])  # fmt: skip
 @pytest.mark.parametrize("inside", [False, True])
@@ -206,7 +207,10 @@ def test_errors_of_the_compiler_are_its_own(text: str) -> None:
 
 
 def test_strings_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "def f(a):\n    for k in range(3):\n        b = '''x\n        y'''\n        a = a + b\n    return a\nprint(f('z'))\n"
+    text = (
+        "def f(a):\n    for k in range(3):\n        b = '''x\n        y'''\n        a = a + b\n    return a\n"
+    )
+    text += "print(f('z'))\n"
     want = said(text, None)
     Oracle(monkeypatch)
     assert said(text, False) == want

@@ -1,8 +1,8 @@
 """The plans of a site: which values they are for, when they are asked for, and whether they are faster.
 
-A plan is made for a key: the guards of the values that the statements read.  A key of a hot site is planned in
-the background; until its plan is ready, and for every other key, the statements run in Python.  A plan that is
-not faster than NumPy is not used again.
+A plan is made for a key: the guards of the values that the statements read.  A key of a hot site is planned
+in the background; until its plan is ready, and for every other key, the statements run in Python.  A plan
+that is not faster than NumPy is not used again.
 """
 
 from __future__ import annotations
@@ -229,12 +229,12 @@ class SiteServer:
         if entry.gain.compiled(perf_counter() - begun) and options.jit != "eager":
             entry.refuse()
             self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
-        if (
-            addresses is None and start is None and len(entry.key) == 2 + len(values)
-        ):  # else names share an array
-            if ListElements not in map(type, values):  # of which there are no checks
-                plan.remember(values, entry.key[2:])
-                self._last = entry
+        whole = addresses is None and start is None
+        if (  # else names share an array, or there are lists, of which there are no checks
+            whole and len(entry.key) == 2 + len(values) and ListElements not in map(type, values)
+        ):
+            plan.remember(values, entry.key[2:])
+            self._last = entry
         return (found,)
 
     # ---- keys ---------------------------------------------------------------------------------------------

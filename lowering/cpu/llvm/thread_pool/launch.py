@@ -126,8 +126,8 @@ define internal i64 @waiting(ptr %since) {
   ret i64 %waited
 }
 
-; Sharing a job of %took nanoseconds has cost the launching thread so many, or gained some.  If it has lost too
-; much, jobs run alone for a while, which is longer each time unless sharing was good for some time.
+; Sharing a job of %took nanoseconds has cost the launching thread so many, or gained some.  If it has lost
+; too much, jobs run alone for a while, which is longer each time unless sharing was good for some time.
 define internal void @judge(ptr %pool, i64 %lost, i64 %took, i64 %now) {
 entry:
   %debtp = getelementptr i8, ptr %pool, i64 $DEBT

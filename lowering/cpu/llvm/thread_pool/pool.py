@@ -30,7 +30,7 @@ _LONGER_NS = 200_000
 # where the last job is no longer ago than that many nanoseconds, since then others are likely to follow.
 _WORTH_WAKING = 8
 _THICK_NS = 500_000
-# Where launches have lost so much by sharing, and an eighth of the time that the last one took, other programs
+# Where launches have lost so much by sharing, and an eighth of the time that the last one took, others
 # have the processors: jobs run alone for so many times as long as what was lost, twice as long as last time
 # if that was not long ago, and in any case between the two bounds.  One that had to be woken may be late by
 # 40 us, which is no sign of that.
