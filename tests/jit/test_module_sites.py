@@ -253,6 +253,25 @@ def test_imported_modules_get_sites(imported: Any) -> None:
     assert {name for name, _ in imported.asked} == {"module_without", "module_with_sites"}
 
 
+def test_modules_are_reloaded_and_asked_for_their_code(imported: Any) -> None:
+    import importlib
+
+    own = imported("module_with_sites_again", "def f(x):\n    y = x * 2\n    return y + 1\n")
+    code = own.__loader__.get_code("module_with_sites_again")
+    assert not sites_in(code)  # it may run anywhere
+    sys.modules["module_with_sites_again"] = own
+    try:
+        assert importlib.reload(own).f(3) == 7
+    finally:
+        del sys.modules["module_with_sites_again"]
+
+
+def test_sites_may_ask_at_once() -> None:
+    code = compile_module(FUNCTIONS, "<a module>", {}, False, eagerly=True)
+    assert all(site.enabled is (site.outer is None) for site in sites_in(code))
+    assert not any(site.enabled for site in compiled(FUNCTIONS))
+
+
 def test_errors_of_imported_modules(imported: Any) -> None:
     with pytest.raises(SyntaxError):
         imported("module_with_sites_wrong", "def f(:\n")

@@ -20,8 +20,8 @@ from dcarray.offload.buffer import DeviceBuffer, array_in, resident, uploaded
 from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
+from .plan_values import PlanMismatch, fetcher, number
 from .requests import LoopInterface
-from .run_loop import PlanMismatch, fetcher, number
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device
