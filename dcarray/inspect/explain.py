@@ -246,7 +246,7 @@ def _watch(seen: Callable[[Recording], None]) -> None:
 
 
 class Collection:
-    """The regions run in this process from now on, in all threads; one of each log template or site's plan."""
+    """The regions run in this process from now on, in all threads; one of each log template or plan."""
 
     MOST = 300
 

@@ -227,16 +227,3 @@ def test_what_is_only_explained_waits_for_nothing() -> None:
     with call_sites.suspended():
         assert not eager_period.wait(60.0)
     assert not eager_period.is_active()
-
-
-def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(session.EXECUTOR, "plan_for", lambda *args: asked.append(args))
-    with dc.options(jit="background", eager_below=16, debug=False, cache_dir=None):
-        for ends in (False, True):
-            x = dc.asarray(np.arange(100_000.0))
-            y = np.sqrt(x * 2.0 + 1.0) / (x + 1.0)
-            if ends:
-                session.session().realign()
-            np.testing.assert_array_equal(np.asarray(y), np.sqrt(np.asarray(x) * 2 + 1) / (np.asarray(x) + 1))
-            assert len(asked) == 1
