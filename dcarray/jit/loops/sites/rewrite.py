@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from ..entry.members import member_paths
 from ..syntax.eligibility import is_eligible, may_resume, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
@@ -143,6 +144,7 @@ class _Adder:
             counters & needed,
             isinstance(first, ast.For | ast.While),
             isinstance(last, ast.Return),
+            tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),
         )
 
 

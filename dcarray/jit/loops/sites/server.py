@@ -28,6 +28,7 @@ from dcarray.tiering import admission
 from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of, knows_wrapped
 from ..entry.lists import ListElements
+from ..entry.members import Check, still_hold, watched_members
 from ..entry.names import RETURNED
 from .list_conversion import ListConversion
 from .requests import LoopRequest
@@ -84,6 +85,7 @@ class SiteServer:
             int, tuple[float, _Entry | None]
         ] = {}  # by thread: what runs in Python since when
         self._done: set[int] = set()  # threads in which all iterations have been done
+        self._members: list[Check] | None = None
         self._traffic = admission.Traffic()
         self._lists = ListConversion()
         self._names = (*self.source.needed, *self.source.others)
@@ -147,6 +149,13 @@ class SiteServer:
         for name in self.source.others:
             value = self.site.names.get(name, _MISSING)
             values += (getattr(builtins, name, _MISSING) if value is _MISSING else value,)
+        if self._members is None or not still_hold(self._members):
+            self._members = watched_members(self.source.members, self.site.names)
+            if self._members is None:
+                self._refuse("something else is bound to a name of NumPy's", self.source.line)
+                return (), None
+            self._last = None
+            self._entries.clear()
         if self._last is not None and not ranks and not watchers and start is None:
             served = self._try_last(self._last, values, options)
             if served is not None:

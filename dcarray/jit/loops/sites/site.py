@@ -35,6 +35,8 @@ class SiteSource:
     is_loop : bool
     returns : bool
         Whether the last statement is a ``return``.
+    members : tuple of tuple of str
+        The attributes of global names that it reads, as ``("np", "sqrt")``.
     """
 
     source: str
@@ -47,6 +49,7 @@ class SiteSource:
     counters: frozenset[str] = frozenset()
     is_loop: bool = True
     returns: bool = False
+    members: tuple[tuple[str, ...], ...] = ()
 
 
 class Site:
