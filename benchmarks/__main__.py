@@ -6,8 +6,8 @@ against the machine's bandwidth and at growing sizes, ``python -m benchmarks sca
 on several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
 programs`` short programs of ordinary code, ``python -m benchmarks first`` the first calls of others,
 ``python -m benchmarks polybench`` its kernels of linear algebra as statements and as loops, ``python -m
-benchmarks gpu`` arrays on a device, and ``python -m benchmarks libraries`` libraries that are compiled
-ahead of time.
+benchmarks gpu`` arrays on a device, ``python -m benchmarks libraries`` libraries that are compiled ahead of
+time, and ``python -m benchmarks plans`` how long plans take.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from . import (
     npbench,
     ordinary,
     overhead,
+    plans,
     polybench,
     processes,
     roofline,
@@ -103,6 +104,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "gpu": gpu.main,
     "libraries": libraries.main,
     "polybench": polybench.main,
+    "plans": plans.main,
 }
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class PlanningProcess:
         with suppress(ChildProcessError):  # the program has waited for it
             os.waitpid(child, 0)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """Wait until the planning process can be asked."""
         ready = b""
         try:
@@ -110,7 +110,7 @@ class PlanningProcess:
         Starved
         """
         if not self.has_begun:
-            self._begin()
+            self.begin()
         if (
             self._pipes is None or self._has_ended()
         ):  # to write would raise a signal, which may end the program
@@ -139,12 +139,12 @@ class PlanningProcess:
         back = self._pipes[1]
         poll = select.poll()
         poll.register(back, select.POLLIN)
-        start, had = time.monotonic(), self._processor_seconds()
+        start, had = time.monotonic(), self.processor_seconds()
         parts = bytearray()
         while len(parts) < size:
             if not poll.poll(_LOOK):
                 waited = time.monotonic() - start
-                lost = self._lost + waited - (self._processor_seconds() - had)
+                lost = self._lost + waited - (self.processor_seconds() - had)
                 if self._nice > 0 and lost > STARVED_AFTER and not self._patient():
                     raise Starved
                 if self._stopping() or (seconds is not None and waited > seconds):
@@ -154,10 +154,10 @@ class PlanningProcess:
             if not part:
                 return b""
             parts += part
-        self._lost += max(0.0, time.monotonic() - start - (self._processor_seconds() - had))
+        self._lost += max(0.0, time.monotonic() - start - (self.processor_seconds() - had))
         return bytes(parts)
 
-    def _processor_seconds(self) -> float:
+    def processor_seconds(self) -> float:
         """Return the processor time of the planning process; where it is unknown, all that it could have
         had."""
         if not self._pid:  # before it has written its number, all time counts as lost
