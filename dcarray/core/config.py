@@ -82,7 +82,7 @@ def _integer(minimum: int) -> Callable[[Any], int]:
     return read
 
 
-def _limit(value: Any) -> int:
+def _most_elements(value: Any) -> int:
     if value is None or value in ("", "none"):
         return sys.maxsize
     try:
@@ -137,7 +137,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "jit": _jit,
     "eager_below": _integer(0),
     "threads": _integer(1),
-    "distribute_above": _limit,
+    "distribute_above": _most_elements,
     "strict": _flag,
     "fastmath": _flag,
     "cache_dir": _folder,

@@ -102,8 +102,8 @@ def siblings() -> int:
     """Return how many workers share the processors, this one included; 1 where this process is no worker.
 
     A worker was started by `multiprocessing`, or forked from a process that had loaded dcarray, and its
-    parent is still there.  Its siblings are the processes of the same parent that run the same program.  Where
-    the system does not tell which these are, there are taken to be as many as processors.
+    parent is still there.  Its siblings are the processes of the same parent that run the same program.
+    Where the system does not tell which these are, there are taken to be as many as processors.
     """
     if not _forked and not _is_of_multiprocessing():
         return 1
@@ -126,7 +126,9 @@ def _children(process: int) -> list[int]:
     found: list[int] = []
     for thread in os.listdir(f"/proc/{process}/task"):
         try:
-            found += [int(word) for word in Path(f"/proc/{process}/task/{thread}/children").read_text().split()]
+            found += [
+                int(word) for word in Path(f"/proc/{process}/task/{thread}/children").read_text().split()
+            ]
         except FileNotFoundError:  # the thread has ended, unless there are no such files
             if not os.path.exists("/proc/thread-self/children"):
                 raise
