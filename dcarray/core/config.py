@@ -302,7 +302,7 @@ def options(**values: Any) -> Iterator[Options]:
         call.
     threads : int
         Threads that a kernel uses, or parts of a call of NumPy's (default: what OMP_NUM_THREADS says, or else
-        the processors that this process may use, `docs/threads.md`).
+        the processors that this process may use, see `docs/options.md`).
     distribute_above : int or None
         Elements above which an array is distributed over the ranks (default 2**20); 0 distributes every
         array, None none (kept as ``sys.maxsize``).

@@ -26,12 +26,13 @@ pytestmark = pytest.mark.skipif(
 PHASE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 GRAIN = 1 << pool.GRAIN_BITS
 EXTENT = 64
-WORK = pool._WORTH_WAKING * GRAIN // EXTENT  # of an element: workers are woken for few chunks
+# Work of an element, so that workers are woken, and chunks are few.
+WORK = pool._WORTH_WAKING * GRAIN // EXTENT
 SLOW, LATE = 1e-3, 0.06  # seconds of a chunk, and of one of a worker that comes late
 
 
 class Phase:
-    """A phase of a kernel that notes which elements are done, and calls functions of both kinds of threads."""
+    """A phase of a kernel that notes which elements are done, and calls a function of its thread."""
 
     def __init__(self, caller: Callable[[], object], helper: Callable[[], object]) -> None:
         self.done = np.zeros(EXTENT, int)
