@@ -52,7 +52,7 @@ class Trial:
         self._more = (
             _RECORD * (len(statements) - writes) + _RECORD_WRITE * writes + _INTERPRET * len(statements)
         )
-        self._best = [math.inf, math.inf]
+        self._best = [math.inf, math.inf]  # seconds: by the plan, and by NumPy
         self._runs = -OP_SEQUENCE.observations  # after which it may be an op sequence, and not come again
         self.is_over = not cost.elements or cost.rounded or cost.numpy > _LONGEST * len(statements)
 
@@ -73,4 +73,5 @@ class Trial:
     def numpy_is_sooner(self) -> bool:
         """Whether NumPy was sooner, when it is over."""
         plan, numpy = self._best
-        return bool(numpy - self._more < plan)
+        plan, numpy = self._best
+        return numpy - self._more < plan
