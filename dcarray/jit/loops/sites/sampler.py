@@ -50,6 +50,10 @@ class Sampler:
             with suppress(RuntimeError):  # no thread can be started
                 start_new_thread(self._watch, ())
 
+    def sites(self) -> list[Site]:
+        """Return all sites that are watched."""
+        return [site for _, sites in list(self._sites.values()) for site in sites]
+
     def _watch(self) -> None:
         own = get_ident()
         last = time.perf_counter()

@@ -231,7 +231,10 @@ class SiteServer:
                     note(reason, kind="loop", where=(self.source.file, self.source.line))
             return ()
         entry.failures = 0
-        if entry.gain.compiled(perf_counter() - begun) and options.jit != "eager":
+        took = perf_counter() - begun
+        self.site.compiled += took
+        self.site.runs += 1
+        if entry.gain.compiled(took) and options.jit != "eager":
             entry.refuse()
             self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
         alone = len(entry.key) == 2 + len(values)  # no two names share an array
@@ -390,7 +393,7 @@ class SiteServer:
         """Leave the statements to Python from now on; sites inside of them may be hot instead."""
         if not self.site.refused:
             note(reason, kind="loop", where=(self.source.file, line))
-        self.site.refuse()
+        self.site.refuse(reason)
         if config.current().jit == "eager" or watchers:
             for inner in self.site.inner:
                 inner.heat()

@@ -69,14 +69,19 @@ class Site:
     ----------
     enabled, resuming : bool
         Whether the code before its statements, and that in each iteration, asks it.
-    refused : bool
-        Whether it is left to Python for good, so that sites inside of it may be hot.
+    refused : str
+        Why it is left to Python for good; empty if it is not.
     seconds : float
-        For how long the sampler has seen its statements run in Python.
+        For how long the sampler has seen its statements run, also inside of what they call.
+    compiled : float
+        Seconds of its runs as compiled code.
+    runs : int
+        And their number.
     """
 
     __slots__ = (
         "_server",
+        "compiled",
         "enabled",
         "inner",
         "names",
@@ -84,6 +89,7 @@ class Site:
         "refused",
         "resumable",
         "resuming",
+        "runs",
         "seconds",
         "source",
     )
@@ -92,9 +98,11 @@ class Site:
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
     ) -> None:
         self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
-        self.enabled = self.resuming = self.refused = False
+        self.enabled = self.resuming = False
         self.inner: list[Site] = []
-        self.seconds = 0.0
+        self.refused = ""
+        self.seconds = self.compiled = 0.0
+        self.runs = 0
         self._server: Any = None
         if outer is not None:
             outer.inner.append(self)
@@ -140,7 +148,7 @@ class Site:
         self.enabled = True
         self.resuming = self.resumable
 
-    def refuse(self) -> None:
+    def refuse(self, reason: str) -> None:
         """Leave the statements to Python for good."""
         self.enabled = self.resuming = False
-        self.refused = True
+        self.refused = reason
