@@ -69,7 +69,8 @@ def _trim() -> Callable[[int], int] | None:
     return found
 
 
-def _start_planning() -> None:
+def start_planning() -> None:
+    """Have the planning process get ready, without waiting for it."""
     from . import client
 
     client.CLIENT.start()
@@ -122,7 +123,7 @@ class Background:
             self._release()
         elif self._held and self.seconds >= SUSPECT and not self._suspects:
             self._suspects = True
-            self.submit(_start_planning)
+            self.submit(start_planning)
         if self._undone and self._busy.acquire(timeout=seconds * _SHARE):
             self._busy.release()
 
