@@ -166,7 +166,7 @@ help_out(void *argument)
     int place = (int)(intptr_t)argument, id = thread_number();
     for (;;) {
         long until = nanoseconds() + WATCH;
-        while (__atomic_load_n(&Team.number, __ATOMIC_ACQUIRE) == seen && nanoseconds() < until)
+        while (__atomic_load_n(&Team.number, __ATOMIC_ACQUIRE) == seen && !in_turns() && nanoseconds() < until)
             for (int look = 0; look < LOOKS; look++)
                 rest_a_moment();
         pthread_mutex_lock(&Team.lock);
