@@ -140,7 +140,7 @@ class SiteServer:
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
-        options = config.current()
+        options = config.look_again()
         ranks = communicator() is not None
         if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
             return (), None
