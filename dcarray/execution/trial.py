@@ -69,13 +69,13 @@ class Trial:
         found = run()
         if self._runs > 0:
             self._best[numpy] = min(self._best[numpy], perf_counter() - start)
-        plan, numpy = self._best
-        clear = self._runs >= 2 * _FEW and plan * _CLEAR < numpy - self._more
+        plan, one_by_one = self._best
+        clear = self._runs >= 2 * _FEW and plan * _CLEAR < one_by_one - self._more
         self.is_over = clear or self._runs >= 2 * _RUNS
         return found
 
     def numpy_is_sooner(self) -> bool:
         """Whether NumPy was sooner, when it is over."""
         plan, numpy = self._best
-        plan, numpy = self._best
-        return numpy - self._more < plan
+        plan, one_by_one = self._best
+        return one_by_one - self._more < plan
