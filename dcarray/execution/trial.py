@@ -51,7 +51,7 @@ class Trial:
         statements = [entry for entry in log if entry[0] not in ("old", "new")]
         writes = sum(entry[0] == "map" and declared[entry[4]] == "old" for entry in statements)
         # seconds that are saved in all where NumPy does it at once
-        self._more = (
+        self._more: float = (
             _RECORD * (len(statements) - writes) + _RECORD_WRITE * writes + _INTERPRET * len(statements)
         )
         self._best = [math.inf, math.inf]  # seconds: by the plan, and by NumPy
