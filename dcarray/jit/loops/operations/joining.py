@@ -12,7 +12,6 @@ from dcarray.ir.nodes import Apply, Dim, Expr, Index, Iota
 from dcarray.ir.ops import const
 
 from ..entry.entry_values import DType
-from .indexing import run_length
 from .numpy_calls import NumpyCalls
 from .values import Data, Masked, Value, cast, is_array, is_int
 
@@ -118,23 +117,6 @@ class Joining(NumpyCalls):
         inside = Apply("equal", (edge, Iota(1, _I8)), _BOOL)
         expr = Apply("where", (inside, const(1, kind), const(0, kind)), kind)
         return self.memory.value(expr, self.arrays.shape((N, N if M is None else M)))
-
-    def _np_arange(self, *args: Value, dtype: Value = None) -> Value:
-        dtype = self._dtype(dtype)
-        if not 1 <= len(args) <= 3 or not all(map(is_int, args)):
-            raise self.scope.fail("a range that is not known")
-        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-        step = args[2] if len(args) == 3 else 1
-        if (dtype is not None and dtype.kind not in "iuf") or type(step) is not int or not step:
-            raise self.scope.fail("a range that is not understood")
-        length = run_length(self.scope, start, stop, step)
-        value: Expr = Iota(0, _I8)
-        if step != 1:
-            value = Apply("multiply", (value, const(step, _I8)), _I8)
-        value = Apply("add", (value, self.math.expr(start, _I8)), _I8)
-        for end in (start, stop):
-            self.math.expr(end, dtype or _I8)  # in range, or untraceable
-        return self.memory.value(cast(value, dtype or _I8), (length,))
 
     def _np_diagonal(self, a: Value) -> Value:
         return self._diagonal(a)

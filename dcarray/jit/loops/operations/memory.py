@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -177,7 +178,9 @@ class Memory:
         if value.window is not None:
             return value
         self.pin_sources(value)
-        return self.note_order(self.copy(value, name), value)
+        made = self.note_order(self.copy(value, name), value)
+        made.readonly = value.views_in_numpy  # a write would have to reach the memory of that view
+        return made
 
     def copy(self, value: Data, name: str = "t", dtype: DType | None = None) -> Data:
         """Return a new array with the elements of a value."""
@@ -185,6 +188,15 @@ class Memory:
         window = self.new(value.shape, dtype, name)
         self.emit(Compute(window, cast(value.expr, dtype), loc=self.loc))
         return self.view(window, dtype)
+
+    def flat(self, value: Data) -> Data:
+        """Return a new array with the elements of a value in C order, and one axis."""
+        size = math.prod(value.shape)
+        copied = self.copy(value)
+        assert copied.window is not None
+        name = self.name("flat")
+        self.declare(Array(name, value.dtype, (size,), "temp", base=copied.window.array))
+        return self.view(whole_window(name, (size,)), value.dtype)
 
     def note_order(self, made: Data, *sources: Data) -> Data:
         """Return a new array, noted as perhaps not in C order if NumPy follows the order of its sources."""

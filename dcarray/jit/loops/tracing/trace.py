@@ -234,7 +234,9 @@ class Tracer(LoopStatements):
         window = value.window
         assert window is not None
         array = self.memory.arrays[window.array]
-        if array.role in ("in", "inout") or window != whole_window(array.name, array.shape):
+        if array.base is not None:
+            return self._result_array(name, self.memory.copy(value, name))
+        if value.readonly or array.role in ("in", "inout") or window != whole_window(array.name, array.shape):
             raise self.scope.fail(f"{name} is a view")
         if array.name in self.memory.reordered:
             raise self.scope.fail(f"{name} may lie in another order than C: return a copy of it, x.copy()")
