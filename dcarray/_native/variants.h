@@ -52,8 +52,11 @@ owner_of(PyObject *x)
 static int
 is_idle_memory(PyObject *array)
 {
-    PyObject *own = base_of(array) == NULL ? array : owner_of(array), *key, *seen, *store, *head;
-    if (own == NULL || Families == NULL || (key = PyLong_FromVoidPtr(own)) == NULL)
+    PyObject *own, *key, *seen, *store, *head;
+    if (Families == NULL) /* there are no wrapped arrays */
+        return 1;
+    own = base_of(array) == NULL ? array : owner_of(array);
+    if (own == NULL || (key = PyLong_FromVoidPtr(own)) == NULL)
         return 0;
     seen = PyDict_GetItemWithError(Families, key);
     Py_DECREF(key);

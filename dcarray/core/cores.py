@@ -126,7 +126,9 @@ def _children(process: int) -> list[int]:
     found: list[int] = []
     for thread in os.listdir(f"/proc/{process}/task"):
         try:
-            found += [int(word) for word in Path(f"/proc/{process}/task/{thread}/children").read_text().split()]
+            found += [
+                int(word) for word in Path(f"/proc/{process}/task/{thread}/children").read_text().split()
+            ]
         except FileNotFoundError:  # the thread has ended, unless there are no such files
             if not os.path.exists("/proc/thread-self/children"):
                 raise

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dcarray.core import config, fp_attribution, fp_state
 from dcarray.core.counters import counters
-from dcarray.core.fp_attribution import MINDFUL
+from dcarray.core.fp_bits import MINDFUL
 from dcarray.core.store import Store
 from dcarray.ir.ops import SCANS
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate, empty

@@ -20,8 +20,8 @@ from dcarray.core.processes import communicator
 from dcarray.execution.executor import EXECUTOR
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
-from dcarray.jit.loops.sites.server import watchers
 from dcarray.jit.loops.sites.requests import LoopRequest
+from dcarray.jit.loops.sites.server import watchers
 from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions
 from dcarray.tiering import call_sites

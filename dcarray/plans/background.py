@@ -73,14 +73,14 @@ _Job = tuple[float, int, Callable[[], None]]
 class Background:
     """One thread that runs planning jobs.
 
-    Parameters
+    Attributes
     ----------
-    finished : callable
+    finished : list of callable
         Called after each job.
     """
 
-    def __init__(self, finished: Callable[[], None]) -> None:
-        self._finished = finished
+    def __init__(self) -> None:
+        self.finished: list[Callable[[], None]] = []
         self._held: list[tuple[Callable[[], None], float]] = []
         self.seconds = 0.0  # that the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -162,7 +162,8 @@ class Background:
                     best[2]()
                     heap.used()
                 undone.remove(best)
-                self._finished()
+                for call in self.finished:
+                    call()
         finally:
             ended.release()
 
@@ -194,3 +195,7 @@ class Background:
         done = threading.Event()
         self.submit(done.set, -math.inf)  # after all others
         return done.wait(timeout)
+
+
+BACKGROUND = Background()
+"""That of this process."""

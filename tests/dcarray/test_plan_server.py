@@ -19,7 +19,7 @@ from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import loaded_plan, serialise
 from dcarray.plans import client, disk_store, server, server_handle
-from dcarray.plans.requests import LogRequest
+from dcarray.plans.log_requests import LogRequest
 from dcarray.recording import session
 
 HERE = {"eager_below": 0, "jit": "eager"}

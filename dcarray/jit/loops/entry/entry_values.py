@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.fp_attribution import RAISING
+from dcarray.core.fp_bits import RAISING
 
 from .sizes import SymbolicSize
 

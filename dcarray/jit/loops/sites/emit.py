@@ -65,7 +65,9 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
     if isinstance(first, ast.While):
         test = ast.BoolOp(ast.And(), [test, first.test])
     if resumable and isinstance(first, ast.For | ast.While):
-        start = ast.Name(first.target.id, ast.Load()) if isinstance(first, ast.For) else ast.Constant(None)
+        start: ast.expr = ast.Constant(None)
+        if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
+            start = ast.Name(first.target.id, ast.Load())
         again = taking(call("resume", [start, *needed()]))
         ended = ast.If(call("done", []), [ast.Break()], [])
         first.body = [ast.If(part("resuming"), [again, ended], []), *first.body]

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.api.array import ndarray
 from dcarray.core import config, fp_state
-from dcarray.core.counters import counters, note
-from dcarray.core.fp_attribution import INVALID, MINDFUL, RAISING
-from dcarray.core.handle import Handle, large, small
-from dcarray.core.processes import communicator
-from dcarray.core.store import FAMILIES, Store, owner
+from dcarray.core.counters import counters
+from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
+from dcarray.core.interrupts import DelayedInterrupt
+from dcarray.core.processes import LOCK
+from dcarray.core.store import FAMILIES, owner
 from dcarray.core.strides import c_strides
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
-from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
+from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements, given
 from ..entry.sizes import LARGEST
 from .requests import LoopInterface
@@ -201,7 +200,7 @@ class LoopPlan:
                 a, address = self._new(shape, dtype, size)
             elif type(fetch) is int and (address := places[fetch]):
                 a = values[fetch]
-                if type(a) is ndarray:
+                if type(a) is not np.ndarray:
                     a = a._evaluated()
             else:
                 found = number(values[fetch] if type(fetch) is int else fetch(values), dtype)
@@ -223,13 +222,15 @@ class LoopPlan:
                 a, address = self._new(shape, dtype, size)
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
-                if type(value) is ndarray:
-                    a = _evaluate_memory(value, role == "inout")
-                elif type(value) is np.ndarray:
+                if type(value) is np.ndarray:
                     a = value
                     _evaluate_plain(a, role == "inout")
                 elif type(value) is ListElements:
                     a = value.array
+                elif type(value) in ARRAYS:
+                    from . import wrapped_memory
+
+                    a = wrapped_memory.evaluated(value, role == "inout")
                 else:
                     found = number(value, dtype)
                     if found is None:
@@ -356,18 +357,10 @@ def number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
     return np.array(value, dtype)
 
 
-def _evaluate_memory(x: Handle, writing: bool) -> NDArray:
-    """Return the evaluated memory of a wrapped array, gathered if it is distributed."""
-    if x._small is None and communicator() is not None:
-        x._run()
-        head = x._store.family
-        if head.remote is not None:
-            note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
-    return x._writable() if writing else x._evaluated()
-
-
 def _evaluate_plain(a: NDArray, writing: bool) -> None:
     """Run what is pending on a plain array's memory."""
+    if not knows_wrapped():
+        return
     head = FAMILIES.find(owner(a))
     if head is not None:
         for rec in (head.dirty, head.used) if writing else (head.dirty,):
@@ -431,13 +424,6 @@ def _binding(
         return lambda values, made, addresses, below: made[k][()]
     if not wraps:
         return lambda values, made, addresses, below: made[k]
-    return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)
+    from .wrapped_memory import wrapped
 
-
-def _wrapped(a: NDArray, address: int, below: int) -> Any:
-    """Return a wrapped array with new memory."""
-    if a.size < below:
-        return small(ndarray, a)
-    store = Store(a.shape, a.dtype, None, a.size)
-    store.bind_new(a, address)
-    return large(ndarray, store, a.shape, None)
+    return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)

@@ -18,26 +18,23 @@ from typing import Any
 from dcarray.core import config, fp_state
 from dcarray.core.counters import counters, note
 from dcarray.core.errors import Untraceable
-from dcarray.core.fp_attribution import RAISING
-from dcarray.core.processes import communicator
-from dcarray.execution.executor import EXECUTOR
+from dcarray.core.fp_bits import RAISING
+from dcarray.core.processes import LOCK, communicator
 from dcarray.plans import provider
+from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanSlot, PlanState
-from dcarray.recording.session import LOCK
 from dcarray.tiering import admission
 
-from ..entry.entry_values import IntegerSymbol, LoopDescription
-from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
+from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
+from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of, knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.names import RETURNED
 from .list_conversion import ListConversion
-from .processor_values import ProcessorValues
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
 from .site import Site
 
 _MISSING = object()
-_ON_HOST = (*ARRAYS, ListElements)
 SYMBOLIC = "int"
 """The guard of a Python int that is a symbol of the plan."""
 watchers: list[Callable[[LoopRequest], None]] = []
@@ -159,9 +156,13 @@ class SiteServer:
                 self._refuse("to convert its lists takes longer than to run it", self.source.line)
                 return (), None
             values = self._lists.elements(values)
-        processors = ProcessorValues.of(values)
-        if processors is not None:
-            values = processors.ordinary
+        processors = None
+        if knows_wrapped():
+            from .processor_values import ProcessorValues
+
+            processors = ProcessorValues.of(values)
+            if processors is not None:
+                values = processors.ordinary
         try:
             entry = self._entry(values, start, options)
             if entry is None:
@@ -224,12 +225,11 @@ class SiteServer:
         if entry.gain.compiled(perf_counter() - begun) and options.jit != "eager":
             entry.refuse()
             self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
-        if (
-            addresses is None and start is None and len(entry.key) == 2 + len(values)
-        ):  # else names share an array
-            if ListElements not in map(type, values):  # of which there are no checks
-                plan.remember(values, entry.key[2:])
-                self._last = entry
+        alone = len(entry.key) == 2 + len(values)  # no two names share an array
+        # of lists there are no checks
+        if addresses is None and start is None and alone and ListElements not in map(type, values):
+            plan.remember(values, entry.key[2:])
+            self._last = entry
         return (found,)
 
     # ---- keys ---------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class SiteServer:
         options: config.Options,
     ) -> _Entry | None:  # fmt: skip
         there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
-        if there and (len(there) > 1 or any(type(v) in _ON_HOST for v in values)):
+        if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
             self._refuse("some of its arrays are on another device", self.source.line)
             return None
         device = there.pop() if there else None
@@ -308,7 +308,7 @@ class SiteServer:
     ) -> LoopRequest:
         source = self.source
         first: dict[int, str] = {}
-        names = []
+        names: list[tuple[str, EntryValue]] = []
         for name, value, guard in zip(self._names, values, guards, strict=False):
             if guard is SYMBOLIC:
                 names.append((name, IntegerSymbol()))
@@ -329,13 +329,13 @@ class SiteServer:
         """Request the plan of a key in the background."""
         if entry.ask():
             gain = self.site.seconds / len(self.source.source)  # small plans are there soon
-            EXECUTOR.background.submit(partial(self._plan, entry, config.current()), gain)
+            BACKGROUND.submit(partial(self._plan, entry, config.current()), gain)
 
     def _plan(self, entry: _Entry, options: config.Options) -> None:
         """Make the plan of a key."""
 
         def made() -> Any:
-            return self._bind_plan(provider.obtain(entry.request, options, EXECUTOR.background), entry)
+            return self._bind_plan(provider.obtain(entry.request, options, BACKGROUND), entry)
 
         try:
             entry.make(made)
