@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from ..syntax.attributes import Attributes
+
 __all__ = ["Site", "SiteSource"]
 
 
@@ -35,6 +37,8 @@ class SiteSource:
     is_loop : bool
     returns : bool
         Whether the last statement is a ``return``.
+    attributes : Attributes or None
+        The attributes of ``self`` that are names to compiled code.
     """
 
     source: str
@@ -47,6 +51,7 @@ class SiteSource:
     counters: frozenset[str] = frozenset()
     is_loop: bool = True
     returns: bool = False
+    attributes: Attributes | None = None
 
 
 class Site:
