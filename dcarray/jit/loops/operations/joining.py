@@ -13,7 +13,7 @@ from dcarray.ir.ops import const
 
 from ..entry.entry_values import DType
 from .numpy_calls import NumpyCalls
-from .values import Data, Masked, Value, cast, is_array, is_int
+from .values import Data, Masked, Shape, Value, cast, is_array, is_int, kind_of
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 
@@ -181,10 +181,31 @@ class Joining(NumpyCalls):
         return self.math.elementwise("sqrt", (self._np_var(a, axis, dtype, out, ddof, keepdims),))
 
     def _np_clip(self, a: Value, a_min: Value = None, a_max: Value = None) -> Value:
-        if not is_array(a) or a.dtype.kind != "f" or not all(type(v) in (int, float) for v in (a_min, a_max)):
+        if a_min is None and a_max is None:
             raise self.scope.fail("bounds that are not understood")
+        if a_min is None or a_max is None:
+            name, bound = ("minimum", a_max) if a_min is None else ("maximum", a_min)
+            return self.math.elementwise(name, (a, bound))
+        if not is_array(a) or not a.shape or a.dtype.char not in "fdbhilqBHILQ":
+            raise self.scope.fail("bounds of what is not understood")
         dtype: DType = a.dtype
-        low, high = (self.math.expr(v, dtype) for v in (a_min, a_max))
+        low, high = (self._bound(v, dtype, a.shape) for v in (a_min, a_max))
         raised = Apply("where", (Apply("less", (a.expr, low), _BOOL), low, a.expr), dtype)
         expr = Apply("where", (Apply("greater", (raised, high), _BOOL), high, raised), dtype)
         return self.memory.value(expr, a.shape)
+
+    def _bound(self, v: Value, dtype: DType, shape: Shape) -> Expr:
+        """Return a bound of `numpy.clip`, a scalar: a NaN would be the result, so it must be none."""
+        fits = kind_of(v) in ((bool, int, float) if dtype.kind == "f" else (bool, int)) or (
+            isinstance(v, Data) and v.dtype == dtype
+        )
+        if is_array(v) or isinstance(v, Masked) or not fits:
+            raise self.scope.fail("bounds that are not understood")
+        expr = self.math.expr(v, dtype)
+        if dtype.kind == "f" and not is_int(v):
+            number = Apply("logical_not", (Apply("isnan", (expr,), _BOOL),), _BOOL)
+            self.memory.may_raise = True
+            expr = self.memory.value(Apply("checked", (number, expr), dtype), scalar=True)
+            self.memory.store(expr)
+            expr = expr.expr
+        return self.math.expand(expr, (), shape)

@@ -30,7 +30,7 @@ from .values import (
     kind_of,
 )  # fmt: skip
 
-_BOOL = np.dtype(np.bool_)
+_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 Args = tuple[Value, ...]
 Named = dict[str, Value]
 
@@ -149,6 +149,9 @@ class PythonCalls(Operations):
             better = self.math.truth(self.math.binary(op, x, best))
             if isinstance(better, Data):
                 kind = kind_of(x)
+                if kind is int and kind_of(best) is int:
+                    best = self._extreme_integer(op, better, x, best)
+                    continue
                 if is_array(x) or is_array(best) or kind != kind_of(best) or not isinstance(x, Data | float):
                     raise self.scope.fail("the type of an extremum depends on values")
                 dtype, weak = np.dtype(kind), kind if isinstance(kind, type) else None
@@ -159,6 +162,14 @@ class PythonCalls(Operations):
             elif better:
                 best = x
         return best
+
+    def _extreme_integer(self, op: str, better: Data, x: Value, best: Value) -> Data:
+        """Return the one or the other Python int."""
+        lows, highs = zip(self.math.limits(x), self.math.limits(best), strict=True)
+        choose = max if op == ">" else min
+        made = Apply("where", (better.expr, self.math.expr(x, _I8), self.math.expr(best, _I8)), _I8)
+        limits = choose(lows), choose(highs)
+        return self.memory.value(made, scalar=True, weak=int, limits=limits)
 
     # ---- math ---------------------------------------------------------------------------------------
     def _of_c(self, name: str, *args: Value) -> Value:
