@@ -24,7 +24,7 @@ _METHODS = frozenset(
     + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin", "conj"]
     + ["conjugate", "cumprod", "cumsum", "flatten", "item", "ravel", "round"]
 )
-_UFUNC_METHODS = ("reduce", "outer")
+_UFUNC_METHODS = ("reduce", "outer", "at")
 
 
 class Calls(Scans):
@@ -122,7 +122,10 @@ class Calls(Scans):
     def _method(self, method: Method, args: Args, named: Named) -> Value:
         x, name = method.of, method.name
         if isinstance(x, str):  # a ufunc
-            of_ufunc: Callable[..., Value] = self.reductions.outer if name == "outer" else self._reduce
+            methods: dict[str, Callable[..., Value]] = {
+                "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at
+            }  # fmt: skip
+            of_ufunc = methods[name]
             return self.invoke(partial(of_ufunc, x), args, named)
         if (name == "transpose" and args and is_int(args[0])) or (name == "reshape" and len(args) > 1):
             args = (args,)

@@ -18,7 +18,7 @@ from dcarray.ir import dims
 from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Gather, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
-from dcarray.ir.renaming import numbered
+from dcarray.ir.renaming import expression_at, numbered
 from dcarray.ir.windows import injective, loads, overlap, same, walk
 
 from ..entry.entry_values import DType
@@ -149,6 +149,12 @@ class Memory:
         """Return the values that are not stored yet and read memory that may be written."""
         values = list(self._values.values())
         return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
+
+    def forget(self, var: str) -> None:
+        """Forget the values that depend on a loop variable whose loop has ended: no name has them any more."""
+        for key, value in list(self._values.items()):
+            if expression_at(value.expr, {var: 0}) is not value.expr:
+                del self._values[key]
 
     def materialise(self, *spent: Data) -> None:
         """Store all pending values, before statements that may run several times or not at all, but for the

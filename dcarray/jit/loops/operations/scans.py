@@ -158,6 +158,44 @@ class Scans(Creation):
                                self.math.elementwise("subtract", (first, second)), spent=True)  # fmt: skip
         return made
 
+    # ---- at places ----------------------------------------------------------------------------------
+    def _at(self, ufunc: str, a: Value, indices: Value, b: Value) -> None:
+        """Trace ``ufunc.at``: element after element, so that places that come twice count twice."""
+        if ufunc not in ("add", "subtract", "multiply", "maximum", "minimum") or not is_array(a):
+            raise self.scope.fail("what is combined at places is not understood")
+        key = indices if isinstance(indices, tuple) else (indices,)
+        if not self.arrays.gathers.is_data_dependent(key) or not self.arrays.scatters.is_scatter(key):
+            raise self.scope.fail("places that are no arrays of indices")
+
+        def combined(old: Value, value: Value) -> Value:
+            made = self.math.elementwise(ufunc, (old, value))
+            if made.dtype != a.dtype:
+                raise self.scope.fail("what is combined at places has another dtype")
+            return made
+
+        self.arrays.scatters.write(a, key, b, combined)
+
+    def _np_bincount(self, x: Value, weights: Value = None, minlength: Value = 0) -> Value:
+        x = self._sequence(x)
+        if len(x.shape) != 1 or x.dtype.kind not in "iu" or x.dtype == np.uint64:
+            raise self.scope.fail("counts of what are no places")
+        if not is_int(minlength) or not self.scope.need_nonneg(minlength - 1):
+            raise self.scope.fail("the number of counts is not known")
+        zero = self.math.expand(const(0, x.dtype), (), x.shape)
+        self.memory.may_raise = True
+        positive = Apply("greater_equal", (x.expr, zero), _BOOL)
+        places = self.memory.array(self.memory.value(Apply("checked", (positive, x.expr), x.dtype), x.shape))
+        if weights is None:
+            made = self.arrays.filled(self.arrays.empty((minlength,), _I8), 0)
+            self._at("add", made, places, 1)
+            return made
+        w = self._sequence(weights)
+        if w.dtype.kind not in "fiub" or w.shape != x.shape:
+            raise self.scope.fail("weights of counts that are not understood")
+        made = self.arrays.filled(self.arrays.empty((minlength,), np.dtype(float)), 0)
+        self._at("add", made, places, self.arrays.astype(w, np.dtype(float)))
+        return made
+
     # ---- element by element -------------------------------------------------------------------------
     def _np_round(self, a: Value, decimals: Value = 0) -> Value:
         x = a if is_array(a) else self.math.as_numpy(a) if is_number(a) and not isinstance(a, Masked) else None

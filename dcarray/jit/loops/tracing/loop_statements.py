@@ -206,6 +206,7 @@ class LoopStatements(LoopBodies):
             self.memory.emit(Loop(var, bounds, tuple(iteration.block), loc=loc))
         ends = None if last is None else {var: last}
         self.leave(iteration, loop, stores(*stmt.body) | bound, after, ends)
+        self.memory.forget(var)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
         first = self.condition(stmt.test, frame)

@@ -196,6 +196,9 @@ class Statements(Expressions):
             self.arrays.masks.assign(array, key, value)
             return
         if self.arrays.gathers.is_data_dependent(key):
+            if self.arrays.scatters.is_scatter(key):
+                self.arrays.scatters.write(array, key, value)
+                return
             settled = self.arrays.gathers.normalised_key(array, key)
             with self.arrays.gathers.write_at(array, settled, *[value] * spent) as inside:
                 self.setitem(array, inside, value, spent)
@@ -227,7 +230,10 @@ class Statements(Expressions):
                 key = self.arrays.gathers.normalised_key(array, key)
             old = self.subscript(array, key)
             value = self.evaluate(node, frame)
-            if is_array(old) and placed:
+            if is_array(old) and placed and self.arrays.scatters.is_scatter(key):
+                expr, _ = self.arrays.updated(self.sign(sign), old, value)
+                self.arrays.scatters.write(array, key, self.memory.value(expr, old.shape))
+            elif is_array(old) and placed:
                 del old
                 with self.arrays.gathers.write_at(array, key, value) as inside:
                     self.arrays.update(self.sign(sign), self.subscript(array, inside), value)
