@@ -77,6 +77,8 @@ class Joining(NumpyCalls):
             raise self.scope.fail("what is rolled is no array, or as one without axes")
         axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+        if len(shifts) == len(axes) == 1 and isinstance(shifts[0], Data) and not shifts[0].shape:
+            return self._rolled(a, shifts[0], self.arrays.axes(axes[0], len(a.shape))[0])
         if len(shifts) != len(axes) or not all(type(n) is int for n in (*shifts, *a.shape)):
             raise self.scope.fail("how far an array is rolled is not known")
         moved = [0] * len(a.shape)
@@ -91,6 +93,21 @@ class Joining(NumpyCalls):
             out = tuple(slice(at, at + n) for at, _, n in part)
             self.arrays.assign(self.arrays.element(made, into), self.arrays.element(a, out), spent=True)
         return self.memory.note_order(made, a)
+
+    def _rolled(self, a: Data, shift: Data, axis: int) -> Data:
+        """Return an array rolled by a number that is known at run time only."""
+        size = a.shape[axis]
+        if shift.dtype.kind not in "iu" or shift.dtype == np.uint64 or type(size) is not int or not size:
+            raise self.scope.fail("how far an array is rolled is not known")
+        stored = self.memory.array(a)
+        count = const(size, _I8)
+        by = self.memory.value(Apply("remainder", (cast(shift.expr, _I8), count), _I8), scalar=True)
+        self.memory.store(by)
+        index: list[Expr] = [Iota(k, _I8) for k in range(len(a.shape))]
+        moved = Apply("subtract", (index[axis], self.math.expand(by.expr, (), a.shape)), _I8)
+        index[axis] = Apply("remainder", (moved, count), _I8)
+        made = self.memory.value(self.arrays.gathers.at(stored, index, a.shape), a.shape)
+        return self.memory.note_order(self.memory.copy(made), a)
 
     # ---- coordinates --------------------------------------------------------------------------------
     def _np_triu(self, m: Value, k: Value = 0) -> Value:

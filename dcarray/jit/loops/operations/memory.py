@@ -15,7 +15,7 @@ import numpy as np
 from dcarray.core.store import COMPILED
 from dcarray.core.strides import c_strides
 from dcarray.ir import dims
-from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Gather, Load, Stmt, Window
+from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Gather, Iota, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
 from dcarray.ir.renaming import expression_at, numbered
@@ -236,8 +236,10 @@ class Memory:
         for node in loads(x.expr):
             array = self.arrays[node.window.array]
             # NumPy lays elements at integer places out as they are found: in another order beside slices.
-            if array.name in self.reordered or isinstance(node, Gather):
+            if array.name in self.reordered or (isinstance(node, Gather) and not _takes_rows(node, array)):
                 return False
+            if isinstance(node, Gather):
+                continue
             steps = array.strides or c_strides(array.shape)
             strides: dict[int, Dim] = {}
             for ix, step in zip(node.window.index, steps, strict=True):
@@ -338,3 +340,16 @@ class Memory:
                     continue
             return True
         return False
+
+
+def _takes_rows(node: Gather, array: Array) -> bool:
+    """Whether a gather takes rows, at one array of places with one axis, of an array in C order."""
+    rank = len(array.shape)
+    at, *others = node.index
+    return (
+        array.strides is None
+        and len(node.window.shape) == rank
+        and all(isinstance(k, Iota) and k.axis == n + 1 for n, k in enumerate(others))
+        and not any(isinstance(part, Iota) for part in walk(at))
+        and all(ix.axis in (None, 0) for load in loads(at) for ix in load.window.index)
+    )
