@@ -24,7 +24,7 @@ _METHODS = frozenset(
     + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin", "conj"]
     + ["conjugate", "cumprod", "cumsum", "flatten", "item", "ravel", "round"]
 )
-_UFUNC_METHODS = ("reduce", "outer", "at")
+_UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")
 
 
 class Calls(Scans):
@@ -123,7 +123,8 @@ class Calls(Scans):
         x, name = method.of, method.name
         if isinstance(x, str):  # a ufunc
             methods: dict[str, Callable[..., Value]] = {
-                "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at
+                "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at,
+                "accumulate": self._accumulate,
             }  # fmt: skip
             of_ufunc = methods[name]
             return self.invoke(partial(of_ufunc, x), args, named)

@@ -138,6 +138,17 @@ class PythonCalls(Operations):
     def _py_min(self, *values: Value) -> Value:
         return self._extremum("<", values)
 
+    def _py_sum(self, iterable: Value, /, start: Value = 0) -> Value:
+        """Trace ``sum`` of a few values, one after the other."""
+        if not isinstance(iterable, tuple | list):
+            raise self.scope.fail("a sum of what is no tuple and no list")
+        total = start
+        for x in iterable:
+            if kind_of(x) in (float, complex) and not is_array(x):  # Python 3.12 compensates their rounding
+                raise self.scope.fail("a sum of Python's floats")
+            total = self.math.binary("+", total, x)
+        return total
+
     def _extremum(self, op: str, values: Args) -> Value:
         """Return the first extreme one of several values."""
         if len(values) == 1 and isinstance(values[0], tuple | list):

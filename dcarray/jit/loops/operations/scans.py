@@ -67,6 +67,12 @@ class Scans(Creation):
     def _np_cumprod(self, a: Value, axis: Value = None, dtype: Value = None) -> Value:
         return self._scan("multiply", a, axis, dtype)
 
+    def _accumulate(self, ufunc: str, array: Value, axis: Value = 0, dtype: Value = None) -> Value:
+        """Trace ``ufunc.accumulate``."""
+        if ufunc not in ("add", "multiply", "maximum", "minimum"):
+            raise self.scope.fail(f"a scan by {ufunc} does not compile")
+        return self._scan(ufunc, array, axis, dtype)
+
     def _scan(self, name: str, a: Value, axis: Value, dtype: Value) -> Data:
         x = self._sequence(a)
         if axis is None and len(x.shape) == 1:
@@ -78,7 +84,10 @@ class Scans(Creation):
         if loop is None or loop[-1] not in "bhilqBHILQfd":
             raise self.scope.fail(f"a scan of {x.dtype} does not compile")
         kind = np.dtype(loop[-1])
-        start = -0.0 if name == "add" and kind.kind == "f" else OPS[name].identity  # 0.0 would change -0.0
+        start = OPS[name].identity
+        if name == "add" and kind.kind == "f":
+            start = -0.0  # 0.0 would change -0.0
+        start = extreme(name, kind) if start is None else start
         window = self.memory.new(x.shape, kind)
         self.memory.emit(
             Compute(window, cast(x.expr, kind), name, const(start, kind), loc=self.memory.loc, scan=place)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 __all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
 BUILTINS = frozenset(
-    ["abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "zip"]
+    ["abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "sum", "zip"]
 )
 METHODS = frozenset(
     ["at", "accumulate", "all", "any", "argmax", "argmin", "astype", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min", "outer", "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum", "swapaxes", "trace", "transpose", "var"]
@@ -242,7 +242,7 @@ class KnownCalls:
         known = _BY_MODULE.get(module, frozenset())
         if ".".join(reversed(path)) in known:
             return True
-        return len(path) == 2 and path[1] in known and path[0] in ("at", "outer", "reduce")  # of a ufunc
+        return len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")  # of a ufunc
 
     def _is_known_name(self, name: str) -> bool:
         if name not in self._functions:  # else it may be a parameter, or imported
