@@ -10,6 +10,8 @@ import ast
 import builtins
 from collections.abc import Mapping
 
+from .syntax_facts import facts
+
 __all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
 BUILTINS = frozenset(
@@ -194,6 +196,10 @@ _FUNCTIONS = frozenset(
     ["all", "amax", "amin", "angle", "any", "arange", "argmax", "argmin", "around", "array", "asarray", "ascontiguousarray", "average", "bincount", "clip", "column_stack", "concatenate", "copy", "count_nonzero", "cross", "cumprod", "cumsum", "diag", "diagonal", "diff", "dot", "empty", "empty_like", "expand_dims", "eye", "flip", "full", "full_like", "hstack", "imag", "inner", "linalg.norm", "linspace", "matmul", "max", "mean", "meshgrid", "min", "ndarray", "ones", "ones_like", "outer", "pad", "prod", "ravel", "real", "reshape", "roll", "round", "squeeze", "stack", "std", "sum", "swapaxes", "trace", "transpose", "trapezoid", "tril", "triu", "var", "vstack", "where", "zeros", "zeros_like"]
 )
 NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
+_NOT_INLINED = frozenset((
+    ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom,
+))  # fmt: skip
 _BY_MODULE = {"numpy": NUMPY, "math": MATH}
 
 
@@ -248,6 +254,15 @@ class KnownCalls:
         if name not in self._functions:  # else it may be a parameter, or imported
             return name in BUILTINS or not hasattr(builtins, name)
         if name not in self._known:
-            self._known[name] = True  # where functions call each other
-            self._known[name] = self.all_known(*self._functions[name].body)
+            self._known[name] = False  # where functions call each other, none is inlined
+            self._known[name] = self._may_inline(self._functions[name])
         return self._known[name]
+
+    def _may_inline(self, function: ast.FunctionDef) -> bool:
+        given = function.args
+        return (
+            not function.decorator_list
+            and not (given.vararg or given.kwarg)
+            and all(facts(stmt).kinds.isdisjoint(_NOT_INLINED) for stmt in function.body)
+            and self.all_known(*function.body)
+        )
