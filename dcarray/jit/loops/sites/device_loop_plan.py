@@ -62,6 +62,8 @@ class DeviceLoopPlan:
                 if name not in place:
                     raise PlanMismatch(f"{name} is not bound")
                 result = Result("alias", name)
+            if result.kind == "view":
+                raise PlanMismatch(f"{name} is a view")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:

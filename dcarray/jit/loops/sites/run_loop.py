@@ -417,6 +417,8 @@ def _binding(
         return lambda values, made, addresses, below: tuple(
             [part(values, made, addresses, below) for part in parts]
         )
+    if result.kind == "view":
+        return _view(result, name, place, at_of, wraps)
     k = at_of[result.name]
     if result.kind == "scalar":
         if result.weak:
@@ -427,3 +429,21 @@ def _binding(
     from .wrapped_memory import wrapped
 
     return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
+
+
+def _view(
+    result: Result, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
+) -> Binding:  # fmt: skip
+    """Return a function that gives a view of an entry value, or of a new array."""
+    if wraps:
+        raise PlanMismatch(f"{name} is a view of a wrapped array")
+    base, keys, order = result.value
+    whole = _binding(base, name, place, at_of, wraps)
+    key = tuple([slice(*k) if type(k) is tuple else k for k in keys])
+    plain = order == tuple(range(len(order)))
+
+    def view(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
+        found = whole(values, made, addresses, below)[key]
+        return found if plain else found.transpose(order)
+
+    return view

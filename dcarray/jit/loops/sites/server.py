@@ -30,6 +30,8 @@ from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of, knows_wra
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
 from ..entry.names import RETURNED
+from ..syntax.attributes import shown
+from .attribute_values import AttributeValues
 from .list_conversion import ListConversion
 from .requests import LoopRequest
 from .run_loop import LoopPlan, PlanMismatch
@@ -88,7 +90,11 @@ class SiteServer:
         self._members: list[Check] | None = None
         self._traffic = admission.Traffic()
         self._lists = ListConversion()
-        self._names = (*self.source.needed, *self.source.others)
+        self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
+        needed, self._live = self.source.needed, self.source.live
+        if self._attributes is not None:
+            needed, self._live = self._attributes.needed, self._attributes.live
+        self._names = (*needed, *self.source.others)
 
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -139,6 +145,19 @@ class SiteServer:
             self.site.enabled = False  # until there is a plan
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
+        """Return what `_serve_values` does, and bind the attributes of ``self``."""
+        if self._attributes is None:
+            return self._serve_values(values, start)
+        given = self._attributes.read(values)
+        if given is None:
+            self._refuse("attributes of self are not plain values of the object", self.source.line)
+            return (), None
+        found, entry = self._serve_values(given, start)
+        return tuple([self._attributes.bind(values, one) for one in found]), entry
+
+    def _serve_values(
+        self, values: tuple[Any, ...], start: Any
+    ) -> tuple[tuple[Any, ...], _Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
         options = config.look_again()
         ranks = communicator() is not None
@@ -228,7 +247,7 @@ class SiteServer:
                 entry.refuse()
                 if len(self._refused()) == 1:
                     reason = "it raises floating-point exceptions, or its arrays share memory"
-                    note(reason, kind="loop", where=(self.source.file, self.source.line))
+                    note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             return ()
         entry.failures = 0
         took = perf_counter() - begun
@@ -329,7 +348,13 @@ class SiteServer:
             same = first.setdefault(id(value), name) if is_array else name
             names.append((name, entry_value(value, guard, None if same == name else same)))
         loop = LoopDescription(
-            source.source, source.file, source.line, tuple(names), frozenset(source.live), watched, resumed
+            source.source if source.attributes is None else source.attributes.source,
+            source.file,
+            source.line,
+            tuple(names),
+            frozenset(self._live),
+            watched,
+            resumed,
         )
         max_elements = None if communicator() is None else max(1, options.distribute_above)
         return LoopRequest(
@@ -364,7 +389,7 @@ class SiteServer:
             self.site.heat()
 
     def _bind_plan(self, loaded: Any, entry: _Entry) -> Any:
-        live = (*self.source.live, *[RETURNED] * self.source.returns)
+        live = (*self._live, *[RETURNED] * self.source.returns)
         if entry.device is None:
             wraps = any(type(guard) is tuple and len(guard) == 5 and not guard[4] for guard in entry.key[2:])
             return LoopPlan(loaded, self._names, live, wraps=wraps, owned=True, is_loop=self.source.is_loop)
@@ -392,8 +417,8 @@ class SiteServer:
     def _refuse(self, reason: str, line: int) -> None:
         """Leave the statements to Python from now on; sites inside of them may be hot instead."""
         if not self.site.refused:
-            note(reason, kind="loop", where=(self.source.file, line))
-        self.site.refuse(reason)
+            note(shown(reason), kind="loop", where=(self.source.file, line))
+        self.site.refuse(shown(reason))
         if config.current().jit == "eager" or watchers:
             for inner in self.site.inner:
                 inner.heat()

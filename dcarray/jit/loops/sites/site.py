@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from ..syntax.attributes import Attributes
+
 __all__ = ["Site", "SiteSource"]
 
 
@@ -37,6 +39,8 @@ class SiteSource:
         Whether the last statement is a ``return``.
     members : tuple of tuple of str
         The attributes of global names that it reads, as ``("np", "sqrt")``.
+    attributes : Attributes or None
+        The attributes of ``self`` that are names to compiled code.
     """
 
     source: str
@@ -50,6 +54,7 @@ class SiteSource:
     is_loop: bool = True
     returns: bool = False
     members: tuple[tuple[str, ...], ...] = ()
+    attributes: Attributes | None = None
 
 
 class Site:

@@ -10,37 +10,15 @@ import ast
 import builtins
 from collections.abc import Mapping
 
+from .syntax_facts import facts
+
 __all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
 BUILTINS = frozenset(
-    ["abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "zip"]
+    ["abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "sum", "zip"]
 )
 METHODS = frozenset(
-    [
-        "accumulate",
-        "all",
-        "any",
-        "astype",
-        "clip",
-        "copy",
-        "diagonal",
-        "dot",
-        "fill",
-        "max",
-        "mean",
-        "min",
-        "outer",
-        "prod",
-        "reduce",
-        "reshape",
-        "squeeze",
-        "std",
-        "sum",
-        "swapaxes",
-        "trace",
-        "transpose",
-        "var",
-    ]
+    ["at", "accumulate", "all", "any", "argmax", "argmin", "astype", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min", "outer", "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum", "swapaxes", "trace", "transpose", "var"]
 )
 MATH = frozenset(
     [
@@ -215,59 +193,13 @@ _SCALARS = frozenset(
     ]
 )
 _FUNCTIONS = frozenset(
-    [
-        "all",
-        "amax",
-        "amin",
-        "any",
-        "arange",
-        "asarray",
-        "ascontiguousarray",
-        "clip",
-        "column_stack",
-        "concatenate",
-        "copy",
-        "count_nonzero",
-        "diag",
-        "diagonal",
-        "dot",
-        "empty",
-        "empty_like",
-        "expand_dims",
-        "eye",
-        "flip",
-        "full",
-        "full_like",
-        "hstack",
-        "inner",
-        "matmul",
-        "max",
-        "mean",
-        "min",
-        "ndarray",
-        "ones",
-        "ones_like",
-        "outer",
-        "prod",
-        "reshape",
-        "roll",
-        "squeeze",
-        "stack",
-        "std",
-        "sum",
-        "swapaxes",
-        "trace",
-        "transpose",
-        "tril",
-        "triu",
-        "var",
-        "vstack",
-        "where",
-        "zeros",
-        "zeros_like",
-    ]
+    ["all", "amax", "amin", "angle", "any", "arange", "argmax", "argmin", "around", "array", "asarray", "ascontiguousarray", "average", "bincount", "clip", "column_stack", "concatenate", "copy", "count_nonzero", "cross", "cumprod", "cumsum", "diag", "diagonal", "diff", "dot", "empty", "empty_like", "expand_dims", "eye", "flip", "full", "full_like", "hstack", "imag", "inner", "linalg.norm", "linspace", "matmul", "max", "mean", "meshgrid", "min", "ndarray", "ones", "ones_like", "outer", "pad", "prod", "ravel", "real", "reshape", "roll", "round", "squeeze", "stack", "std", "sum", "swapaxes", "trace", "transpose", "trapezoid", "tril", "triu", "var", "vstack", "where", "zeros", "zeros_like"]
 )
 NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
+_NOT_INLINED = frozenset((
+    ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom,
+))  # fmt: skip
 _BY_MODULE = {"numpy": NUMPY, "math": MATH}
 
 
@@ -314,14 +246,23 @@ class KnownCalls:
         if module is None:
             return callee.attr in METHODS
         known = _BY_MODULE.get(module, frozenset())
-        if len(path) == 2:  # a method of a ufunc
-            return path[1] in known and path[0] in ("outer", "reduce")
-        return len(path) == 1 and path[0] in known
+        if ".".join(reversed(path)) in known:
+            return True
+        return len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")  # of a ufunc
 
     def _is_known_name(self, name: str) -> bool:
         if name not in self._functions:  # else it may be a parameter, or imported
             return name in BUILTINS or not hasattr(builtins, name)
         if name not in self._known:
-            self._known[name] = True  # where functions call each other
-            self._known[name] = self.all_known(*self._functions[name].body)
+            self._known[name] = False  # where functions call each other, none is inlined
+            self._known[name] = self._may_inline(self._functions[name])
         return self._known[name]
+
+    def _may_inline(self, function: ast.FunctionDef) -> bool:
+        given = function.args
+        return (
+            not function.decorator_list
+            and not (given.vararg or given.kwarg)
+            and all(facts(stmt).kinds.isdisjoint(_NOT_INLINED) for stmt in function.body)
+            and self.all_known(*function.body)
+        )
