@@ -21,7 +21,6 @@ from contextlib import suppress
 from typing import Any
 
 from dcarray.core.errors import Untraceable
-from dcarray.tiering import eager_period
 
 from . import server
 from .requests import Request, RoutineRequest
@@ -135,7 +134,7 @@ class PlanningClient:
         if self._process is None:
             if not self._usable:
                 raise NoPlanningProcess
-            self._process = PlanningProcess(nice, lambda: self._stopping, eager_period.is_waiting)
+            self._process = PlanningProcess(nice, lambda: self._stopping)
         return self._process
 
 

@@ -37,8 +37,6 @@ class PlanningProcess:
         Priority steps below the program; with 0 it is never starved.
     stopping : callable
         Whether the program ends, so that replies are no longer waited for.
-    patient : callable
-        Whether the program does without plans for the time being, and is not starved.
 
     Raises
     ------
@@ -46,8 +44,8 @@ class PlanningProcess:
         If none can be started.
     """
 
-    def __init__(self, nice: int, stopping: Callable[[], bool], patient: Callable[[], bool]) -> None:
-        self._nice, self._stopping, self._patient = nice, stopping, patient
+    def __init__(self, nice: int, stopping: Callable[[], bool]) -> None:
+        self._nice, self._stopping = nice, stopping
         self._pid = 0
         self.has_begun = False
         self._lost = 0.0  # seconds that it was waited for while it had no processor
@@ -145,7 +143,7 @@ class PlanningProcess:
             if not poll.poll(_LOOK):
                 waited = time.monotonic() - start
                 lost = self._lost + waited - (self.processor_seconds() - had)
-                if self._nice > 0 and lost > STARVED_AFTER and not self._patient():
+                if self._nice > 0 and lost > STARVED_AFTER:
                     raise Starved
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""

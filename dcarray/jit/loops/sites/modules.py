@@ -14,7 +14,7 @@ from ..syntax.liveness import parameters_of
 from ..syntax.originals import originals
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import facts, stores
-from .rewrite import FRAME_READERS, Scope, Text, add_sites, with_constants
+from .rewrite import Scope, Text, add_sites, reads_frames, with_constants
 from .sampler import SAMPLER
 from .site import Site
 
@@ -110,12 +110,11 @@ class _Module:
 
     def add(self) -> None:
         """Add the sites of all functions, and of the module itself."""
-        reads_frames = not FRAME_READERS.isdisjoint(facts(self._tree).reads)
         given_away = _given_away(self._tree)
         for table, node in _functions(self._table, self._tree):
             if node.name not in given_away and all(map(self._keeps_code, node.decorator_list)):
                 self._add_to_function(table, node)
-        if reads_frames or _has_future(self._tree):
+        if reads_frames(self._tree, self._known) or _has_future(self._tree):
             return
         variables = stores(*self._tree.body) - _imported(self._tree)
         shared = _global_reads(self._table)
@@ -142,7 +141,7 @@ class _Module:
         return where is None or where.partition(".")[0] in sys.stdlib_module_names
 
     def _add_to_function(self, table: symtable.Function, node: ast.FunctionDef) -> None:
-        if not FRAME_READERS.isdisjoint(facts(node).reads) or _is_generator(node):
+        if reads_frames(node, self._known) or _is_generator(node):
             return
         cells = frozenset(
             symbol.get_name()

@@ -17,13 +17,12 @@ from ..syntax.syntax_facts import Names, loads, stores
 from .emit import with_site
 from .site import Site, SiteSource
 
-__all__ = ["FRAME_READERS", "Scope", "Text", "add_sites", "with_constants"]
+__all__ = ["Scope", "Text", "add_sites", "reads_frames", "with_constants"]
 
-FRAME_READERS = frozenset(
+# functions that read the names of frames, also names that are dead
+_FRAME_READERS = frozenset(
     {"locals", "vars", "eval", "exec", "dir", "globals", "_getframe", "currentframe", "breakpoint", "stack"}
 )
-"""Functions that read the names of frames, also names that are dead."""
-
 
 @dataclass(frozen=True)
 class Text:
@@ -71,6 +70,16 @@ class Scope:
     names: dict[str, Any]
     known: KnownCalls
     sites: dict[str, Site] = field(default_factory=dict)
+
+
+def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
+    """Whether code may read the names of frames: its own, those of its callers, or its module's."""
+    return any(
+        (isinstance(node, ast.Name) and node.id in _FRAME_READERS and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Attribute) and node.attr in _FRAME_READERS and not known.is_numpys(node))
+        or (isinstance(node, ast.alias) and node.name in _FRAME_READERS)
+        for node in ast.walk(root)
+    )
 
 
 def add_sites(body: list[ast.stmt], scope: Scope, text: Text) -> list[Site]:
