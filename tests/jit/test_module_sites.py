@@ -61,7 +61,7 @@ def said(text: str, is_script: bool | None, **names: Any) -> list[Any]:
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(body=programs, inner=programs, every=st.integers(1, 3))
 def test_random_modules_behave_as_before(body: list[str], inner: list[str], every: int) -> None:
-    lines = [*"a = 3|b = 2|c = 7|d = 8".split("|"), "def f(a, b):", *indent([*inner, "return a, c"])]
+    lines = [*["a = 3", "b = 2", "c = 7", "d = 8"], "def f(a, b):", *indent([*inner, "return a, c"])]
     body = [line.replace("return a", "print(a)").replace("return ", "print(e), ") for line in body]
     text = "\n".join([*lines, *body, "print(a, b, c, d)", "print(f(b, a))"])
     want = said(text, None)
