@@ -154,9 +154,13 @@ def _always(e: Any, bounds: Bounds | None) -> bool:
 def smallest(e: Any, bounds: Bounds | None = None) -> Dim:
     """Return ``e`` with the bounded variables replaced by what makes it smallest, as far as that is known."""
     bounds = _RANGES.get() if bounds is None else bounds
+    e = simplify(e)
     for name in reversed(list(bounds or ())):
-        e = _eliminate(simplify(e), name, *(bounds or {})[name])
-    return simplify(e)
+        if type(e) is int:
+            break
+        if name in e.names:
+            e = _eliminate(e, name, *(bounds or {})[name])
+    return e
 
 
 def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:

@@ -163,6 +163,9 @@ class Expression:
             made = self * made
         return made
 
+    def __abs__(self) -> Integer:
+        return maximum(self, -self)
+
     def __floordiv__(self, other: Any) -> Integer:
         return floor_divide(self, other)
 

@@ -206,6 +206,8 @@ def test_outsiders_use_the_public_face(folder: str) -> None:
     for path in (ROOT / folder).rglob("*.py"):
         if path == ROOT / "conformance" / "fpga" / "circuits.py":
             continue  # emulators and Verilator run kernels and networks, which have no public face
+        if path == ROOT / "benchmarks" / "plans.py":
+            continue  # it measures the planning process and the parts of plans
         for node in ast.walk(ast.parse(path.read_text(), str(path))):
             names: list[str] = []
             if isinstance(node, ast.Import):

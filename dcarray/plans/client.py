@@ -4,6 +4,8 @@ Passes and schedules are Python: a thread that runs them competes for the interp
 which then waits for it after every NumPy call.  A process of its own (`dcarray.plans.server`) only takes a
 core, if one is free.  Where none can be started, the caller plans in its thread.
 
+It takes some time to get ready, so it is started (`PlanningClient.start`) before it is asked.
+
 The first planning process runs at low priority.  If the program keeps all processors busy - the threads of a
 BLAS that wait for work do - plans would take ten times as long: a starved process is abandoned, and another
 one started at normal priority.

@@ -17,6 +17,7 @@ from dcarray.ir.integers import Expression, floor_divide, maximum, minimum, rema
 from dcarray.ir.relations import Relation, compare, is_never_negative
 
 N, M, K = symbol("N", 2), symbol("M"), symbol("k", None)
+CALLS = {"min": min, "max": max, "abs": abs}
 SIGNS = ("==", "!=", "<=", "<", ">=", ">")
 
 
@@ -26,7 +27,7 @@ def made(r: random.Random, depth: int) -> tuple[Any, str]:
         return r.choice([(N, "N"), (M, "M"), (K, "k"), *[(n, f"({n})") for n in (r.randint(-9, 9),)]])
     (a, left), (b, right) = (made(r, depth - 1) for _ in range(2))
     by = r.choice([1, 2, 3, 4, 6, -2, -3])
-    kind = r.randrange(9)
+    kind = r.randrange(10)
     if kind < 2:
         return a + b, f"({left} + {right})"
     if kind == 2:
@@ -41,6 +42,8 @@ def made(r: random.Random, depth: int) -> tuple[Any, str]:
         return floor_divide(a, by), f"({left} // {by})"
     if kind == 7:
         return remainder(a, by), f"({left} % {by})"
+    if kind == 8:
+        return abs(a), f"abs({left})"
     add = r.randint(-5, 5)
     return (a * by + add) // (2 * by), f"(({left} * {by} + {add}) // {2 * by})"
 
@@ -56,7 +59,7 @@ def test_a_form_has_the_value_of_what_it_was_made_of(seed: int) -> None:
     found, text = made(r, 3)
     assert type(found) in (int, Expression)
     for at in values():
-        want = eval(text, {"min": min, "max": max}, at)
+        want = eval(text, CALLS, at)
         assert dims.evaluate(found, at) == want
         assert dims.substitute(found, at) == want
     if is_never_negative(found):
@@ -73,7 +76,7 @@ def test_a_comparison_is_decided_only_where_it_holds_for_all_values(seed: int, s
     r = random.Random(seed)
     (a, left), (b, right) = made(r, 2), made(r, 2)
     found = compare(sign, a, b)
-    truths = [eval(f"{left} {sign} {right}", {"min": min, "max": max}, at) for at in values()]
+    truths = [eval(f"{left} {sign} {right}", CALLS, at) for at in values()]
     if isinstance(found, bool):
         assert set(truths) == {found}
         return
@@ -92,8 +95,8 @@ def test_a_symbol_is_replaced_by_an_expression(seed: int) -> None:
     by, other = maximum(by, 2), f"max({other}, 2)"  # as N
     replaced = dims.substitute(found, {"N": by, "k": N})
     for at in values():
-        inner = {"N": eval(other, {"max": max}, at), "M": at["M"], "k": at["N"]}
-        assert dims.evaluate(replaced, at) == eval(text, {"min": min, "max": max}, inner)
+        inner = {"N": eval(other, CALLS, at), "M": at["M"], "k": at["N"]}
+        assert dims.evaluate(replaced, at) == eval(text, CALLS, inner)
 
 
 def test_equal_forms_are_equal() -> None:
