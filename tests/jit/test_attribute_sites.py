@@ -1,4 +1,4 @@
-"""Statements of methods, in which the attributes of ``self`` are names to compiled code."""
+"""Attributes of ``self``, and items that are appended to lists, as names of compiled code."""
 
 from __future__ import annotations
 
@@ -131,3 +131,69 @@ def test_names_in_place_of_attributes() -> None:
     assert (found.read, found.written) == (("f", "k", "v"), ("n", "v"))
     assert attributes_as_names("y = g(self)", frozenset()) is None
     assert attributes_as_names("y = self.method()", frozenset()) is None
+
+
+SERIES = """
+import numpy as np
+from collections import deque
+
+class Named(list):
+    def append(self, item):
+        super().append(("named", item))
+
+def run(n, out):
+    x, t = np.arange(4.0), 0.5
+    other = [x]
+    for k in range(n):
+        x = x + 0.5 * x * t
+        t += 0.25
+        out.append(x)
+        other.append((t, k))
+        x[0] *= 0.5
+        out.append(
+            x[1] * 2,  # one item, with a comma
+        )
+        out.append(x.copy())
+        out.append(x[1:])
+        y = x * 2
+    return out, other, y, [a is b for a in out for b in out]
+
+def read(n):
+    a = [1.0, 2.0]
+    b, x = a, np.ones(3)
+    for k in range(n):
+        x = x * 1.5 + b[-1]
+        a.append(float(x[0]))
+        x = x + 1.0
+    return a, x, len(a)
+"""
+
+
+def test_items_are_appended(tmp_path: Path) -> None:
+    for made, least in (("[]", 6), ("Named()", 0), ("deque()", 0)):
+        runs = compare(f"{SERIES}\nprint(run(6, {made}))\nprint(read(4))\n", tmp_path / "program.py")
+        assert runs >= least
+
+
+def test_items_at_module_level(tmp_path: Path) -> None:
+    source = """
+import numpy as np
+u, log = np.zeros(5), []
+for k in range(9):
+    u = u + k * 0.5
+    log.append(u.max())
+    log.append(u)
+    u = u * 0.5
+print(log, u, sorted(name for name in dict(globals()) if "append" in name))
+"""
+    compare(source, tmp_path / "program.py")
+    assert compare(source.replace(", sorted(name for name in dict(globals()) if \"append\" in name)", ""), tmp_path / "p.py") >= 9
+
+
+def test_names_in_place_of_items() -> None:
+    source = "y = x + 1\nlog.append(y * 2)\nlog.append(\n    y[0],\n)"
+    found = attributes_as_names(source, frozenset("y"), frozenset({"log"}))
+    assert found is not None and found.lists == ("log", "log")
+    names: dict[str, Any] = {"x": 1}
+    exec(found.source.replace("y[0]", "y"), names)
+    assert [names[name] for name in sorted(names) if name.startswith("appended")] == [4, 2]

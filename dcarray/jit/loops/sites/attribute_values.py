@@ -1,10 +1,10 @@
-"""The attributes of ``self`` as values of a site: read before its plan runs, and bound after it."""
+"""Attributes of ``self``, and items of lists, as values of a site: read before its plan runs, bound after it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..syntax.attributes import OWNER, name_of
+from ..syntax.attributes import OWNER, appended, name_of
 from .site import SiteSource
 
 _MISSING = object()
@@ -22,14 +22,22 @@ class AttributeValues:
     def __init__(self, source: SiteSource) -> None:
         attributes = source.attributes
         assert attributes is not None
-        self._owner = source.needed.index(OWNER)
         self._read, self._written = attributes.read, attributes.written
-        names = source.needed[: self._owner] + source.needed[self._owner + 1 :]
-        self.needed = (*names, *map(name_of, self._read))
-        self.live = (*map(name_of, self._written), *source.live)
+        self._lists = [source.needed.index(name) for name in attributes.lists]
+        self._owner = source.needed.index(OWNER) if self._read or self._written else None
+        apart = {*self._lists, self._owner}
+        self._others = [k for k in range(len(source.needed)) if k not in apart]
+        self.needed = (*[source.needed[k] for k in self._others], *map(name_of, self._read))
+        items = map(appended, range(len(self._lists)))
+        self.live = (*map(name_of, self._written), *items, *source.live)
 
     def read(self, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return the values that the plan gets; None if reading or binding an attribute may run code."""
+        others = tuple([values[k] for k in self._others])
+        if self._lists and (list in map(type, others) or any(type(values[k]) is not list for k in self._lists)):
+            return None  # one of them may be read
+        if self._owner is None:
+            return others
         owner = values[self._owner]
         kind = type(owner)
         if (
@@ -45,17 +53,21 @@ class AttributeValues:
         for attribute in self._read:
             of_class = _of_class(kind, attribute)
             value = own.get(attribute, of_class)
-            if value is _MISSING or _is_descriptor(of_class):
+            if value is _MISSING or _is_descriptor(of_class) or (self._lists and type(value) is list):
                 return None
             found.append(value)
-        return (*values[: self._owner], *values[self._owner + 1 :], *found)
+        return (*others, *found)
 
     def bind(self, values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Bind attributes to the first of the values that a plan gave; returns the others."""
-        owner, count = values[self._owner], len(self._written)
-        for attribute, value in zip(self._written, given, strict=False):
-            setattr(owner, attribute, value)
-        return given[count:]
+        """Bind attributes to the first of the values that a plan gave, and append to lists the next; returns the
+        others."""
+        if self._owner is not None:
+            for attribute, value in zip(self._written, given, strict=False):
+                setattr(values[self._owner], attribute, value)
+        count = len(self._written)
+        for k, value in zip(self._lists, given[count:], strict=False):
+            values[k].append(value)
+        return given[count + len(self._lists) :]
 
 
 def _of_class(kind: type, attribute: str) -> Any:

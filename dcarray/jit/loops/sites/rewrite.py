@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any
 
 from ..entry.members import member_paths
-from ..syntax.attributes import OWNER, attributes_as_names
+from ..syntax.attributes import OWNER, attributes_as_names, list_of
 from ..syntax.eligibility import is_eligible, may_resume, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
@@ -144,9 +144,11 @@ class _Adder:
         if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
             return None
         text, live = self._text.of(stmts), self._liveness.live(stmts)
-        attributes = None
-        if OWNER in needed and OWNER in scope.parameters:
-            attributes = attributes_as_names(text, live)
+        attributes, lists = None, frozenset(filter(None, map(list_of, stmts)))
+        if lists or (OWNER in needed and OWNER in scope.parameters):
+            attributes = attributes_as_names(text, live, lists)
+            if lists and (attributes is None or not lists <= needed):
+                return None
         return SiteSource(
             text,
             self._text.file,

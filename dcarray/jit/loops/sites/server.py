@@ -150,7 +150,7 @@ class SiteServer:
             return self._serve_values(values, start)
         given = self._attributes.read(values)
         if given is None:
-            self._refuse("attributes of self are not plain values of the object", self.source.line)
+            self._refuse("it has attributes that are not plain values, or appends to what it reads", self.source.line)
             return (), None
         found, entry = self._serve_values(given, start)
         return tuple([self._attributes.bind(values, one) for one in found]), entry

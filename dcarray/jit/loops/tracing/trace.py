@@ -228,6 +228,11 @@ class Tracer(LoopStatements):
             return Result("scalar", array.array, weak=value.weak is not None)
         if is_number(value) or value is None or isinstance(value, str):
             return Result("value", value=value)
+        if type(value) is tuple:
+            known = [entry for entry, one in self._values.items() if one is value]
+            if known:
+                return Result("alias", known[0])
+            return self._returned(name, value)
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
 
     def _result_array(self, name: str, value: Data) -> Result:
