@@ -103,7 +103,8 @@ def test_one_array_of_two_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "    @property\n    def dt(self): print('read'); return 0.5\n    @dt.setter\n    def dt(self, v): print('set', v)",
+        "    @property\n    def dt(self): print('read'); return 0.5\n"
+        "    @dt.setter\n    def dt(self, v): print('set', v)",
         "    def __setattr__(self, name, v): print(name); super().__setattr__(name, v)",
         "    def __getattribute__(self, name): print(name); return super().__getattribute__(name)",
         "    def __getattr__(self, name): print(name); return 1.0",
@@ -187,7 +188,13 @@ for k in range(9):
 print(log, u, sorted(name for name in dict(globals()) if "append" in name))
 """
     compare(source, tmp_path / "program.py")
-    assert compare(source.replace(", sorted(name for name in dict(globals()) if \"append\" in name)", ""), tmp_path / "p.py") >= 9
+    assert (
+        compare(
+            source.replace(', sorted(name for name in dict(globals()) if "append" in name)', ""),
+            tmp_path / "p.py",
+        )
+        >= 9
+    )
 
 
 def test_names_in_place_of_items() -> None:

@@ -40,4 +40,6 @@ def test_numpy() -> None:
 
 
 def test_ufuncs() -> None:
-    assert all(name in UFUNCS or CALLS._member(calls.PublicObject("numpy"), name) for name in supported._UFUNCS)
+    assert all(
+        name in UFUNCS or CALLS._member(calls.PublicObject("numpy"), name) for name in supported._UFUNCS
+    )

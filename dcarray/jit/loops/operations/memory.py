@@ -151,7 +151,7 @@ class Memory:
         return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
 
     def forget(self, var: str) -> None:
-        """Forget the values that depend on a loop variable whose loop has ended: no name has them any more."""
+        """Forget the values that depend on a loop variable whose loop has ended: no name has them."""
         for key, value in list(self._values.items()):
             if expression_at(value.expr, {var: 0}) is not value.expr:
                 del self._values[key]

@@ -15,10 +15,59 @@ from .syntax_facts import facts
 __all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
 BUILTINS = frozenset(
-    ["abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "sum", "zip"]
+    [
+        "abs",
+        "bool",
+        "complex",
+        "enumerate",
+        "float",
+        "int",
+        "len",
+        "max",
+        "min",
+        "range",
+        "reversed",
+        "sum",
+        "zip",
+    ]
 )
 METHODS = frozenset(
-    ["at", "accumulate", "all", "any", "argmax", "argmin", "astype", "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min", "outer", "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum", "swapaxes", "trace", "transpose", "var"]
+    [
+        "at",
+        "accumulate",
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "astype",
+        "clip",
+        "conj",
+        "conjugate",
+        "copy",
+        "cumprod",
+        "cumsum",
+        "diagonal",
+        "dot",
+        "fill",
+        "flatten",
+        "item",
+        "max",
+        "mean",
+        "min",
+        "outer",
+        "prod",
+        "ravel",
+        "reduce",
+        "reshape",
+        "round",
+        "squeeze",
+        "std",
+        "sum",
+        "swapaxes",
+        "trace",
+        "transpose",
+        "var",
+    ]
 )
 MATH = frozenset(
     [
@@ -193,7 +242,77 @@ _SCALARS = frozenset(
     ]
 )
 _FUNCTIONS = frozenset(
-    ["all", "amax", "amin", "angle", "any", "arange", "argmax", "argmin", "around", "array", "asarray", "ascontiguousarray", "average", "bincount", "clip", "column_stack", "concatenate", "copy", "count_nonzero", "cross", "cumprod", "cumsum", "diag", "diagonal", "diff", "dot", "empty", "empty_like", "expand_dims", "eye", "flip", "full", "full_like", "hstack", "imag", "inner", "linalg.norm", "linspace", "matmul", "max", "mean", "meshgrid", "min", "ndarray", "ones", "ones_like", "outer", "pad", "prod", "ravel", "real", "reshape", "roll", "round", "squeeze", "stack", "std", "sum", "swapaxes", "trace", "transpose", "trapezoid", "tril", "triu", "var", "vstack", "where", "zeros", "zeros_like"]
+    [
+        "all",
+        "amax",
+        "amin",
+        "angle",
+        "any",
+        "arange",
+        "argmax",
+        "argmin",
+        "around",
+        "array",
+        "asarray",
+        "ascontiguousarray",
+        "average",
+        "bincount",
+        "clip",
+        "column_stack",
+        "concatenate",
+        "copy",
+        "count_nonzero",
+        "cross",
+        "cumprod",
+        "cumsum",
+        "diag",
+        "diagonal",
+        "diff",
+        "dot",
+        "empty",
+        "empty_like",
+        "expand_dims",
+        "eye",
+        "flip",
+        "full",
+        "full_like",
+        "hstack",
+        "imag",
+        "inner",
+        "linalg.norm",
+        "linspace",
+        "matmul",
+        "max",
+        "mean",
+        "meshgrid",
+        "min",
+        "ndarray",
+        "ones",
+        "ones_like",
+        "outer",
+        "pad",
+        "prod",
+        "ravel",
+        "real",
+        "reshape",
+        "roll",
+        "round",
+        "squeeze",
+        "stack",
+        "std",
+        "sum",
+        "swapaxes",
+        "trace",
+        "transpose",
+        "trapezoid",
+        "tril",
+        "triu",
+        "var",
+        "vstack",
+        "where",
+        "zeros",
+        "zeros_like",
+    ]
 )
 NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
 _NOT_INLINED = frozenset((
@@ -248,7 +367,9 @@ class KnownCalls:
         known = _BY_MODULE.get(module, frozenset())
         if ".".join(reversed(path)) in known:
             return True
-        return len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")  # of a ufunc
+        return (
+            len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")
+        )  # of a ufunc
 
     def _is_known_name(self, name: str) -> bool:
         if name not in self._functions:  # else it may be a parameter, or imported

@@ -68,11 +68,7 @@ class Statements(Expressions):
                         if may_exit(chosen):
                             return self.block([*chosen, *following], frame, after)
                         self.block(chosen, frame, live_before(following, after))
-                    elif may_exit([stmt]):
-                        sides = [[*body, *following], [*orelse, *following]]
-                        doing = [partial(self.block, side, frame, after) for side in sides]
-                        return self._branch(decided, frame, after, *doing)
-                    elif not self._joined(stmt, decided, following, frame, after):
+                    elif may_exit([stmt]) or not self._joined(stmt, decided, following, frame, after):
                         sides = [[*body, *following], [*orelse, *following]]
                         doing = [partial(self.block, side, frame, after) for side in sides]
                         return self._branch(decided, frame, after, *doing)
