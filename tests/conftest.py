@@ -12,8 +12,7 @@ from dcarray.tiering import eager_period
 
 @pytest.fixture(autouse=True)
 def no_eager_period() -> None:
-    """End the eager period that a loop of an earlier test, or what waits for a plan, may have begun."""
-    eager_period.end(loop=True)
+    """End the eager period that what waits for a plan in an earlier test may have begun."""
     eager_period.end()
 
 

@@ -315,9 +315,7 @@ replace_method(PyMethodDef *definition, PyObject **old)
 #include "functions.h"
 #include "creation.h"
 #include "native_routes.h"
-#include "boundary.h"
 #include "number_lists.h"
-#include "variants.h"
 #include "triangles.h"
 #include "guard_checks.h"
 #include "blocked_statements.h"
@@ -441,15 +439,11 @@ static PyMethodDef methods[] = {
     METHOD("make_creation_route", make_creation_route, METH_VARARGS)
     METHOD("make_route", make_route, METH_VARARGS)
     METHOD("call_loops", call_loops, METH_VARARGS)
-    METHOD("unwrap_result", unwrap_result, METH_O)
     METHOD("wrap", wrap_value, METH_O)
     METHOD("set_families", set_families, METH_VARARGS)
     METHOD("swap_names", swap_names, METH_VARARGS)
     METHOD("dict_fingerprint", dict_fingerprint, METH_O)
-    METHOD("call_signature", call_signature, METH_FASTCALL)
-    METHOD("wrap_arguments", wrap_arguments, METH_FASTCALL)
     METHOD("checks_hold", checks_hold, METH_FASTCALL)
-    METHOD("holds_no_wrapped", holds_no_wrapped, METH_O)
     METHOD("read_numbers", read_numbers, METH_VARARGS)
     METHOD("write_numbers", write_numbers, METH_VARARGS)
     METHOD("route_instances", route_instances, METH_VARARGS)
@@ -470,10 +464,6 @@ static PyMethodDef methods[] = {
     METHOD("make_block_program", make_block_program, METH_VARARGS)
     METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("run_block_program", run_block_program, METH_VARARGS)
-    ELIDED_METHOD(add),
-    ELIDED_METHOD(subtract),
-    ELIDED_METHOD(multiply),
-    ELIDED_METHOD(divide),
     METHOD("split", split_log, METH_O)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};

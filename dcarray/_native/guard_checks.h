@@ -1,74 +1,57 @@
-/* The entry of accelerated code: the arguments of a call (dcarray/jit/decorator.py), and the guard keys of loops that have a
- * plan (dcarray/jit/loops/entry/guard_checks.py). */
+/* The guard keys of sites that have a plan (dcarray/jit/loops/entry/guard_checks.py). */
 
-/* Has this nothing to do with wrapped arrays, whatever is done with it? */
-static int
-plain_value(PyObject *x)
-{
-    return x == Py_None || PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || PyUnicode_CheckExact(x) ||
-           is_numpy_scalar(x);
-}
+enum { DEEP = 4 }; /* tuples in tuples that are looked into */
 
-/* wrap_arguments(args, wide): the arguments with plain arrays wrapped, and pairs of the wrapped and the plain ones; None if there is
- * anything but arrays of fewer than so many elements, numbers and the like. */
+/* The object that owns the memory of an array, as `owner` of dcarray/core/store.py; borrowed; it may decline. */
 static PyObject *
-wrap_arguments(PyObject *module, PyObject *const *given, Py_ssize_t count)
+owner_of(PyObject *x)
 {
-    PyObject *args, *made, *pairs, *found = NULL;
-    Py_ssize_t wide = count == 2 ? PyLong_AsSsize_t(given[1]) : 0, arrays = 0, at = 0;
-    if (count != 2 || !PyTuple_CheckExact(given[0]) || wide < 0) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "wrap_arguments() wants arguments: a tuple, and a number");
-        return NULL;
+    static PyObject *name;
+    if (name == NULL && (name = PyUnicode_InternFromString("base")) == NULL)
+        PyErr_Clear();
+    while (name != NULL) {
+        PyObject *base;
+        if (PyObject_TypeCheck(x, PlainClass))
+            base = base_of(x);
+        else if (PyMemoryView_Check(x))
+            base = PyMemoryView_GET_BUFFER(x)->obj;
+        else if (Py_IS_TYPE(x, &ExportType))
+            base = ((Export *)x)->array;
+        else if (Py_TYPE(x)->tp_dictoffset != 0 || Py_TYPE(x)->tp_getattro != PyObject_GenericGetAttr ||
+                 _PyType_Lookup(Py_TYPE(x), name) != NULL)
+            return NULL;
+        else
+            base = NULL;
+        if (base == NULL)
+            return x;
+        x = base;
     }
-    args = given[0];
-    if (Wrapped == NULL || Adopt == NULL || made_on_device())
-        Py_RETURN_NONE;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); k++) {
-        PyObject *x = PyTuple_GET_ITEM(args, k);
-        int twice = 0;
-        if (Py_TYPE(x) != PlainClass) {
-            if (!plain_value(x))
-                Py_RETURN_NONE;
-            continue;
-        }
-        if (elements_of(x) >= wide)
-            Py_RETURN_NONE;
-        for (Py_ssize_t j = 0; j < k && !twice; j++)
-            twice = PyTuple_GET_ITEM(args, j) == x;
-        arrays += !twice;
-    }
-    made = PyTuple_New(PyTuple_GET_SIZE(args));
-    pairs = PyTuple_New(arrays);
-    for (Py_ssize_t k = 0; made != NULL && pairs != NULL && k < PyTuple_GET_SIZE(args); k++) {
-        PyObject *x = PyTuple_GET_ITEM(args, k), *wrapped = NULL, *pair;
-        if (Py_TYPE(x) != PlainClass) {
-            PyTuple_SET_ITEM(made, k, Py_NewRef(x));
-            continue;
-        }
-        for (Py_ssize_t j = 0; j < k && wrapped == NULL; j++)
-            if (PyTuple_GET_ITEM(args, j) == x) /* one that is given twice is one inside too */
-                wrapped = Py_NewRef(PyTuple_GET_ITEM(made, j));
-        if (wrapped == NULL) {
-            wrapped = wrap_value(module, x);
-            pair = wrapped == NULL ? NULL : PyTuple_Pack(2, wrapped, x);
-            if (pair == NULL) {
-                Py_XDECREF(wrapped);
-                goto done;
-            }
-            PyTuple_SET_ITEM(pairs, at++, pair);
-        }
-        PyTuple_SET_ITEM(made, k, wrapped);
-    }
-    if (made != NULL && pairs != NULL)
-        found = PyTuple_Pack(2, made, pairs);
-done:
-    Py_XDECREF(made);
-    Py_XDECREF(pairs);
-    return found;
+    return NULL;
 }
 
-/* ---- the values of a loop ------------------------------------------------------------------------ */
+/* Is nothing pending on the memory of a plain array, which wrapped arrays may share? */
+static int
+is_idle_memory(PyObject *array)
+{
+    PyObject *own, *key, *seen, *store, *head;
+    if (Families == NULL) /* there are no wrapped arrays */
+        return 1;
+    own = base_of(array) == NULL ? array : owner_of(array);
+    if (own == NULL || (key = PyLong_FromVoidPtr(own)) == NULL)
+        return 0;
+    seen = PyDict_GetItemWithError(Families, key);
+    Py_DECREF(key);
+    if (seen == NULL)
+        return !PyErr_Occurred();
+    store = PyWeakref_CheckRef(seen) ? PyWeakref_GetObject(seen) : NULL;
+    if (store == NULL || store == Py_None)
+        return store == Py_None;
+    if (Py_TYPE(store) != (PyTypeObject *)Stores)
+        return 0;
+    head = family_of(store);
+    return has_run(AT(head, Used)) && has_run(AT(head, Dirty)) && (AT(head, Remote) == NULL || AT(head, Remote) == Py_None);
+}
+
 enum { MOST_ARRAYS = 32 };
 
 typedef struct {
@@ -172,7 +155,8 @@ checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
     }
     checks = given[0];
     values = given[1];
-    if (Wrapped == NULL || Families == NULL || simulated() || PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
+    if (PlainClass == NULL || (Wrapped != NULL && (Families == NULL || simulated())) ||
+        PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
         Py_RETURN_NONE;
     addresses = PyTuple_New(PyTuple_GET_SIZE(values));
     for (Py_ssize_t k = 0; addresses != NULL && found > 0 && k < PyTuple_GET_SIZE(values); k++) {

@@ -161,7 +161,7 @@ static void
 keep_no_memory(void)
 {
     PyObject *old = SetHandler == NULL ? NULL : GetHandler();
-    if (old == KeeperHandler)
+    if (old != NULL && old == KeeperHandler)
         Py_XDECREF(SetHandler(UsualHandler));
     PyErr_Clear();
     Py_XDECREF(old);

@@ -2,8 +2,8 @@
  *
  * An operator cannot know by itself that an operand with a single reference is nobody's but the interpreter's, which is
  * about to drop it: what calls the operator may be an array of objects, or compiled code, which holds the one reference
- * for longer.  Either dcarray/jit/loops has rewritten the code, and says which operands other operators and calls gave it
- * a moment ago; or the operands are found where the interpreter has them, on the stack of its frame (value_stack.h). */
+ * for longer.  So the operands are looked for where the interpreter has them, on the stack of its frame
+ * (value_stack.h). */
 
 #include "value_stack.h"
 
@@ -62,33 +62,3 @@ over_temporary(PyObject *ufunc, const char *kinds, PyObject *a, PyObject *b)
     long may = (Py_REFCNT(a) == 1 && is_large(a)) + 2 * (Py_REFCNT(b) == 1 && is_large(b));
     return may && are_operands_here(a, b) ? over_dying(ufunc, kinds, both, may) : NULL;
 }
-
-/* The ufunc of two operands, written over one of them that is dying, or else what the operator gives.  The third
- * argument says which may be: 1, 2, or both. */
-static PyObject *
-ufunc_in_place(PyObject *const *args, Py_ssize_t nargs, PyObject *ufunc, const char *kinds, binaryfunc op)
-{
-    long may = nargs == 3 ? PyLong_AsLong(args[2]) : 0;
-    PyObject *r;
-    if (may <= 0) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "two operands are wanted, and which of them are temporaries");
-        return NULL;
-    }
-    r = over_dying(ufunc, kinds, args, may);
-    return r != NULL || PyErr_Occurred() ? r : op(args[0], args[1]);
-}
-
-#define ELIDED(name, op, kinds)                                                                      \
-    static PyObject *elided_##name(PyObject *module, PyObject *const *args, Py_ssize_t nargs)        \
-    {                                                                                                \
-        return ufunc_in_place(args, nargs, np_##name, kinds, op);                                            \
-    }
-ELIDED(add, PyNumber_Add, "iufc")
-ELIDED(subtract, PyNumber_Subtract, "iufc")
-ELIDED(multiply, PyNumber_Multiply, "iufc")
-ELIDED(divide, PyNumber_TrueDivide, "fc")
-
-#define ELIDED_METHOD(name)                                                                          \
-    {"elided_" #name, (PyCFunction)(void (*)(void))elided_##name, METH_FASTCALL,                     \
-     "elided_" #name "(x, y, which): the operator; of `which` (1, 2, 3: both) nobody has references but the caller."}

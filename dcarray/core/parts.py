@@ -6,8 +6,8 @@ never what a sum goes along.
 
 The helping threads are started when they are first needed, and stay.  Parts are taken one by one, so a helper
 that wakes up late, or a processor that is busy, takes fewer of them; nobody waits for a helper that has none.
-One that has a part and loses its processor to another program is waited for: where that has cost more than help
-gains, calls are not helped with for a while.
+One that has a part and loses its processor to another program is waited for: where that has cost more than
+help gains, no helpers are called for a while.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LEAST = 1.5e-4
 """Seconds of work that are worth a part: to wake a thread takes some 30 us, and longer where it has slept."""
 _FOR_EACH_THREAD = 4  # parts, so that threads are done at about the same time
 
-# Seconds lost by help until there is none for a while, for how many times as long that is, at least and at most,
-# and how long help has to do well until earlier losses do not count (as in `thread_pool/pool.py`).
+# Seconds lost by help until there is none for a while, for how many times as long that is, at least and at
+# most, and how long help has to do well until earlier losses do not count (as in `thread_pool/pool.py`).
 _MOST_LOST, _REPAID, _LEAST_ALONE, _MOST_ALONE, _CALM = 2e-4, 16, 1e-3, 0.5, 0.05
 
 Job = Callable[[], object]
@@ -150,18 +150,20 @@ class _Account:
 
     def __init__(self) -> None:
         self.until = 0.0  # no help is called before
-        self._lost = self._rest = 0.0
+        self._lost = self._good = self._rest = 0.0
 
     def judge(self, start: float, alone: float, helped: bool) -> None:
         """Note a call: when it began, when its own thread had nothing left to do, and whether others had done
         something."""
         now = monotonic()
         took = now - start
+        self._good += took
         self._lost = max(0.0, self._lost + now - alone - (took / 4 if helped else 0.0))
         if self._lost > max(_MOST_LOST, took / 8):
-            longer = _LEAST_ALONE if now - self.until > _CALM else 2 * self._rest
+            longer = _LEAST_ALONE if self._good > _CALM else 2 * self._rest
             self._rest = min(max(longer, _REPAID * self._lost, _LEAST_ALONE), _MOST_ALONE)
-            self.until, self._lost = now + self._rest, 0.0
+            self.until = now + self._rest
+            self._lost = self._good = 0.0
 
 
 class _Helpers:

@@ -1,12 +1,11 @@
 """threadpoolctl's view of our threads: `threadpool_info` shows them, `threadpool_limits` limits them.
 
-That package finds thread pools by the file names of loaded libraries.  Ours are compiled while the program runs
-and have no file, so NumPy's C module, which is always loaded with them, stands for it.
+That package finds thread pools by the file names of loaded libraries.  Ours are compiled while the program
+runs and have no file, so NumPy's C module, which is always loaded with them, stands for it.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from typing import Any
 
@@ -22,7 +21,7 @@ def announce() -> None:
     """Tell threadpoolctl of our threads: at once if it is loaded, or as soon as it is."""
     module = sys.modules.get(_NAME)
     if module is None:
-        sys.meta_path.insert(0, _Watch())  # type: ignore[arg-type]  # has all that is asked of a finder
+        sys.meta_path.insert(0, _Watch())
     else:
         _register(module)
 
@@ -36,9 +35,11 @@ class _Watch:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != _NAME or self._asking:
             return None
+        from importlib.util import find_spec
+
         self._asking = True
         try:
-            spec = importlib.util.find_spec(name)
+            spec = find_spec(name)
         finally:
             self._asking = False
         if spec is not None and spec.loader is not None:
@@ -47,7 +48,7 @@ class _Watch:
             def exec_module(module: Any) -> None:
                 execute(module)
                 if self in sys.meta_path:
-                    sys.meta_path.remove(self)  # type: ignore[arg-type]
+                    sys.meta_path.remove(self)
                     _register(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]

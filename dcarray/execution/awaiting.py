@@ -39,8 +39,7 @@ class Awaiting:
     def bridge(self, rec: Recording, plan_entry: PlanEntry, options: Options, again: bool) -> None:
         """Begin what is done until a plan is there, after a recording that has run without.
 
-        Calls in a loop are NumPy's for a while, a short chain of operations is run by NumPy's loops, block by
-        block.  Where a recording comes ``again`` that was asked for before, so has, very likely, all that the
+        A short chain of operations is run by NumPy's loops, block by block.  Where a recording comes ``again`` that was asked for before, so has, very likely, all that the
         program recorded in between: then everything is NumPy's for a while, unless plans do most of it, or
         statements are so large that to record them takes no time beside theirs.
         """
@@ -48,8 +47,8 @@ class Awaiting:
         self._statements += len(rec.sites)
         begun = self._background.is_working
         seconds, template = WAIT if begun else GLANCE, plan_entry.template
-        passed = eager_period.resume(seconds)
-        if not passed and template.passes < MAX_PASSES:
+        passed = False
+        if template.passes < MAX_PASSES:
             template.passes += 1
             passed = op_sequences.until_planned(rec, plan_entry.key[1], options, seconds)
         if not passed and template.is_awaited:

@@ -16,6 +16,9 @@ from functools import cache
 from itertools import count
 from typing import Any
 
+SUSPECT = 0.03
+"""Seconds of work without plans from which on a planning process is started: it gets ready on another core
+until plans are asked for."""
 PATIENCE = 0.1
 """Seconds of work without plans from which on planning pays.  The first plans take a fifth of a second of
 another core, which programs whose threads share the work (BLAS, blocked statements) miss, and most programs
@@ -66,6 +69,13 @@ def _trim() -> Callable[[int], int] | None:
     return found
 
 
+def start_planning() -> None:
+    """Have the planning process get ready, without waiting for it."""
+    from . import client
+
+    client.CLIENT.start()
+
+
 _Job = tuple[float, int, Callable[[], None]]
 """What it gains, a number that is lower the later it came, and what it does."""
 
@@ -82,6 +92,7 @@ class Background:
     def __init__(self) -> None:
         self.finished: list[Callable[[], None]] = []
         self._held: list[tuple[Callable[[], None], float]] = []
+        self._suspects = False  # whether a planning process was started before there was a job for it
         self.seconds = 0.0  # that the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._undone: list[_Job] = []  # the jobs of which the queue has a token each, and the one that runs
@@ -110,6 +121,9 @@ class Background:
         self.seconds += seconds
         if self._held and self.seconds >= PATIENCE:
             self._release()
+        elif self._held and self.seconds >= SUSPECT and not self._suspects:
+            self._suspects = True
+            self.submit(start_planning)
         if self._undone and self._busy.acquire(timeout=seconds * _SHARE):
             self._busy.release()
 

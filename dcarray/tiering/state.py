@@ -10,9 +10,6 @@ subject       observation             active                   strike
 call site     a recording that NumPy  NumPy works at once      its result is an operand in a recording
               does sooner
 op sequence   a run of its plan       nothing is recorded      something else than its result is wanted
-variant       a call with no gain     runs as it is written    that took longer
-loop          a run as written        runs by its plan         the plan came to nothing
-loop site     a short run             is asked for a plan      a value that no plan is made for
 selection                             is recorded              it is gathered all the same
 plan                                  runs                     its run is repeated op by op
 ============  ======================  =======================  ==========================================
@@ -26,9 +23,18 @@ from enum import IntEnum
 from typing import NamedTuple
 
 __all__ = [
-    "BLOCKED_HITS", "CALL_SITE", "LOOP", "LOOP_SITE", "OP_SEQUENCE", "PLAN", "RECORDING", "SELECTION",
-    "STRIKES", "VARIANT", "Backoff", "Limits", "Tier", "TierState",
-]  # fmt: skip
+    "BLOCKED_HITS",
+    "CALL_SITE",
+    "OP_SEQUENCE",
+    "PLAN",
+    "RECORDING",
+    "SELECTION",
+    "STRIKES",
+    "Backoff",
+    "Limits",
+    "Tier",
+    "TierState",
+]
 
 
 class Tier(IntEnum):
@@ -55,9 +61,6 @@ RECORDING = Limits(2, STRIKES)
 """Recordings that are planned, or that NumPy does sooner, when they come again."""
 CALL_SITE = Limits(2, STRIKES)
 OP_SEQUENCE = Limits(3, STRIKES)
-VARIANT = Limits(5, STRIKES)
-LOOP = Limits(2, STRIKES)
-LOOP_SITE = Limits(32, 8)
 PLAN = Limits(0, STRIKES)
 SELECTION = Limits(0, STRIKES)
 

@@ -11,7 +11,6 @@ from written import written
 
 import dcarray as dc
 from dcarray.core.native import BUILT
-from dcarray.jit.decorator import wrap_arguments
 from dcarray.jit.loops.entry.guard_checks import checks_hold, checks_of
 from dcarray.jit.loops.entry.guards import guard_of
 
@@ -137,16 +136,11 @@ def test_changed_functions_do_not_pass() -> None:
     assert checks_hold(checks, (f,)) is None
 
 
-def test_wrap_arguments() -> None:
-    a, b = np.zeros(4), np.zeros(3)[::-1]
-    got = wrap_arguments((a, 2, "x", b, a, None, 1.5), 100)
-    assert got is not None
-    args, pairs = got
-    assert [type(v) for v in args] == [dc.ndarray, int, str, dc.ndarray, dc.ndarray, type(None), float]
-    assert args[0] is args[4] and len(pairs) == 2
-    assert pairs[0][0] is args[0] and pairs[0][1] is a and pairs[1][0] is args[3] and pairs[1][1] is b
-    for other in ([a], (a,), dc.asarray(a), {}, np.random.default_rng(0), np.zeros(100)):
-        assert wrap_arguments((a, other), 100) is None
+def test_symbols_are_any_ints() -> None:
+    checks = checks_of((3, 3), (3, "int"), ())
+    assert checks is not None and checks_hold(checks, (3, 3)) == checks_hold(checks, (3, 40)) == (0, 0)
+    assert checks_hold(checks, (40, 3)) is None and checks_hold(checks, (3, True)) is None
+    assert checks_hold(checks, (3, 3.0)) is None and checks_hold(checks, (3, np.int64(3))) is None
 
 
 def _both(f: Any, args: tuple[Any, ...]) -> None:

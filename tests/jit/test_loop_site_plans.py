@@ -182,7 +182,8 @@ CHILD = """
             if dc.report().loops:
                 break
     r = dc.report()
-    print(k, r.loops, r.compiles, r.disk_hits > 0, not {"sympy", "_hashlib"}.isdisjoint(sys.modules))
+    heavy = not {"llvmlite.binding", "_hashlib"}.isdisjoint(sys.modules)
+    print(k, r.loops, r.compiles, r.disk_hits > 0, heavy)
 """
 
 

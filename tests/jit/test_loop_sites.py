@@ -14,9 +14,9 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.entry.globals import originals
-from dcarray.jit.loops.sites import loop_sites, run_loop
-from dcarray.tiering import state
+from dcarray.jit.loops.sites import run_loop
+from dcarray.jit.loops.syntax.originals import original, originals
+from dcarray.tiering import admission
 
 EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None}
 
@@ -160,14 +160,16 @@ def test_jit_off_rewrites_nothing() -> None:
     assert seen == [code] and loops() == 0
 
 
-def test_code_is_rewritten_only_during_calls() -> None:
+def test_code_has_sites_from_the_first_call_on() -> None:
     f = written(SCAN)
     code = f.__code__
-    seen = []
-    f.__globals__["range"] = lambda *args: seen.append(f.__code__) or range(*args)
-    dc.accelerate(f)(np.zeros(5), 5)
-    (changed,) = seen
-    assert f.__code__ is code and originals[id(changed)] == (changed, code)
+    g = dc.accelerate(f)
+    assert f.__code__ is code
+    g(np.zeros(5), 5)
+    changed = f.__code__
+    assert changed is not code and originals[id(changed)] == (changed, code) and original(f) is code
+    g(np.zeros(5), 5)
+    assert f.__code__ is changed and loops() == 2
 
 
 def test_defaults_and_names_stay() -> None:
@@ -269,7 +271,7 @@ def test_loops_that_keep_raising_are_given_up() -> None:
                 x[i] = x[i] / v
             return x
     """)
-    for _ in range(state.LOOP.strikes):
+    for _ in range(admission.FAILURES):
         agree(f, np.arange(20.0), np.float64(0), served=0)
     assert any("floating-point exceptions" in reason for reason in reasons())
     agree(f, np.arange(20.0), np.float64(2), served=0)

@@ -55,11 +55,10 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
 
     def taking(values: ast.expr) -> ast.For:
         """Return the loop that takes over a site's values, if there are any."""
-        if source.returns:
-            target: ast.expr = ast.Tuple([ast.Name(RETURNED, ast.Store())], ast.Store())
-            return ast.For(target, values, [ast.Return(ast.Name(RETURNED, ast.Load()))], [], None)
-        target = ast.Tuple([ast.Name(name, ast.Store()) for name in source.live], ast.Store())
-        return ast.For(target, values, [ast.Break()], [], None)
+        names = [*source.live, *[RETURNED] * source.returns]  # the first ones for ``finally`` and ``except``
+        target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+        end = ast.Return(ast.Name(RETURNED, ast.Load())) if source.returns else ast.Break()
+        return ast.For(target, values, [end], [], None)
 
     test = part("enabled")
     if isinstance(first, ast.While):

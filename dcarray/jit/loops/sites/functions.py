@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dis
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -12,32 +11,32 @@ from ..syntax.liveness import parameters_of
 from ..syntax.originals import original, originals
 from ..syntax.source import Source, source_of
 from ..syntax.supported import KnownCalls
-from .rewrite import FRAME_READERS, Scope, Text, add_sites, with_constants
+from .rewrite import Scope, Text, add_sites, reads_frames, with_constants
 from .sampler import SAMPLER
 from .site import Site
 
 __all__ = ["functions_of", "put_sites", "remove_sites", "with_sites"]
 
-_BACK = frozenset(code for name, code in dis.opmap.items() if "JUMP_BACKWARD" in name or "FOR_ITER" in name)
-_known: dict[int, tuple[CodeType, tuple[CodeType, list[Site]] | None]] = {}
+# by the identities of a code object and of its global names
+_known: dict[tuple[int, int], tuple[CodeType, dict[str, Any], tuple[CodeType, list[Site]] | None]] = {}
 
 
 def with_sites(function: FunctionType) -> tuple[CodeType, list[Site]] | None:
     """Return a function's code with sites, and these; None if it has none, or its source is not certain."""
-    code = original(function)
-    found = _known.get(id(code))
+    code, names = original(function), function.__globals__
+    found = _known.get((id(code), id(names)))
     if found is None:
-        found = _known[id(code)] = code, _with_sites(function, code)
-    return found[1]
+        found = _known[id(code), id(names)] = code, names, _with_sites(function, code)
+    return found[2]
 
 
 def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[Site]] | None:
-    if not FRAME_READERS.isdisjoint(code.co_names):
-        return None
     source = source_of(function, code)
     if source is None:
         return None
-    names = function.__globals__
+    names, known = function.__globals__, _known_calls(function)
+    if reads_frames(source.tree, known):
+        return None
     variables = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
     scope = Scope(
         variables,
@@ -46,7 +45,7 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
         parameters_of(source.tree),
         frozenset(code.co_cellvars),
         names,
-        _known_calls(function),
+        known,
     )
     sites = add_sites(source.tree.body, scope, Text(_text(source), source.is_faithful, code.co_filename))
     made = source.compile_tree(source.tree) if sites else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from ..entry.members import member_paths
 from ..syntax.attributes import OWNER, attributes_as_names, list_of
 from ..syntax.eligibility import is_eligible, may_resume, runs_of
 from ..syntax.liveness import Liveness, LoopNode
@@ -16,13 +17,12 @@ from ..syntax.syntax_facts import Names, loads, stores
 from .emit import with_site
 from .site import Site, SiteSource
 
-__all__ = ["FRAME_READERS", "Scope", "Text", "add_sites", "with_constants"]
+__all__ = ["Scope", "Text", "add_sites", "reads_frames", "with_constants"]
 
-FRAME_READERS = frozenset(
+# functions that read the names of frames, also names that are dead
+_FRAME_READERS = frozenset(
     {"locals", "vars", "eval", "exec", "dir", "globals", "_getframe", "currentframe", "breakpoint", "stack"}
 )
-"""Functions that read the names of frames, also names that are dead."""
-
 
 @dataclass(frozen=True)
 class Text:
@@ -70,6 +70,16 @@ class Scope:
     names: dict[str, Any]
     known: KnownCalls
     sites: dict[str, Site] = field(default_factory=dict)
+
+
+def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
+    """Whether code may read the names of frames: its own, those of its callers, or its module's."""
+    return any(
+        (isinstance(node, ast.Name) and node.id in _FRAME_READERS and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Attribute) and node.attr in _FRAME_READERS and not known.is_numpys(node))
+        or (isinstance(node, ast.alias) and node.name in _FRAME_READERS)
+        for node in ast.walk(root)
+    )
 
 
 def add_sites(body: list[ast.stmt], scope: Scope, text: Text) -> list[Site]:
@@ -150,6 +160,7 @@ class _Adder:
             counters & needed,
             isinstance(first, ast.For | ast.While),
             isinstance(last, ast.Return),
+            tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),
             attributes,
         )
 

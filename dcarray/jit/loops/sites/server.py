@@ -28,6 +28,7 @@ from dcarray.tiering import admission
 from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of, knows_wrapped
 from ..entry.lists import ListElements
+from ..entry.members import Check, still_hold, watched_members
 from ..entry.names import RETURNED
 from ..syntax.attributes import shown
 from .attribute_values import AttributeValues
@@ -86,6 +87,7 @@ class SiteServer:
             int, tuple[float, _Entry | None]
         ] = {}  # by thread: what runs in Python since when
         self._done: set[int] = set()  # threads in which all iterations have been done
+        self._members: list[Check] | None = None
         self._traffic = admission.Traffic()
         self._lists = ListConversion()
         self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
@@ -157,7 +159,7 @@ class SiteServer:
 
     def _serve_values(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
-        options = config.current()
+        options = config.look_again()
         ranks = communicator() is not None
         if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
             return (), None
@@ -166,6 +168,13 @@ class SiteServer:
         for name in self.source.others:
             value = self.site.names.get(name, _MISSING)
             values += (getattr(builtins, name, _MISSING) if value is _MISSING else value,)
+        if self._members is None or not still_hold(self._members):
+            self._members = watched_members(self.source.members, self.site.names)
+            if self._members is None:
+                self._refuse("something else is bound to a name of NumPy's", self.source.line)
+                return (), None
+            self._last = None
+            self._entries.clear()
         if self._last is not None and not ranks and not watchers and start is None:
             served = self._try_last(self._last, values, options)
             if served is not None:
@@ -241,7 +250,10 @@ class SiteServer:
                     note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             return ()
         entry.failures = 0
-        if entry.gain.compiled(perf_counter() - begun) and options.jit != "eager":
+        took = perf_counter() - begun
+        self.site.compiled += took
+        self.site.runs += 1
+        if entry.gain.compiled(took) and options.jit != "eager":
             entry.refuse()
             self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
         alone = len(entry.key) == 2 + len(values)  # no two names share an array
@@ -406,7 +418,7 @@ class SiteServer:
         """Leave the statements to Python from now on; sites inside of them may be hot instead."""
         if not self.site.refused:
             note(shown(reason), kind="loop", where=(self.source.file, line))
-        self.site.refuse()
+        self.site.refuse(shown(reason))
         if config.current().jit == "eager" or watchers:
             for inner in self.site.inner:
                 inner.heat()

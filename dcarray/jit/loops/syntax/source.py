@@ -148,7 +148,7 @@ def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
         if isinstance(value, ModuleType) or (
             isinstance(value, type | FunctionType | BuiltinFunctionType) and elsewhere
         ):
-            found.append(name)
+            found += [name] * name.isidentifier()  # tools that rewrite code have others
     return tuple(found)
 
 

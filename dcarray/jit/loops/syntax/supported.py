@@ -351,6 +351,10 @@ class KnownCalls:
             if isinstance(node, ast.Call)
         )
 
+    def is_numpys(self, node: ast.Attribute) -> bool:
+        """Whether an attribute is that of the module numpy."""
+        return isinstance(node.value, ast.Name) and self._modules.get(node.value.id) == "numpy"
+
     def _is_known(self, callee: ast.expr) -> bool:
         if isinstance(callee, ast.Name):
             return self._is_known_name(callee.id)

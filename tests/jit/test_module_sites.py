@@ -1,0 +1,265 @@
+"""Scripts and modules with sites behave as before."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_source import indent, programs
+from site_oracle import Oracle
+
+from dcarray.jit.loops.sites.importer import install_importer
+from dcarray.jit.loops.sites.modules import compile_module
+from dcarray.jit.loops.sites.site import Site
+
+
+def sites_in(code: CodeType) -> list[Site]:
+    """All sites of a code object and of those inside of it, outer ones first."""
+    found = {id(c): c for c in code.co_consts if isinstance(c, Site)}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found |= {id(site): site for site in sites_in(inner)}
+    return sorted(found.values(), key=lambda site: (site.source.line, -site.source.last))
+
+
+def compiled(text: str, names: dict[str, Any] | None = None, is_script: bool = True) -> list[Site]:
+    return sites_in(compile_module(text, "<a module>", {} if names is None else names, is_script))
+
+
+def said(text: str, is_script: bool | None, **names: Any) -> list[Any]:
+    """What a module prints, and the error that it ends with; without sites if it is neither script nor not."""
+    printed: list[Any] = []
+    scope: dict[str, Any] = {
+        "__name__": "__main__",
+        "print": lambda *values: printed.append(values),
+        "suppress": suppress,
+        **names,
+    }
+    if is_script is None:
+        code = compile(text, "<a module>", "exec", dont_inherit=True)
+    else:
+        code = compile_module(text, "<a module>", scope, is_script)
+        for site in sites_in(code):
+            site.heat()
+    try:
+        exec(code, scope)
+    except Exception as error:
+        printed += [type(error), str(error), traceback.extract_tb(error.__traceback__)[-1].lineno]
+    if is_script is not True:  # of a script, nobody asks for them
+        printed.append({name: scope[name] for name in "abcde" if name in scope})
+    return printed
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(body=programs, inner=programs, every=st.integers(1, 3))
+def test_random_modules_behave_as_before(body: list[str], inner: list[str], every: int) -> None:
+    lines = [*["a = 3", "b = 2", "c = 7", "d = 8"], "def f(a, b):", *indent([*inner, "return a, c"])]
+    body = [line.replace("return a", "print(a)").replace("return ", "print(e), ") for line in body]
+    text = "\n".join([*lines, *body, "print(a, b, c, d)", "print(f(b, a))"])
+    want = said(text, None)
+    for is_script in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            oracle = Oracle(patch, every)
+            got = said(text, is_script)
+            assert got == (want[:-1] if is_script else want), text
+            assert not oracle.missing or any(kind in got for kind in (NameError, UnboundLocalError))
+
+
+# ---- which names -----------------------------------------------------------------------------------------
+def test_names_that_functions_read() -> None:
+    text = "a = 1\nfor k in range(9):\n    a = a + k\n{}\nprint(1)\n"
+    assert not [s for s in compiled(text.format("def f():\n    return a")) if s.source.is_loop]
+    assert not [s for s in compiled(text.format("class C:\n    b = a")) if s.source.is_loop]
+    assert not [s for s in compiled(text.format("g = lambda: a")) if s.source.is_loop]
+    assert not [s for s in compiled(text.format("def f():\n    global a\n    a = 3")) if s.source.is_loop]
+    (loop,) = [s for s in compiled(text.format("")) if s.source.is_loop]
+    assert loop.source.live == () and loop.source.needed == ("a",)
+
+
+def test_all_names_of_an_imported_module_are_live() -> None:
+    text = "a = 1\nfor k in range(9):\n    a = a + k\n    t = a\n"
+    (loop,) = [s for s in compiled(text, is_script=False) if s.source.is_loop]
+    assert loop.source.live == ("a", "k", "t") or loop.source.live == ("a", "k")
+
+
+def test_imported_names_are_no_variables() -> None:
+    text = "import math\nfrom math import sqrt\ndef g(a):\n    return a * 2\na = 1.0\na = sqrt(a) + math.pi + g(a)\n"
+    found = [s for s in compiled(text + "print(a)\n") if s.source.line > 4]
+    assert [(s.source.needed, s.source.others) for s in found] == [((), ("g", "math", "sqrt"))]
+
+
+FUNCTIONS = """
+def plain(x, n):
+    for k in range(n):
+        x[k] = x[k] * 2
+    return x
+
+class Box:
+    def method(self, x):
+        return x * 2 + 1
+
+    @staticmethod
+    def loose(x):
+        return x * 3 + 1
+
+def outer(c):
+    d = c * 2
+    def inner(x):
+        return x * d
+    return inner
+
+def steps(x):
+    for k in x:
+        yield k * 2
+
+async def later(x):
+    y = x * 2
+    return y
+
+def reader(x):
+    y = x * 2
+    return locals()
+
+def other_reader(x):
+    import inspect
+    y = x * 2
+    return inspect.currentframe().f_locals["y"]
+"""
+
+
+def test_sites_of_functions() -> None:
+    found = {site.source.line: site.source for site in compiled(FUNCTIONS)}
+    assert [*found] == [3, 4, 5, 9, 13, 18] or [*found] == [3, 4, 9, 13, 18]
+    assert found[9].needed == ("x",) and found[9].returns and found[18].needed == ("d", "x")
+    assert found[3].counters == frozenset() and found[4].counters == {"k"}
+
+
+def test_functions_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = """
+print(plain([1, 2, 3], 2), Box().method(3), Box.loose(4), outer(3)(5), [*steps([1, 2])])
+print(reader(3), other_reader(3))
+"""
+    want = said(FUNCTIONS + calls, None)
+    oracle = Oracle(monkeypatch)
+    assert said(FUNCTIONS + calls, False) == want and oracle.served >= 4 and not oracle.missing
+
+
+@pytest.mark.parametrize("line", [
+    "print(locals()['t'])", "print(vars()['t'])", "print(eval('t'))", "print(globals()['t'])",
+    "import sys\nprint(sys._getframe().f_locals['t'])", "import inspect\nprint(inspect.currentframe().f_locals['t'])",
+    "from sys import _getframe as me\nprint(me().f_locals['t'])",
+])  # fmt: skip
+@pytest.mark.parametrize("inside", [False, True])
+def test_code_that_reads_frames_has_no_sites(
+    monkeypatch: pytest.MonkeyPatch, line: str, inside: bool
+) -> None:
+    if inside and "globals" in line:
+        pytest.skip("they are not the function's")
+    text = "n = 3\nfor k in range(n):\n    t = k * 2\n" + line
+    if inside:
+        text = "def f():\n    " + text.replace("\n", "\n    ") + "\nf()\n"
+    assert not compiled(text)
+    Oracle(monkeypatch)
+    assert said(text, True) == said(text, None)[:-1] == [(4,)]
+
+
+def test_numpys_stack_reads_no_frames() -> None:
+    assert compiled("import numpy as np\nx = np.stack([np.ones(3)] * 3) * 2\nprint(x)\n")
+
+
+# ---- what the module is ------------------------------------------------------------------------------------
+def test_docstrings_annotations_lines_and_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '''# -*- coding: latin-1 -*-
+"""What it is: \xe4."""
+from __future__ import annotations
+def f(a: int, b: "x" = 3) -> float:
+    "What f is."
+    c = (a +
+         b)
+    return 1 // (c -
+        5)
+print(f.__doc__, f.__annotations__, __doc__, f.__code__.co_firstlineno, f.__defaults__, f.__qualname__)
+f(2)
+'''
+    want = said(text.encode("latin-1"), None)  # type: ignore[arg-type]
+    Oracle(monkeypatch)
+    assert said(text.encode("latin-1"), False) == want  # type: ignore[arg-type]
+    assert ZeroDivisionError in want and 8 in want
+
+
+@pytest.mark.parametrize("text", ["def f(:\n", "x = '\0'", "return 3", "from __future__ import nothing"])
+def test_errors_of_the_compiler_are_its_own(text: str) -> None:
+    errors = []
+    for function in (compile, lambda *args, **kwargs: compile_module(text, "<a module>", {}, True)):
+        with pytest.raises((SyntaxError, ValueError)) as caught:
+            function(text, "<a module>", "exec", dont_inherit=True)
+        errors.append((type(caught.value), str(caught.value)))
+    assert errors[0] == errors[1]
+
+
+def test_strings_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "def f(a):\n    for k in range(3):\n        b = '''x\n        y'''\n        a = a + b\n    return a\nprint(f('z'))\n"
+    want = said(text, None)
+    Oracle(monkeypatch)
+    assert said(text, False) == want
+
+
+# ---- the importer ------------------------------------------------------------------------------------------
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Imports a module of a text; which modules get sites is said by their names."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    asked: list[tuple[str, str]] = []
+
+    def wanted(name: str, file: str) -> bool:
+        asked.append((name, file))
+        return "with_sites" in name
+
+    install_importer(wanted)
+
+    def load(name: str, text: str) -> Any:
+        import importlib
+
+        (tmp_path / f"{name}.py").write_text(text)
+        importlib.invalidate_caches()
+        try:
+            return importlib.import_module(name)
+        finally:
+            sys.modules.pop(name, None)
+
+    load.asked = asked  # type: ignore[attr-defined]
+    return load
+
+
+def test_imported_modules_get_sites(imported: Any) -> None:
+    text = "def f(x):\n    y = x * 2\n    return y + 1\n"
+    plain, own = imported("module_without", text), imported("module_with_sites", text)
+    assert not sites_in(plain.f.__code__) and len(sites_in(own.f.__code__)) == 1
+    assert plain.f(3) == own.f(3) == 7 and own.__file__.endswith("module_with_sites.py")
+    assert own.__spec__.origin == own.__file__ and own.f.__code__.co_filename == own.__file__
+    assert {name for name, _ in imported.asked} == {"module_without", "module_with_sites"}
+
+
+def test_errors_of_imported_modules(imported: Any) -> None:
+    with pytest.raises(SyntaxError):
+        imported("module_with_sites_wrong", "def f(:\n")
+    with pytest.raises(ZeroDivisionError) as caught:
+        imported("module_with_sites_failing", "a = 3\nb = a * 2\n1 // (b - 6)\n")
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].lineno == 3
+
+
+def test_the_standard_library_gets_no_sites(imported: Any) -> None:
+    before = len(imported.asked)
+    sys.modules.pop("colorsys", None)
+    import colorsys
+
+    assert not sites_in(colorsys.rgb_to_hls.__code__) and len(imported.asked) == before

@@ -1,0 +1,77 @@
+"""A stand-in for compiled code: sites are served by running their source in Python."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+
+from dcarray.jit.loops.entry.names import RETURNED
+from dcarray.jit.loops.sites.site import Site
+
+
+class Oracle:
+    """Serves sites by running their source with the values that they are given and no others.
+
+    Parameters
+    ----------
+    monkeypatch : pytest.MonkeyPatch
+    every : int
+        One call of a site in so many is served.
+
+    Attributes
+    ----------
+    served, resumed : int
+        How often; of these, how often a loop that had begun.
+    missing : list of str
+        Errors since a name was not given.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, every: int = 1) -> None:
+        self.served = self.resumed = self._calls = 0
+        self.missing: list[str] = []
+        self._every, self._done = every, False
+        monkeypatch.setattr(Site, "enter", lambda site, *values: self._serve(site, values, None, False))
+        monkeypatch.setattr(Site, "resume", lambda site, start, *values: self._resume(site, values, start))
+        monkeypatch.setattr(Site, "done", lambda site: self._is_done())
+        monkeypatch.setattr(Site, "leave", lambda site: None)
+
+    def _resume(self, site: Site, values: tuple[Any, ...], start: Any) -> Any:
+        found = self._serve(site, values, start, True)
+        self._done = bool(found)
+        self.resumed += self._done
+        return found
+
+    def _is_done(self) -> bool:
+        done, self._done = self._done, False
+        return done
+
+    def _serve(self, site: Site, values: tuple[Any, ...], start: Any, resumed: bool) -> Any:
+        self._calls += 1
+        if self._calls % self._every:
+            return ()
+        source = site.source
+        scope: dict[str, Any] = {n: site.names[n] for n in source.others if n in site.names}
+        scope |= dict(zip(source.needed, values, strict=True))
+        tree = ast.parse(source.source)
+        first, last = tree.body[0], tree.body[-1]
+        try:
+            if isinstance(first, ast.For):
+                items = eval(ast.unparse(first.iter), scope)
+                scope["items"] = items = items[items.index(start) :] if resumed else items
+                first.iter = ast.Name("items", ast.Load())
+                if not items:
+                    return ()
+            if isinstance(last, ast.Return):
+                assert last.value is not None
+                tree.body[-1] = ast.Assign([ast.Name(RETURNED, ast.Store())], last.value)
+            exec(compile(ast.fix_missing_locations(tree), source.file, "exec"), scope)
+        except NameError as error:
+            self.missing.append(f"{error} in {source}")
+            return ()
+        except Exception:
+            return ()
+        self.served += 1
+        live = (*source.live, *[RETURNED] * source.returns)
+        return (tuple([scope[name] for name in live]),)
