@@ -1,4 +1,4 @@
-"""Writes through arrays of indices, ``x[i] = v``: one after the other, as in NumPy, so that the last one counts."""
+"""Writes through arrays of indices, ``x[i] = v``: one after the other, so that the last one counts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Attributes of ``self``, and items that are appended to lists, as names of compiled code.
 
-The first is scalar replacement of one object's attributes: where a method's statements use ``self`` for nothing
-but its attributes, these are names to compiled code, which are read before and bound after it.  Items are
-results, which are appended when it has run.
+The first is scalar replacement of one object's attributes: where a method's statements use ``self`` for
+nothing but its attributes, these are names to compiled code, which are read before and bound after it.
+Items are results, which are appended when it has run.
 """
 
 from __future__ import annotations
