@@ -343,9 +343,11 @@ class Memory:
 
 
 def _takes_rows(node: Gather, array: Array) -> bool:
-    """Whether a gather takes rows, at one array of places with one axis, of an array in C order."""
+    """Whether a gather takes elements of a vector, or rows of an array in C order at a vector of places."""
     rank = len(array.shape)
     at, *others = node.index
+    if rank == 1:  # elements lie as their places do
+        return True
     return (
         array.strides is None
         and len(node.window.shape) == rank
