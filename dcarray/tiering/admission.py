@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "WARM", "Measured", "Traffic"]
+__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "STRANGE", "WARM", "Measured", "Traffic"]
 
 PERIOD = 0.005
 """Seconds between two looks of the sampler at what runs."""
@@ -20,6 +20,8 @@ WARM = 0.01
 """Seconds after which the planning process is started: what is seen may soon be hot."""
 FAILURES = 3
 """Runs in a row that came to nothing, after which a plan is given up."""
+STRANGE = 8
+"""Runs with values that no plan is made for, after which a site without plans is left to Python."""
 
 _LEAST = 10e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 5 us
 _LONG = 1e-3  # seconds in Python of which one measurement is enough
@@ -80,15 +82,16 @@ class Traffic:
         """Count a run with a known kind of values."""
         self._hits += 1
 
-    def admits(self, key: Any, entries: MutableMapping[Any, Any]) -> bool:
-        """Whether a new kind of values may get a plan; one that is not used any more makes room for it."""
+    def admits(self, key: Any, entries: MutableMapping[Any, Any], eagerly: bool = False) -> bool:
+        """Whether a new kind of values may get a plan, perhaps at once; one that is not used any more makes
+        room for it."""
         if not entries:
             return True
         self._misses += 1
         if len(self._new) >= _REMEMBERED:
             self._new.clear()
         seen = self._new[key] = self._new.get(key, 0) + 1
-        if seen < _COMES_BACK:
+        if seen < _COMES_BACK and not eagerly:
             return False
         if len(entries) >= _MAX_KEYS:
             if self._hits + self._misses < _UNUSED * len(entries):

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from as_written import as_written
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,13 +77,13 @@ def test_dead_values_are_warned_of(lines: str) -> None:
     g = dc.accelerate(f)
     with dc.options(jit="eager"):
         before = counters.loops
-        wanted = outcome(f, False)
+        wanted = as_written(outcome, f, False)
         assert outcome(g, False) == wanted
         # no loop is left as it is for want of being understood
         assert counters.loops > before or wanted[2]
         for state in STATES:
             before = counters.loops
-            assert outcome(g, True, **state) == outcome(f, True, **state)
+            assert outcome(g, True, **state) == as_written(outcome, f, True, **state)
             assert counters.loops > before or state != QUIET  # for what is ignored no loop runs as written
 
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from as_written import as_written
 import pytest
 from written import written
 
@@ -52,7 +53,7 @@ def test_results_and_exceptions_are_numpys(mode: str, kind: str, top: float) -> 
     fast = dc.accelerate(f)
     state = {"over": "ignore", "under": "ignore", "invalid": "ignore", kind: mode}
     for _ in range(2):
-        want, got = outcome(f, top, **state), outcome(fast, top, **state)
+        want, got = as_written(outcome, f, top, **state), outcome(fast, top, **state)
         assert got[2] == want[2] and set(got[3]) == set(want[3])
         if np.isfinite(top):
             assert got[:2] == want[:2]

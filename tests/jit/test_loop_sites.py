@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from as_written import as_written
 from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.sites import run_loop
+from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.syntax.originals import original, originals
 from dcarray.tiering import admission
 
@@ -30,6 +32,10 @@ def eagerly(request: pytest.FixtureRequest) -> Any:
 
 def loops() -> int:
     return dc.report().loops
+
+
+def runs() -> int:
+    return dc.report().runs
 
 
 def reasons() -> list[str]:
@@ -70,13 +76,12 @@ def alike(a: Any, b: Any) -> None:
 
 def agree(f: FunctionType, *args: Any, served: int | None = None) -> Any:
     """The same with and without sites; and how many loops were served."""
-    want = outcome(f, copied(args))
+    want = as_written(outcome, f, copied(args))
     before = loops()
     got = outcome(dc.accelerate(f), copied(args))
     alike(want[:2], got[:2])
     if want[2] != got[2]:  # such as of complex numbers that become real ones, in another line
-        with dc.options(jit="off"):
-            alike(outcome(dc.accelerate(f), copied(args)), got)
+        alike(as_written(outcome, dc.accelerate(f), copied(args)), got)
     if served is not None:
         assert loops() - before == served, reasons()
     return got[0]
@@ -228,8 +233,21 @@ def test_loops_of_helper_functions() -> None:
                 y[i] = x[i] * x[i]
             return y
         def f(x):
-            return inner(x) + inner(x)
+            y = inner(x)
+            return y + inner(x)
     """)
+    agree(f, np.arange(20.0), served=0)
+    assert runs() == 1  # with its loops
+    f.__globals__["inner"].__code__ = written("""
+        import numpy as np
+        def f(x):
+            y = np.empty(x.shape)
+            print(len(y))
+            for i in range(x.shape[0]):
+                y[i] = x[i] * x[i]
+            return y
+    """).__code__
+    f.__globals__["print"] = lambda *values: None
     agree(f, np.arange(20.0), served=2)
 
 
@@ -448,7 +466,7 @@ def test_arrays_that_share_memory() -> None:
     agree(f, np.arange(30.0), np.zeros(30), 20, served=1)
     for at in (0, 1, 5):
         memory, again = np.arange(40.0), np.arange(40.0)
-        f(memory[:30], memory[at : at + 30], 20)
+        as_written(f, memory[:30], memory[at : at + 30], 20)
         dc.accelerate(f)(again[:30], again[at : at + 30], 20)
         np.testing.assert_array_equal(memory, again)
     memory, again = np.arange(40.0), np.arange(40.0)
@@ -475,7 +493,7 @@ def test_arrays_that_are_only_read_may_share_memory() -> None:
 def test_views_as_arguments(spread: slice) -> None:
     f = written(SHIFT)
     memory, again = np.arange(160.0).reshape(80, 2), np.arange(160.0).reshape(80, 2)
-    f(memory[spread, 0], memory[:, 1], 20)
+    as_written(f, memory[spread, 0], memory[:, 1], 20)
     dc.accelerate(f)(again[spread, 0], again[:, 1], 20)
     np.testing.assert_array_equal(memory, again)
 
@@ -484,7 +502,7 @@ def test_read_only_arrays() -> None:
     f = written(SHIFT)
     x = np.arange(30.0)
     x.flags.writeable = False
-    want = f(x, np.zeros(30), 20)[1]
+    want = as_written(f, x, np.zeros(30), 20)[1]
     np.testing.assert_array_equal(dc.accelerate(f)(x, np.zeros(30), 20)[1], want)
     assert loops() == 1
     with pytest.raises(ValueError, match="read-only"):
@@ -562,9 +580,9 @@ def test_one_and_true_have_different_guards() -> None:
 def test_loops_with_changing_sizes_are_given_up() -> None:
     f = written(SHIFT)
     g = dc.accelerate(f)
-    for n in range(1, loop_sites.MAX_KEYS * 12):
-        g(np.zeros(200), np.zeros(200), n)
-    assert 1 <= loops() <= loop_sites.MAX_KEYS
+    for n in range(1, admission._MAX_KEYS * 12):
+        g(np.zeros(n), np.zeros(n), 1)
+    assert 1 <= loops() <= admission._MAX_KEYS
     assert any("change from one run to the next" in reason for reason in reasons())
 
 
@@ -572,15 +590,56 @@ def test_other_sizes_for_good_take_the_place_of_old_ones() -> None:
     """One size after the other, each often; and the first again."""
     f = written(SHIFT)
     g = dc.accelerate(f)
-    sizes = range(20, 20 + 2 * loop_sites.MAX_KEYS)
+    sizes = range(20, 20 + 2 * admission._MAX_KEYS)
     for n in sizes:
-        for _ in range(3 * loop_sites.MAX_KEYS):
-            g(np.zeros(200), np.zeros(200), n)
+        for _ in range(3 * admission._MAX_KEYS):
+            g(np.zeros(n), np.zeros(n), 20)
     served = loops()
-    assert served > loop_sites.MAX_KEYS
+    assert served > admission._MAX_KEYS
     for n in (sizes[-1], sizes[0]):
         for _ in range(6):
-            agree(f, np.zeros(200), np.zeros(200), n)
+            agree(f, np.zeros(n), np.zeros(n), 20)
+
+
+def test_changing_ints_are_symbols() -> None:
+    f = written(SHIFT)
+    for k, n in enumerate((7, 7, 9, 20, 1, 30, 7)):
+        agree(f, np.arange(30.0), np.zeros(30), n, served=1)
+        assert len(put_sites(f)[0].server._entries) == (1 if k < 2 else 2)
+    agree(f, np.arange(30.0), np.zeros(30), 31, served=0)  # the index would be out of bounds
+    agree(f, np.arange(30.0), np.zeros(30), True)
+    agree(f, np.arange(30.0), np.zeros(30), 10**30)
+    agree(f, np.arange(30.0), np.zeros(30), -3)
+    agree(f, np.arange(30.0), np.zeros(30), 5, served=1)
+
+
+def test_ints_that_have_to_be_known_are_no_symbols() -> None:
+    f = written("""
+        import numpy as np
+        def f(x, n):
+            for i in range(9):
+                y = np.zeros((3,) * n)
+                x[i] = x[i] + y.ndim
+            return x
+    """)
+    for n in (1, 2, 1, 3, 2):
+        agree(f, np.arange(30.0), n)
+    agree(f, np.arange(30.0), 2, served=1)
+
+
+def test_counters_of_outer_loops_are_symbols() -> None:
+    f = written("""
+        def f(x, n):
+            for t in range(n):
+                print(t)
+                for i in range(1, len(x)):
+                    x[i] = x[i - 1] * 0.5 + t
+                x[t] = x[t] * t + 1
+            return x
+    """, print=lambda t: None)  # fmt: skip
+    agree(f, np.arange(30.0), 9, served=9)
+    outer = [site for site in put_sites(f) if site.source.counters]
+    assert len(outer) >= 2 and all(len(site.server._entries) <= 1 for site in outer)
 
 
 def test_constants_and_helpers_that_change() -> None:
@@ -629,7 +688,7 @@ def test_threads() -> None:
     g = dc.accelerate(f)
     wrong: list[Any] = []
     given = [np.random.default_rng(k).random(300) for k in range(6)]
-    want = [f(x, 300) for x in given]
+    want = [as_written(f, x, 300) for x in given]
 
     def work(k: int) -> None:
         with dc.options(**EAGER):

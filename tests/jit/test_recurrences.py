@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from as_written import as_written
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ def outcome(f: Any, args: Any) -> Any:
 
 def agree(f: Any, *args: Any, served: int | None = None) -> None:
     """The same with compiled loops, of which so many were run."""
-    want = outcome(f, args)
+    want = as_written(outcome, f, args)
     before = dc.report().loops
     assert outcome(dc.accelerate(f), args) == want
     if served is not None:

@@ -88,6 +88,7 @@ class SiteServer:
         ] = {}  # by thread: what runs in Python since when
         self._done: set[int] = set()  # threads in which all iterations have been done
         self._members: list[Check] | None = None
+        self._strange = 0  # runs with values of which no plan is made
         self._traffic = admission.Traffic()
         self._lists = ListConversion()
         self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
@@ -109,11 +110,12 @@ class SiteServer:
         found, entry = self._serve(values, start)
         if found:
             self._done.add(get_ident())
-        elif entry is not None and entry.state is PlanState.UNASKED:
-            self._request(entry)
-            self.site.resuming = False  # until there is a plan
         elif entry is None or entry.state is not PlanState.READY or entry.failures:
-            self.site.resuming = False
+            self.site.resuming = False  # until there is a plan
+            if entry is not None and entry.state is PlanState.UNASKED:
+                self._request(entry)
+            elif entry is not None and entry.state is PlanState.READY and not entry.failures:
+                self.site.resuming = self.site.resumable  # it has just come
         return found
 
     def done(self) -> bool:
@@ -141,8 +143,11 @@ class SiteServer:
             self._note_refusal(entry, "it takes less time than to ask for compiled code", self.source.line)
         if entry.state is PlanState.ASKED and entry.plan is None:
             counters.waiting += 1
-        if not self._is_ready() and entry.gain.is_known() and config.current().jit != "eager":
+        waits = entry.state is not PlanState.UNASKED and not self._is_ready()
+        if waits and entry.gain.is_known() and config.current().jit != "eager":
             self.site.enabled = False  # until there is a plan
+            if self._is_ready():  # it has just come
+                self.site.enabled = True
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
         """Return what `_serve_values` does, and bind the attributes of ``self``."""
@@ -275,7 +280,9 @@ class SiteServer:
         plan: LoopPlan | None = entry.plan
         return plan
 
-    def _entry(self, values: tuple[Any, ...], start: Any, options: config.Options) -> _Entry | None:
+    def _entry(
+        self, values: tuple[Any, ...], start: Any, options: config.Options, admitted: bool = False
+    ) -> _Entry | None:
         """Return the entry of the values' key; None if a value has no guard, or keys are too many."""
         watched = _watched_exceptions()
         guards: list[Any] = []
@@ -283,7 +290,7 @@ class SiteServer:
         for name, value in zip(self._names, values, strict=True):
             guard = SYMBOLIC if type(value) is int and name in self._symbolic else guard_of(value)
             if guard is None:
-                self._refuse(_unknown(name, value), self.source.line)
+                self._refuse_value(_unknown(name, value))
                 return None
             guards.append(guard)
             if type(value) in ARRAYS or isinstance(guard, DeviceGuard):
@@ -298,8 +305,8 @@ class SiteServer:
             self._traffic.hit()
             return entry
         if self._find_symbols(key, values):
-            return self._entry(values, start, options)
-        if not self._traffic.admits(key, self._entries):
+            return self._entry(values, start, options, True)
+        if not admitted and not self._traffic.admits(key, self._entries, options.jit == "eager"):
             if self._traffic.is_a_loss():
                 self._refuse("its sizes or types change from one run to the next", self.source.line)
             return None
@@ -376,8 +383,10 @@ class SiteServer:
 
         try:
             entry.make(made)
-        except MemoryError:
-            pass
+        except MemoryError:  # later there may be more
+            entry.failures += 1
+            if entry.failures < admission.FAILURES:
+                self.site.heat()
         except (Untraceable, PlanMismatch) as reason:
             line = reason.line if isinstance(reason, Untraceable) else self.source.line
             self._note_refusal(entry, str(reason), line)
@@ -405,6 +414,10 @@ class SiteServer:
 
     def _note_refusal(self, entry: _Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
+        if entry.request.loop.resumed:  # a whole loop may have one
+            self.site.resumable = self.site.resuming = False
+            self._entries.pop(entry.key, None)
+            return
         names = {self._names[k] for k in entry.symbols} - self.source.counters
         if names:  # perhaps they only have to be known
             self._exact |= names
@@ -413,12 +426,27 @@ class SiteServer:
             return
         if len(self._refused()) == len(self._entries):
             self._refuse(reason, line)
+        else:
+            note(shown(reason), kind="loop", where=(self.source.file, line))
+
+    def _refuse_value(self, reason: str) -> None:
+        """Leave the statements to Python since a value has no guard: for good if there are many of these."""
+        if not self._strange:
+            note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
+            self._heat_inner()
+        self._strange += 1
+        if self._strange >= admission.STRANGE and not self._is_ready():
+            self.site.refuse(shown(reason))
 
     def _refuse(self, reason: str, line: int) -> None:
         """Leave the statements to Python from now on; sites inside of them may be hot instead."""
         if not self.site.refused:
             note(shown(reason), kind="loop", where=(self.source.file, line))
         self.site.refuse(shown(reason))
+        self._heat_inner()
+
+    def _heat_inner(self) -> None:
+        """Have the sites inside of this one ask for plans, where the sampler does not decide that."""
         if config.current().jit == "eager" or watchers:
             for inner in self.site.inner:
                 inner.heat()

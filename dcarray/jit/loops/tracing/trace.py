@@ -41,6 +41,7 @@ from ..operations.reductions import Reductions
 from ..operations.scope import Scope
 from ..operations.values import (
     Data,
+    Masked,
     NumberList,
     Unbound,
     is_array,
@@ -226,7 +227,7 @@ class Tracer(LoopStatements):
             array = self.memory.new((), value.dtype, name, "out")
             self.memory.emit(Compute(array, value.expr, loc=self.memory.loc))
             return Result("scalar", array.array, weak=value.weak is not None)
-        if is_number(value) or value is None or isinstance(value, str):
+        if (is_number(value) and not isinstance(value, Masked)) or value is None or isinstance(value, str):
             return Result("value", value=value)
         if type(value) is tuple:
             known = [entry for entry, one in self._values.items() if one is value]

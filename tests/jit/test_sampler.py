@@ -1,0 +1,132 @@
+"""The sampler: which sites are found to be hot by looks at what runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+import pytest
+from written import written
+
+from dcarray.jit.loops.sites import functions, sampler
+from dcarray.jit.loops.sites.functions import put_sites
+from dcarray.jit.loops.sites.sampler import Sampler
+from dcarray.jit.loops.sites.site import Site
+from dcarray.tiering.admission import HOT
+
+PROGRAM = """
+def f(n):
+    for i in range(n):
+        for j in range(2):
+            look()
+            k = i * j + 1
+    look()
+    return n
+"""
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Sampler:
+    """A sampler that looks when it is told to."""
+    made = Sampler()
+    monkeypatch.setattr(sampler, "start_new_thread", lambda function, args: None)
+    monkeypatch.setattr(functions, "SAMPLER", made)
+    return made
+
+
+def test_what_is_seen_counts_for_all_sites_around_it(own: Sampler) -> None:
+    f = written("def g(n):\n    for i in range(n):\n        f(3)\n" + PROGRAM)
+    f.__globals__["look"] = lambda: own._look(sys._getframe(1), HOT / 4)
+    g = f.__globals__["g"]
+    around, inside = put_sites(g), put_sites(f)
+    g(1)
+    outer = next(site for site in inside if site.source.is_loop and site.outer is None)
+    inner = next(site for site in inside if site.outer is outer and site.source.is_loop)
+    seen = [site.seconds for site in (around[0], outer, inner)]
+    assert seen == [pytest.approx(HOT / 4 * n) for n in (7, 6, 6)]
+    assert around[0].enabled and outer.enabled and inner.enabled
+    assert around[0].resuming is around[0].resumable
+
+
+def test_cold_sites_stay_cold(own: Sampler) -> None:
+    f = written(PROGRAM, look=lambda: own._look(sys._getframe(1), HOT / 1000))
+    sites = put_sites(f)
+    f(3)
+    assert not any(site.enabled for site in sites) and any(site.seconds for site in sites)
+
+
+def test_refused_sites_are_not_heated_but_those_inside_are(own: Sampler) -> None:
+    f = written(PROGRAM, look=lambda: own._look(sys._getframe(1), HOT))
+    outer, *others = put_sites(f)
+    outer.refuse()
+    f(1)
+    assert not outer.enabled and outer.seconds == 0
+    assert any(site.enabled for site in others if site.source.is_loop)
+
+
+def test_lines_are_those_of_the_innermost_code_of_the_program(own: Sampler) -> None:
+    f = written(PROGRAM, look=lambda: deep(5))
+
+    def deep(n: int) -> None:
+        deep(n - 1) if n else own._look(sys._getframe(), 1.0)
+
+    put_sites(f)
+    f(1)
+    assert {line: seconds for (_, line), seconds in own.lines.items()} == {5: 2.0, 7: 1.0}
+    assert all(file == f.__code__.co_filename for file, _ in own.lines)
+
+
+def test_programs_without_sites_are_not_counted(own: Sampler) -> None:
+    own._look(sys._getframe(), 1.0)
+    assert not own.lines
+
+
+def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> None:
+    f = written("def f(n):\n    for i in range(1):\n        f(n - 1) if n else look()\n    return n")
+    f.__globals__["look"] = lambda: own._look(sys._getframe(1), HOT)
+    (site, *_) = put_sites(f)
+    f(200)
+    assert site.enabled and site.seconds < HOT * 200
+
+
+def test_a_thread_looks_by_itself() -> None:
+    made = Sampler()
+    f = written("def f(done):\n    k = 0\n    while not done():\n        for j in range(3000):\n            k = k + j\n    return k")
+    result = functions.with_sites(f)
+    assert result is not None
+    code, sites = result
+    f.__code__ = code
+    made.add(code, [Site(site.source, site.names, None, False) for site in sites])
+    watched = made._sites[id(code)][1]
+    ends = time.monotonic() + 60
+    f(lambda: any(site.enabled for site in watched) or time.monotonic() > ends)
+    assert any(site.enabled for site in watched) and made._pid == os.getpid() and made._loaded
+
+
+def test_other_threads_are_looked_at_too() -> None:
+    made = Sampler()
+    f = written("def f(done):\n    k = 0\n    while not done():\n        for j in range(3000):\n            k = k + j\n    return k")
+    result = functions.with_sites(f)
+    assert result is not None
+    code, sites = result
+    f.__code__ = code
+    made.add(code, [Site(site.source, site.names, None, False) for site in sites])
+    watched = made._sites[id(code)][1]
+    ends = time.monotonic() + 60
+    hot = lambda: watched[0].enabled or time.monotonic() > ends  # noqa: E731
+    thread = threading.Thread(target=f, args=(hot,))
+    thread.start()
+    thread.join()
+    assert watched[0].enabled
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_has_a_sampler_of_its_own() -> None:
+    f = written("def f(n):\n    for k in range(n):\n        t = k * 2\n    return t")
+    put_sites(f)
+    child = os.fork()
+    if not child:
+        os._exit(0 if sampler.SAMPLER._pid == os.getpid() else 1)
+    assert os.waitpid(child, 0)[1] == 0

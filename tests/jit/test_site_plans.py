@@ -1,0 +1,321 @@
+"""Sites with plans made in the background, or found in the cache folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from written import written
+
+import dcarray as dc
+from dcarray.execution.executor import EXECUTOR
+from dcarray.jit.loops.sites import server
+from dcarray.jit.loops.sites.functions import put_sites
+from dcarray.jit.loops.sites.sampler import SAMPLER
+from dcarray.jit.loops.sites.site import Site
+from dcarray.plans import client, provider
+from dcarray.plans.background import Background
+from dcarray.tiering import admission
+
+LONG = """
+def f(x, n):
+    for i in range(1, n):
+        x[i] = 0.5 * x[i - 1] + x[i]
+    return x
+"""
+
+
+@pytest.fixture(autouse=True)
+def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    background = Background(lambda: None)
+    monkeypatch.setattr(EXECUTOR, "background", background)
+    monkeypatch.setattr(SAMPLER, "_look", lambda *_: None)  # sites are heated by hand
+    with dc.options(jit="background", cache_dir=None, debug=False):
+        dc.report(reset=True)
+        yield
+    background._stop()  # what has begun must not meet another one
+
+
+@pytest.fixture
+def at_once(beside: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans are there as soon as they are asked for."""
+    monkeypatch.setattr(EXECUTOR.background, "submit", lambda job, *_: job())
+    monkeypatch.setattr(EXECUTOR.background, "waiting", nullcontext)
+
+
+def heated(f: Any) -> Site:
+    """The outermost site of a function, hot."""
+    site = put_sites(f)[0]
+    site.heat()
+    return site
+
+
+def called(f: Any, n: int = 30_000) -> None:
+    want = [0.0]
+    for k in range(1, n):
+        want.append(0.5 * want[-1] + k)
+    np.testing.assert_array_equal(f(np.arange(float(n)), n), want)
+
+
+def waited() -> None:
+    EXECUTOR.background.wait()
+
+
+def reasons() -> list[Any]:
+    return [row for row in dc.report().fallbacks if row.kind == "loop"]
+
+
+def test_cold_sites_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Site, "enter", None)
+    f = written(LONG)
+    put_sites(f)
+    for _ in range(3):
+        called(f, 300)
+    assert dc.report().loops == 0
+
+
+def test_hot_sites_have_a_plan_made_after_a_run() -> None:
+    f = written(LONG)
+    site = heated(f)
+    called(f)
+    assert dc.report().loops == 0
+    waited()
+    assert site.enabled and site.resuming
+    called(f)
+    assert dc.report().loops == 1
+    assert client.CLIENT._process is not None or not client.CLIENT._usable
+
+
+def test_sites_that_wait_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs: list[Any] = []
+    monkeypatch.setattr(EXECUTOR.background, "submit", lambda job, *_: jobs.append(job))
+    monkeypatch.setattr(EXECUTOR.background, "waiting", nullcontext)
+    monkeypatch.setattr(admission.Measured, "is_known", lambda self: True)
+    monkeypatch.setattr(admission.Measured, "may_pay", lambda self: True)
+    f = written(LONG)
+    site = heated(f)
+    called(f, 3000)
+    called(f, 3000)
+    assert len(jobs) == 1 and not site.enabled and dc.report().waiting == 1
+    jobs[0]()
+    called(f, 3000)
+    assert site.enabled and dc.report().loops == 1
+
+
+def test_short_statements_are_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider, "obtain", None)
+    monkeypatch.setattr(admission, "_LEAST", 3600.0)
+    f = written(LONG)
+    site = heated(f)
+    for _ in range(10):
+        called(f, 20)
+    waited()
+    assert site.refused and not site.enabled and dc.report().loops == 0
+    (one,) = reasons()
+    assert "less time than to ask" in one.function
+
+
+def test_plans_that_are_not_faster_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "_FASTER", 0.0)
+    f = written(LONG)
+    site = heated(f)
+    for _ in range(admission._TRIALS + 6):
+        called(f)
+        waited()
+    assert dc.report().loops == admission._TRIALS and site.refused
+    (one,) = reasons()
+    assert one.function == "compiled code is not faster than NumPy"
+
+
+def test_reasons_come_from_the_planner_process() -> None:
+    f = written("""
+        def f(x, n):
+            for i in range(1, n):
+                x[i] = 0.5 * x[i - 1] + x[i]
+
+                x[0] = x.strides[0] * 0.0
+            return x
+    """)
+    site = heated(f)
+    for _ in range(4):
+        called(f)
+        waited()
+    assert site.refused
+    (one,) = reasons()
+    assert one.count == 1 and one.where.startswith("<written") and one.where[-1] == "6"
+    assert dc.report().loops == 0
+
+
+def test_inner_sites_of_a_refused_one_are_not_heated_by_it() -> None:
+    """In the background the sampler finds them, if they are hot."""
+    f = written("""
+        def f(x, n):
+            for t in range(2):
+                x[0] = open
+                for i in range(1, n):
+                    x[i] = 0.5 * x[i - 1] + x[i]
+            return x
+    """)
+    outer, *inner = put_sites(f)
+    outer.refuse()
+    assert inner and not any(site.enabled for site in inner)
+
+
+def test_failed_planning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*args: Any) -> Any:
+        raise RuntimeError("for this test")
+
+    monkeypatch.setattr(provider, "obtain", fails)
+    f = written(LONG)
+    heated(f)
+    for _ in range(4):
+        called(f)
+        waited()
+    (one,) = reasons()
+    assert one.function == "RuntimeError: for this test"
+    assert dc.report().loops == 0
+
+
+def test_planning_is_retried_after_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, times = provider.obtain, []
+
+    def fails(*args: Any) -> Any:
+        times.append(args)
+        if len(times) == 1:
+            raise MemoryError
+        return plain(*args)
+
+    monkeypatch.setattr(provider, "obtain", fails)
+    f = written(LONG)
+    site = heated(f)
+    for _ in range(5):
+        called(f)
+        waited()
+    assert len([request for request, *_ in times if not request.loop.resumed]) == 2
+    assert site.enabled and dc.report().loops >= 1
+
+
+def test_the_rest_of_a_loop_is_compiled(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = written("""
+        def f(x, n):
+            k = 1
+            for t in range(2, n):
+                x[:] = x * 0.5 + t
+                k = k + t
+            while k > 100:
+                k = k - 7
+                x[0] = x[0] + k
+            return x, t, k
+    """)
+    want = f(np.arange(300.0), 100)
+    loops = [site for site in put_sites(f) if site.source.is_loop]
+    asked: list[Any] = []
+    resume = Site.resume
+
+    def third(site: Site, start: Any, *values: Any) -> Any:
+        asked.append((site, start))
+        return resume(site, start, *values) if len(asked) % 4 == 3 or len(asked) > 6 else ()
+
+    monkeypatch.setattr(Site, "resume", third)
+    for site in loops:
+        site.resuming = True
+    got = f(np.arange(300.0), 100)
+    np.testing.assert_array_equal(got[0], want[0])
+    assert got[1:] == want[1:] and [type(v) for v in got] == [type(v) for v in want]
+    assert dc.report().loops == 2, reasons()
+    starts = [start for site, start in asked if site is loops[0]]
+    assert starts[:3] == [2, 3, 4] and all(start is None for site, start in asked if site is loops[1])
+    assert not any(site.server.done() for site in loops)
+
+
+CHILD = """
+    import sys, numpy as np
+    sys.path.insert(0, sys.argv[2])
+    import dcarray as dc, loops_of_a_file
+    from dcarray.jit.loops.sites.functions import put_sites
+    from dcarray.plans import server_handle
+    from dcarray.execution.executor import EXECUTOR
+    server_handle.STARVED_AFTER = 1e9  # else a second planner would find kernels of the first
+    f = loops_of_a_file.f
+    put_sites(f)[0].heat()
+    with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
+        for k in range(12):
+            f(np.arange(30000.0), 30000)
+            EXECUTOR.background.wait()
+            if dc.report().loops:
+                break
+    r = dc.report()
+    print(k, r.loops, r.compiles, r.disk_hits > 0, not {"sympy", "_hashlib"}.isdisjoint(sys.modules))
+"""
+
+
+def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "loops_of_a_file.py").write_text(LONG)
+    said = []
+    for _ in range(2):
+        words = [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path / "cache"), str(tmp_path)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, env={**os.environ})
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout.split())
+    first, second = said
+    assert first[1:] == ["1", first[2], "False", "False"] and int(first[2]) > 0
+    assert second[1:] == ["1", "0", "True", "False"] and int(second[0]) <= int(first[0])
+
+
+def test_callbacks_get_each_request() -> None:
+    seen: list[Any] = []
+    f = written(LONG)
+    server.watchers.append(seen.append)
+    try:
+        called(dc.accelerate(f), 300)
+    finally:
+        server.watchers.clear()
+    assert len(seen) == 1 and seen[0].loop.line == 3
+
+
+def test_a_loop_that_cannot_be_resumed_may_have_a_plan(at_once: None) -> None:
+    """Where it would end is not known with a step."""
+    f = written("""
+        def f(x, n):
+            for t in range(2, n, 3):
+                x[:] = x * 0.5 + t
+            return x, t
+    """)
+    want = f(np.arange(300.0), 100)
+    site = heated(f)
+    site.enabled = False
+    f(np.arange(300.0), 100)
+    assert not (site.resumable or site.resuming or site.refused)
+    for _ in range(3):
+        site.heat()
+        got = f(np.arange(300.0), 100)
+    np.testing.assert_array_equal(got[0], want[0])
+    assert got[1] == want[1] and dc.report().loops and not site.resuming
+
+
+def test_a_value_of_which_no_plan_is_made_does_not_refuse_a_site(at_once: None) -> None:
+    f = written(LONG)
+    site = heated(f)
+    assert f([1.0, "a"][:1], 1) == [1.0]
+    f(np.zeros(30, object), 30)
+    for _ in range(4):
+        called(f, 3000)
+    assert not site.refused and dc.report().loops and len(reasons()) == 1
+
+
+def test_values_of_which_no_plan_is_made_refuse_a_site_in_the_end() -> None:
+    f = written(LONG)
+    site = put_sites(f)[0]
+    site.enabled = True
+    for _ in range(admission.STRANGE):
+        assert not site.refused
+        f(np.zeros(30, object), 30)
+    assert site.refused and not site.enabled and len(reasons()) == 1

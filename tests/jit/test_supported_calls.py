@@ -1,0 +1,81 @@
+"""The lists of calls by which code gets sites, and what the tracer has methods for."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+
+import numpy as np
+import pytest
+
+from dcarray.core.store import compiles
+from dcarray.core.ufunc_loops import UFUNCS
+from dcarray.ir.ops import C_LIBRARY
+from dcarray.jit.loops.operations import calls
+from dcarray.jit.loops.operations.arithmetic import Arithmetic
+from dcarray.jit.loops.operations.arrays import Arrays
+from dcarray.jit.loops.operations.memory import Memory
+from dcarray.jit.loops.operations.numpy_calls import REDUCTIONS
+from dcarray.jit.loops.operations.reductions import Reductions
+from dcarray.jit.loops.operations.scope import Scope
+from dcarray.jit.loops.syntax import supported
+from dcarray.jit.loops.syntax.supported import KnownCalls
+
+
+def traced(prefix: str) -> set[str]:
+    """The names of functions for which the tracer has methods with a prefix."""
+    tracer = calls.Calls(Reductions(Arrays(Arithmetic(Memory(Scope(1), "<test>")))))
+    return {name.removeprefix(prefix) for name in dir(tracer) if name.startswith(prefix)}
+
+
+def test_builtins() -> None:
+    assert supported.BUILTINS == traced("_py_") & set(dir(builtins))
+
+
+def test_functions_of_math() -> None:
+    of_c = {op.removeprefix("c_") for op in C_LIBRARY}
+    assert supported.MATH == (traced("_math_") | of_c) & set(dir(math))
+
+
+def test_methods() -> None:
+    assert supported.METHODS == calls._METHODS | {*calls._UFUNC_METHODS} | traced("_method_")
+
+
+def test_functions_of_numpy() -> None:
+    names = {name: getattr(np, name) for name in dir(np) if not name.startswith("_")}
+    functions = {name for name in names if name in traced("_np_") or name in REDUCTIONS}
+    ufuncs = {n for n, f in names.items() if isinstance(f, np.ufunc) and f.__name__ in (*UFUNCS, "matmul")}
+    scalars = {name for name, kind in names.items() if isinstance(kind, type) and _is_number(kind)}
+    assert supported.NUMPY <= functions | ufuncs | scalars | {"bool"}
+    assert functions | ufuncs <= supported.NUMPY
+    assert scalars <= supported.NUMPY
+
+
+def _is_number(kind: type) -> bool:
+    """Whether a class is of numbers that compile, and that are not abstract."""
+    return issubclass(kind, np.generic) and bool(kind.__subclasses__() == []) and compiles(np.dtype(kind))
+
+
+@pytest.mark.parametrize(("text", "known"), [
+    ("np.sqrt(x)", True), ("np.add.reduce(x)", True), ("np.add.accumulate(x)", False), ("np.sort(x)", False),
+    ("np.linalg.norm(x)", False), ("m.sin(x)", True), ("m.gamma(x)", False), ("x.sum()", True),
+    ("x.tolist()", False), ("x.append(1)", False), ("len(x)", True), ("print(x)", False), ("f(x)", True),
+    ("g(x)", False), ("h(x)", False), ("unknown(x)", True), ("(lambda: x)()", False), ("x[0](1)", False),
+    ("np.sqrt(np.sort(x))", False), ("x.copy().sum()", True), ("again(x)", True), ("other.sqrt(x)", False),
+])  # fmt: skip
+def test_which_calls_are_known(text: str, known: bool) -> None:
+    functions = """
+def f(x):
+    return np.sqrt(x)
+def g(x):
+    return sorted(x)
+def h(x):
+    return f(x) + g(x)
+def again(x):
+    return again(x - 1) if len(x) else f(x)
+"""
+    tree = ast.parse(functions)
+    found = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    calls = KnownCalls({"np": "numpy", "m": "math", "other": "some.library"}, found)
+    assert calls.all_known(ast.parse(text)) is known
