@@ -54,6 +54,8 @@ class AttributeValues:
         found = []
         for attribute in self._read:
             of_class = _of_class(kind, attribute)
+            if attribute in self._written and attribute not in own:
+                return None  # of the class, and perhaps it stays so
             value = own.get(attribute, of_class)
             if value is _MISSING or _is_descriptor(of_class) or (self._lists and type(value) is list):
                 return None
