@@ -213,7 +213,7 @@ def test_names_in_place_of_items() -> None:
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(programs)
 def test_random_methods_behave_as_before(body: list[str]) -> None:
-    """Methods of random statements, some names of which are attributes, and some of which append to a list."""
+    """Methods of random statements, some names of which are attributes, and which append to a list."""
     lines = [re.sub(r"\b([abc])\b", r"self.\1", line) for line in body]
     lines = [f"{line}; log.append(d)" if line.lstrip().startswith("e =") else line for line in lines]
     source = "\n".join(
