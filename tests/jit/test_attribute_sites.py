@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from random_source import indent, programs
 
 import dcarray as dc
 from dcarray.core.counters import counters
@@ -103,7 +107,8 @@ def test_one_array_of_two_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "    @property\n    def dt(self): print('read'); return 0.5\n    @dt.setter\n    def dt(self, v): print('set', v)",
+        "    @property\n    def dt(self): print('read'); return 0.5\n"
+        "    @dt.setter\n    def dt(self, v): print('set', v)",
         "    def __setattr__(self, name, v): print(name); super().__setattr__(name, v)",
         "    def __getattribute__(self, name): print(name); return super().__getattribute__(name)",
         "    def __getattr__(self, name): print(name); return 1.0",
@@ -187,7 +192,13 @@ for k in range(9):
 print(log, u, sorted(name for name in dict(globals()) if "append" in name))
 """
     compare(source, tmp_path / "program.py")
-    assert compare(source.replace(", sorted(name for name in dict(globals()) if \"append\" in name)", ""), tmp_path / "p.py") >= 9
+    assert (
+        compare(
+            source.replace(', sorted(name for name in dict(globals()) if "append" in name)', ""),
+            tmp_path / "p.py",
+        )
+        >= 9
+    )
 
 
 def test_names_in_place_of_items() -> None:
@@ -197,3 +208,27 @@ def test_names_in_place_of_items() -> None:
     names: dict[str, Any] = {"x": 1}
     exec(found.source.replace("y[0]", "y"), names)
     assert [names[name] for name in sorted(names) if name.startswith("appended")] == [4, 2]
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(programs)
+def test_random_methods_behave_as_before(body: list[str]) -> None:
+    """Methods of random statements, some names of which are attributes, and which append to a list."""
+    lines = [re.sub(r"\b([abc])\b", r"self.\1", line) for line in body]
+    lines = [f"{line}; log.append(d)" if line.lstrip().startswith("e =") else line for line in lines]
+    source = "\n".join(
+        [
+            "from contextlib import suppress",
+            "class Thing:",
+            "    a, b = 1, 2",
+            "    def run(self, d, e, log):",
+            *indent(indent(lines)),
+            "thing, log = Thing(), []",
+            "for k in range(3):",
+            "    try: log.append(thing.run(k, 1, log))",
+            "    except Exception as error: print(type(error), error)",
+            "print(sorted(vars(thing).items()), log)",
+        ]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        compare(source, Path(folder) / "program.py")

@@ -79,6 +79,12 @@ np.pad(y, (1, 3), "symmetric")
 np.pad(A, 1, "reflect")
 np.pad(A, 1, constant_values=2.5)
 np.max((f, s))
+np.sum(-0.0 * s)
+np.sum(f)
+np.max(s)
+y[np.array([i, i[::-1]])]
+y[np.stack([i, i])] * 2
+A[i[:3] % 3] * 2
 np.clip(y, 1, 3)
 np.clip(y, f, s)
 np.clip(i, 1, 3)
@@ -146,6 +152,13 @@ def test_writes_at_places(statement: str) -> None:
 def test_what_is_refused(text: str) -> None:
     with pytest.raises(Untraceable):
         trace(request(f"r = {text}", NAMES))
+
+
+def test_elements_at_places_in_another_order() -> None:
+    names = {**NAMES, "j": np.asfortranarray(np.arange(6).reshape(2, 3) % 5)}
+    with pytest.raises(Untraceable, match="order"):
+        trace(request("r = y[j]", names))
+    check("r = y[j] + 0", names, live=())
 
 
 def test_a_value_of_a_loop_that_has_ended_is_forgotten() -> None:

@@ -78,6 +78,17 @@ class Calls(Scans):
             return Method(x, name)
         raise self.scope.fail(f"the attribute {name} of an array")
 
+    def _np_real(self, val: Value) -> Value:
+        return self._part(val, "real")
+
+    def _np_imag(self, val: Value) -> Value:
+        return self._part(val, "imag")
+
+    def _part(self, x: Value, name: str) -> Value:
+        if not isinstance(x, Data) or x.weak:
+            raise self.scope.fail("a part of what is no array and no scalar of NumPy's")
+        return self._attribute(x, name)
+
     def _size(self, shape: tuple[Dim, ...]) -> Dim:
         moving = [n for n in shape if type(n) is not int]
         if len(moving) > 1 and not all(map(self.scope.is_fixed, moving)):

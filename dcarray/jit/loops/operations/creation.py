@@ -1,4 +1,4 @@
-"""NumPy's functions that make arrays of numbers, sequences and ranges, and that surround arrays, on traced values."""
+"""NumPy's functions that make arrays of numbers, sequences and ranges, and borders, on traced values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ class Creation(Joining):
         if isinstance(items, NumberList):
             items = items.array
         if not isinstance(items, tuple | list):
-            if not is_number(items) or not (isinstance(items, Data) or is_int(items) or type(items) in PYTHON):
+            if not is_number(items) or not (
+                isinstance(items, Data) or is_int(items) or type(items) in PYTHON
+            ):
                 raise self.scope.fail("an array is made of what is no number")
             if is_array(items) and not items.shape:
                 raise self.scope.fail("an array is made of arrays without axes")
@@ -145,7 +147,11 @@ class Creation(Joining):
 
     def _np_linspace(self, start: Value, stop: Value, num: Value = 50, endpoint: Value = True) -> Value:
         ends = [start, stop]
-        if type(num) is not int or not 2 < num <= _MOST_CHECKED or not all(type(x) in (int, float) for x in ends):
+        if (
+            type(num) is not int
+            or not 2 < num <= _MOST_CHECKED
+            or not all(type(x) in (int, float) for x in ends)
+        ):
             raise self.scope.fail("a linspace that is not known")
         last = self._flag(endpoint)
         try:
@@ -175,13 +181,17 @@ class Creation(Joining):
         for x, axis in zip(xi, order, strict=True):
             shape[axis] = x.shape[0]
         made = [
-            self.memory.copy(self.memory.value(remap(x.expr, (Index(0, 1, axis),), tuple(shape)), tuple(shape)))
+            self.memory.copy(
+                self.memory.value(remap(x.expr, (Index(0, 1, axis),), tuple(shape)), tuple(shape))
+            )
             for x, axis in zip(xi, order, strict=True)
         ]
         return tuple(made) if _GRIDS_ARE_TUPLES else made
 
     # ---- borders ------------------------------------------------------------------------------------
-    def _np_pad(self, array: Value, pad_width: Value, mode: Value = "constant", constant_values: Value = 0) -> Value:
+    def _np_pad(
+        self, array: Value, pad_width: Value, mode: Value = "constant", constant_values: Value = 0
+    ) -> Value:
         if not is_array(array) or not array.shape or not all(type(n) is int for n in array.shape):
             raise self.scope.fail("what is padded is no array of a known shape")
         widths = self._widths(pad_width, len(array.shape))
@@ -192,7 +202,10 @@ class Creation(Joining):
         made = array
         for axis, (before, after) in enumerate(widths):
             size = array.shape[axis]
-            if max(before, after) > (size - (mode == "reflect") if mode != "edge" else before + after) or not size:
+            if (
+                max(before, after) > (size - (mode == "reflect") if mode != "edge" else before + after)
+                or not size
+            ):
                 raise self.scope.fail("a border that is wider than the array")
             parts = [*_BORDERS[mode](size, before, after)]
             made = self._join([self._border(made, axis, key, n) for key, n in parts if n], axis)
@@ -214,7 +227,9 @@ class Creation(Joining):
             raise self.scope.fail("a border of what is no known number")
         made = self.arrays.empty(shape, array.dtype)
         self.arrays.assign(made, value, strict=True)
-        inside = tuple([slice(before, before + n) for n, (before, _) in zip(array.shape, widths, strict=True)])
+        inside = tuple(
+            [slice(before, before + n) for n, (before, _) in zip(array.shape, widths, strict=True)]
+        )
         self.arrays.assign(self.arrays.element(made, inside), array)
         return self.memory.note_order(made, array)
 

@@ -103,6 +103,7 @@ class Gathers(Operations):
         room = Apply("minimum", (value, Apply("subtract", (last, value), _I8)), _I8)
         checked = Apply("checked", (Apply("greater_equal", (room, zero), _BOOL), value), _I8)
         window = self.memory.new(domain, _I8, "at")
+        self.memory.note_order(self.memory.view(window, _I8), k)
         self.memory.may_raise = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))
         self.memory.immutable.add(window.array)

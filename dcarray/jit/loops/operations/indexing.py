@@ -138,8 +138,8 @@ def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
 
 
 def basic_key(window: Window, shape: Shape) -> tuple[tuple[Any, ...], tuple[int, ...]] | None:
-    """Return the key of basic indexing, and the order of axes of its result, that make a window of an array; None
-    if there are none.  Bounds of slices are given as ``(start, stop, step)``."""
+    """Return the key of basic indexing, and the order of axes of its result, that make a window of an array;
+    None if there are none.  Bounds of slices are given as ``(start, stop, step)``."""
     keys: list[Any] = []
     places: list[int] = []
     for ix, size in zip(window.index, shape, strict=True):

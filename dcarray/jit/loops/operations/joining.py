@@ -222,7 +222,7 @@ class Joining(NumpyCalls):
         if dtype.kind == "f" and not is_int(v):
             number = Apply("logical_not", (Apply("isnan", (expr,), _BOOL),), _BOOL)
             self.memory.may_raise = True
-            expr = self.memory.value(Apply("checked", (number, expr), dtype), scalar=True)
-            self.memory.store(expr)
-            expr = expr.expr
+            checked = self.memory.value(Apply("checked", (number, expr), dtype), scalar=True)
+            self.memory.store(checked)
+            expr = checked.expr
         return self.math.expand(expr, (), shape)

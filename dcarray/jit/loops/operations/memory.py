@@ -151,7 +151,7 @@ class Memory:
         return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
 
     def forget(self, var: str) -> None:
-        """Forget the values that depend on a loop variable whose loop has ended: no name has them any more."""
+        """Forget the values that depend on a loop variable whose loop has ended: no name has them."""
         for key, value in list(self._values.items()):
             if expression_at(value.expr, {var: 0}) is not value.expr:
                 del self._values[key]
@@ -343,9 +343,11 @@ class Memory:
 
 
 def _takes_rows(node: Gather, array: Array) -> bool:
-    """Whether a gather takes rows, at one array of places with one axis, of an array in C order."""
+    """Whether a gather takes elements of a vector, or rows of an array in C order at a vector of places."""
     rank = len(array.shape)
     at, *others = node.index
+    if rank == 1:  # elements lie as their places do
+        return True
     return (
         array.strides is None
         and len(node.window.shape) == rank

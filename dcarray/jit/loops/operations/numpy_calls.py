@@ -6,7 +6,7 @@ import numpy as np
 
 from .python_calls import PythonCalls
 from .reductions import Reductions
-from .values import NumberList, Value, is_array, kind_of, shape_of
+from .values import Data, NumberList, Value, is_array, kind_of, shape_of
 
 REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "amax": "maximum",
          "amin": "minimum", "any": "logical_or", "all": "logical_and"}  # fmt: skip
@@ -37,7 +37,16 @@ class NumpyCalls(PythonCalls):
     ) -> Value:  # fmt: skip
         self._none(out)
         a = self._array_of(a)
+        if isinstance(a, Data) and a.scalar and a.dtype.char in "fd" and axis is None and dtype is None:
+            return self._of_scalar(ufunc, a)
         return self.reductions.reduce(ufunc, a, axis, self._dtype(dtype), self._flag(keepdims))
+
+    def _of_scalar(self, ufunc: str, x: Data) -> Data:
+        """Return a reduction of a scalar, which is itself but for the sign of zero."""
+        if ufunc not in ("add", "multiply", "maximum", "minimum"):
+            raise self.scope.fail("a fold of a scalar")
+        x = self.math.as_numpy(x)
+        return self.math.elementwise("add", (x, 0.0)) if ufunc == "add" else x
 
     def _untyped_reduction(
         self, ufunc: str, a: Value, axis: Value = None, out: Value = None, keepdims: Value = False

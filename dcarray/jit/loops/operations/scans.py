@@ -1,4 +1,4 @@
-"""NumPy's functions along an axis, on traced values: places of extrema, scans, differences, norms and averages."""
+"""NumPy's functions along an axis, on traced values: places of extrema, scans, norms and averages."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ class Scans(Creation):
         return self.math.elementwise("subtract", (later, earlier))
 
     # ---- norms and averages -------------------------------------------------------------------------
-    def _np_linalg_norm(self, x: Value, ord: Value = None, axis: Value = None, keepdims: Value = False) -> Value:
+    def _np_linalg_norm(
+        self, x: Value, ord: Value = None, axis: Value = None, keepdims: Value = False
+    ) -> Value:
         x, keep = self._sequence(x), self._flag(keepdims)
         if x.dtype.kind in "iub":
             x = self.arrays.astype(x, np.dtype(float))
@@ -207,7 +209,13 @@ class Scans(Creation):
 
     # ---- element by element -------------------------------------------------------------------------
     def _np_round(self, a: Value, decimals: Value = 0) -> Value:
-        x = a if is_array(a) else self.math.as_numpy(a) if is_number(a) and not isinstance(a, Masked) else None
+        x = (
+            a
+            if is_array(a)
+            else self.math.as_numpy(a)
+            if is_number(a) and not isinstance(a, Masked)
+            else None
+        )
         if x is None or x.dtype.char not in "fd" or type(decimals) is not int or not 0 <= decimals <= 15:
             raise self.scope.fail("a rounding that is not understood")
         if not decimals:
@@ -218,22 +226,13 @@ class Scans(Creation):
 
     _np_around = _np_round
 
-
-    def _np_real(self, val: Value) -> Value:
-        return self._attribute(val, "real") if isinstance(val, Data) and not val.weak else self._no_part()
-
-    def _np_imag(self, val: Value) -> Value:
-        return self._attribute(val, "imag") if isinstance(val, Data) and not val.weak else self._no_part()
-
-    def _no_part(self) -> Value:
-        raise self.scope.fail("a part of what is no array and no scalar of NumPy's")
-
     def _np_angle(self, z: Value, deg: Value = False) -> Value:
         if not isinstance(z, Data) or z.dtype.kind != "c" or z.weak or deg is not False:
             raise self.scope.fail("an angle that is not understood")
         kind = np.empty(0, z.dtype).real.dtype
         parts = [
-            self.memory.value(Apply(name, (z.expr,), kind), z.shape, scalar=z.scalar) for name in ("imag", "real")
+            self.memory.value(Apply(name, (z.expr,), kind), z.shape, scalar=z.scalar)
+            for name in ("imag", "real")
         ]
         return self.math.elementwise("arctan2", parts)
 
@@ -255,5 +254,6 @@ class Scans(Creation):
     def _method_item(self, x: Value) -> Value:
         if not isinstance(x, Data) or x.shape or x.weak or x.dtype.kind not in "fi":
             raise self.scope.fail("an item that is not understood")
-        return self.arrays.python(float if x.dtype.kind == "f" else int, self.memory.value(x.expr, scalar=True))
-
+        return self.arrays.python(
+            float if x.dtype.kind == "f" else int, self.memory.value(x.expr, scalar=True)
+        )

@@ -1,4 +1,4 @@
-"""Writes through arrays of indices, ``x[i] = v``: element after element, as NumPy does, so that the last one counts."""
+"""Writes through arrays of indices, ``x[i] = v``: one after the other, so that the last one counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Scatters(Operations):
     def write(
         self, x: Data, key: Value, value: Value, combined: Callable[[Value, Value], Value] | None = None
     ) -> None:
-        """Trace ``x[key] = value``; with ``combined``, of the element and the value, as ``numpy.add.at`` does."""
+        """Trace ``x[key] = value``; with ``combined``, of the element and the value, as ``ufunc.at``."""
         keys = list(key) if type(key) is tuple else [key]
         keys += [slice(None)] * (len(x.shape) - len(keys))
         chosen = [n for n, k in enumerate(keys) if not isinstance(k, slice)]
@@ -41,7 +41,9 @@ class Scatters(Operations):
             raise self.scope.fail("arrays of indices apart from one another")
         if any(len(k.shape) != 1 for k in lists) or not is_number(value):
             raise self.scope.fail("an array of indices with several axes is written through")
-        if not np.can_cast(self.math.as_numpy(value).dtype if not is_int(value) else x.dtype, x.dtype, "same_kind"):
+        if not np.can_cast(
+            self.math.as_numpy(value).dtype if not is_int(value) else x.dtype, x.dtype, "same_kind"
+        ):
             raise self.scope.fail("what is assigned to elements is of another kind")
         count = lists[0].shape[0]
         if type(count) is not int or any(k.shape[0] != count for k in lists):
@@ -60,7 +62,8 @@ class Scatters(Operations):
             self.memory.emit(Loop(var, (0, count, 1), tuple(body), loc=self.memory.loc))
 
     def _turn(
-        self, x: Data, keys: list[Value], stored: dict[int, Data], value: Value, row: Dim, turn: Dim, after: int,
+        self, x: Data, keys: list[Value], stored: dict[int, Data], value: Value, row: Dim, turn: Dim,
+        after: int,
         combined: Callable[[Value, Value], Value] | None,
     ) -> None:  # fmt: skip
         """Trace the write at one of the places."""

@@ -1,4 +1,4 @@
-"""Attributes of ``self``, and items of lists, as values of a site: read before its plan runs, bound after it."""
+"""Attributes of ``self``, and items of lists, as values of a site: read before its plan runs, bound after."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ class AttributeValues:
     def read(self, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Return the values that the plan gets; None if reading or binding an attribute may run code."""
         others = tuple([values[k] for k in self._others])
-        if self._lists and (list in map(type, others) or any(type(values[k]) is not list for k in self._lists)):
+        if self._lists and (
+            list in map(type, others) or any(type(values[k]) is not list for k in self._lists)
+        ):
             return None  # one of them may be read
         if self._owner is None:
             return others
         owner = values[self._owner]
         kind = type(owner)
         if (
-            kind.__getattribute__ is not object.__getattribute__
-            or kind.__setattr__ is not object.__setattr__
+            _of_class(kind, "__getattribute__") is not _of_class(object, "__getattribute__")
+            or _of_class(kind, "__setattr__") is not _of_class(object, "__setattr__")
             or type(own := getattr(owner, "__dict__", None)) is not dict
         ):
             return None
@@ -52,6 +54,8 @@ class AttributeValues:
         found = []
         for attribute in self._read:
             of_class = _of_class(kind, attribute)
+            if attribute in self._written and attribute not in own:
+                return None  # of the class, and perhaps it stays so
             value = own.get(attribute, of_class)
             if value is _MISSING or _is_descriptor(of_class) or (self._lists and type(value) is list):
                 return None
@@ -59,8 +63,8 @@ class AttributeValues:
         return (*others, *found)
 
     def bind(self, values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Bind attributes to the first of the values that a plan gave, and append to lists the next; returns the
-        others."""
+        """Bind attributes to the first of the values that a plan gave, and append to lists the next; returns
+        the others."""
         if self._owner is not None:
             for attribute, value in zip(self._written, given, strict=False):
                 setattr(values[self._owner], attribute, value)

@@ -24,6 +24,7 @@ _FRAME_READERS = frozenset(
     {"locals", "vars", "eval", "exec", "dir", "globals", "_getframe", "currentframe", "breakpoint", "stack"}
 )
 
+
 @dataclass(frozen=True)
 class Text:
     """How the source of a statement reads.

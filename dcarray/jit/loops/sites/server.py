@@ -155,14 +155,14 @@ class SiteServer:
             return self._serve_values(values, start)
         given = self._attributes.read(values)
         if given is None:
-            self._refuse("it has attributes that are not plain values, or appends to what it reads", self.source.line)
+            self._refuse(
+                "it has attributes that are not plain values, or appends to what it reads", self.source.line
+            )
             return (), None
         found, entry = self._serve_values(given, start)
         return tuple([self._attributes.bind(values, one) for one in found]), entry
 
-    def _serve_values(
-        self, values: tuple[Any, ...], start: Any
-    ) -> tuple[tuple[Any, ...], _Entry | None]:
+    def _serve_values(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
         options = config.look_again()
         ranks = communicator() is not None

@@ -1,7 +1,8 @@
 """Attributes of ``self``, and items that are appended to lists, as names of compiled code.
 
-The first is scalar replacement of the attributes of one object in a method's statements.  Where a method's statements use ``self`` for nothing but its attributes, these are names to compiled code, which
-are read before and bound after it.
+The first is scalar replacement of one object's attributes: where a method's statements use ``self`` for
+nothing but its attributes, these are names to compiled code, which are read before and bound after it.
+Items are results, which are appended when it has run.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def shown(text: str) -> str:
 
 
 def attributes_as_names(source: str, live: Names, lists: Names = NONE) -> Attributes | None:
-    """Return statements with names in place of attributes, and of what is appended to lists; None if ``self`` is
-    used for something else.
+    """Return statements with names in place of attributes, and of what is appended to lists; None if ``self``
+    is used for something else.
 
     ``live`` are the names that the statements bind and that may be read afterwards.
     """
@@ -77,7 +78,9 @@ def attributes_as_names(source: str, live: Names, lists: Names = NONE) -> Attrib
     lines = [line.encode() for line in source.split("\n")]
     for call in appending:
         _drop_comma(call, lines)
-    for node, name in sorted(changes, key=lambda change: (change[0].lineno, change[0].col_offset), reverse=True):
+    for node, name in sorted(
+        changes, key=lambda change: (change[0].lineno, change[0].col_offset), reverse=True
+    ):
         if node.lineno != node.end_lineno:
             return None
         line = lines[node.lineno - 1]
@@ -88,11 +91,8 @@ def attributes_as_names(source: str, live: Names, lists: Names = NONE) -> Attrib
     attributes = {name_of(node.attr) for node in found}
     written = stores(*body) & attributes
     read = live_before(body, live | written) & attributes
-    return Attributes(
-        text,
-        *(tuple(sorted(name[start:] for name in names)) for names in (read, written)),
-        tuple(map(_list_of, appending)),
-    )
+    first, last = (tuple(sorted(name[start:] for name in names)) for names in (read, written))
+    return Attributes(text, first, last, tuple(map(_list_of, appending)))
 
 
 def _drop_comma(call: ast.Call, lines: list[bytes]) -> None:
@@ -119,6 +119,6 @@ def _list_of(call: ast.Call) -> str:
 
 
 def list_of(stmt: ast.stmt) -> str:
-    """Return the name of the list to which a statement ``name.append(item)`` appends; empty of another one."""
+    """Return the name of the list to which a statement ``name.append(item)`` appends; empty of others."""
     call = append_call(stmt)
     return "" if call is None else _list_of(call)

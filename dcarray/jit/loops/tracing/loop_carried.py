@@ -63,7 +63,7 @@ REORDERED_COPY = Assumption()  # the same, where NumPy's array may have another 
 
 
 class FirstDiffers(Untraceable):
-    """Exception: the first iteration of a loop has other types than the rest, and has to be traced by itself."""
+    """Exception: the first iteration of a loop has other types than the rest: it is traced by itself."""
 
 
 @dataclass

@@ -191,9 +191,7 @@ class LoopStatements(LoopBodies):
         except Untraceable:
             raise reason from None
 
-    def _peel(
-        self, stmt: ast.For, steps: ItemRange, last: Dim | None, frame: Frame, after: Names
-    ) -> None:
+    def _peel(self, stmt: ast.For, steps: ItemRange, last: Dim | None, frame: Frame, after: Names) -> None:
         """Trace the first iteration of a loop by itself, and then the others."""
         self._unrolled(stmt, [steps.start], frame, after | live_in_loop(stmt.body, after), steps.item)
         others = replace(steps, start=dims.simplify(steps.start + steps.step))

@@ -237,7 +237,7 @@ class Tracer(LoopStatements):
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
 
     def _result_array(self, name: str, value: Data) -> Result:
-        """Return the description of an array: new memory, with role "out", or a view of it or of an entry value."""
+        """Return the description of an array: new memory (role "out"), a view of it or of an entry value."""
         window = value.window
         assert window is not None
         array = self.memory.arrays[window.array]
