@@ -39,9 +39,10 @@ class Awaiting:
     def bridge(self, rec: Recording, plan_entry: PlanEntry, options: Options, again: bool) -> None:
         """Begin what is done until a plan is there, after a recording that has run without.
 
-        A short chain of operations is run by NumPy's loops, block by block.  Where a recording comes ``again`` that was asked for before, so has, very likely, all that the
-        program recorded in between: then everything is NumPy's for a while, unless plans do most of it, or
-        statements are so large that to record them takes no time beside theirs.
+        A short chain of operations is run by NumPy's loops, block by block.  Where a recording comes
+        ``again`` that was asked for before, so has, very likely, all that the program recorded in between:
+        then everything is NumPy's for a while, unless plans do most of it, or statements are so large that
+        to record them takes no time beside theirs.
         """
         self._unplanned += plan_entry.template.cost.numpy
         self._statements += len(rec.sites)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from dcarray.core import config, fp_attribution, fp_state
+from dcarray.core import config, fp_attribution, fp_bits, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.fp_bits import MINDFUL
 from dcarray.core.store import Store
@@ -206,7 +206,7 @@ def _able(rec: Recording, entry: tuple[Any, ...]) -> int:
         numbers = [float(rec.views[rec.kinds[arg]][arg]) for arg in entry[6:] if type(arg) is int]
         made = all([arg[0] in rec.news for arg in entry[6:] if type(arg) is tuple])
         if made and any([number and math.isfinite(number) for number in numbers]):
-            able &= ~fp_attribution.INVALID
+            able &= ~fp_bits.INVALID
     return able
 
 

@@ -1,8 +1,8 @@
 """``python -m dcarray run``: run an unmodified script or module, its hot parts as compiled code.
 
-The script, and modules beside it, get sites (`dcarray.jit.loops.sites`).  On a device, and where several ranks
-run the program, ``import numpy`` imports dcarray in the user's own code instead, so that its arrays are wrapped.
-Exit status, tracebacks and ``sys.argv`` are those of plain ``python``.
+The script, and modules beside it, get sites (`dcarray.jit.loops.sites`).  On a device, and where several
+ranks run the program, ``import numpy`` imports dcarray in the user's own code instead, so that its arrays are
+wrapped.  Exit status, tracebacks and ``sys.argv`` are those of plain ``python``.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _module(name: str, names: dict[str, Any], compiler: Compiler) -> CodeType:
 class _Accelerator:
     """What makes the user's code hot, or its arrays wrapped."""
 
-    def __init__(self, also: tuple[str, ...]) -> None:
-        self._also = also
+    def __init__(self, also: tuple[str, ...], eagerly: bool) -> None:
+        self._also, self._eagerly = also, eagerly or config.current().jit == "eager"
         self._wraps = config.current().device != "cpu" or communicator() is not None
 
     def prepare(self, root: str | None) -> None:
@@ -130,7 +130,10 @@ class _Accelerator:
         elif config.current().jit != "off":
             from dcarray.jit.loops.sites.importer import install_importer
 
-            install_importer(lambda name, file: name.partition(".")[0] in self._also or users.has(file))
+            def is_wanted(name: str, file: str) -> bool:
+                return name.partition(".")[0] in self._also or users.has(file)
+
+            install_importer(is_wanted, self._eagerly)
 
     def compile(self, source: str | bytes, file: str, names: dict[str, Any]) -> CodeType:
         """Compile what is run."""
@@ -138,7 +141,7 @@ class _Accelerator:
             return _plain(source, file, names)
         from dcarray.jit.loops.sites.modules import compile_module
 
-        return compile_module(source, file, names, is_script=not sys.flags.interactive)
+        return compile_module(source, file, names, not sys.flags.interactive, self._eagerly)
 
 
 def execute(
@@ -299,7 +302,7 @@ def main(arguments: list[str]) -> int:
             return _usage(f"--explain {explain}: there is no such folder")
     sys.argv = remaining
     show_report = show_report or remaining[-1] == "--report"
-    accelerator = _Accelerator(tuple(also))
+    accelerator = _Accelerator(tuple(also), eagerly=explain is not None)
     begin = lambda: _at_end(show_report, explain)  # noqa: E731
     try:
         execute(remaining[0], is_module, begin, accelerator.prepare, accelerator.compile)

@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType, TracebackType
 from typing import Any, TypeVar, overload
 
 from dcarray.core import config
-from dcarray.execution.executor import EXECUTOR
+from dcarray.plans.background import BACKGROUND
 
 from .loops.sites.functions import functions_of, put_sites, remove_sites, with_sites
 from .loops.sites.server import watchers
@@ -56,7 +56,7 @@ class Accelerated:
             if config.current().jit == "eager":
                 self._put(found)
             elif config.current().jit != "off":  # to read the sources of a large module takes a while
-                EXECUTOR.background.submit(partial(self._put, found))
+                BACKGROUND.submit(partial(self._put, found))
 
     def _put(self, functions: list[FunctionType]) -> None:
         for function in functions:

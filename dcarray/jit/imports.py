@@ -1,4 +1,4 @@
-"""The ``__import__`` of a process in which the user's code has wrapped arrays: NumPy's modules are dcarray."""
+"""The ``__import__`` of a process in which the user's code has wrapped arrays: NumPy is dcarray."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Accelerated code of which the arrays are wrapped: on devices, and where several ranks run a program.
 
-There ``np.zeros`` has to make an array on the device, or in blocks over the ranks, so that the module's global
-names of NumPy mean dcarray's for the time of a call.  On the processor, in one process, nothing of this is
-used: arrays are NumPy's own.
+There ``np.zeros`` has to make an array on the device, or in blocks over the ranks, so that the module's
+global names of NumPy mean dcarray's for the time of a call.  On the processor, in one process, nothing of
+this is used: arrays are NumPy's own.
 """
 
 from __future__ import annotations

@@ -218,14 +218,6 @@ class Session:
         """Begin a period in which recordings may begin anywhere."""
         self._unaligned = True
 
-    def realign(self) -> None:
-        """End the period in which recordings may begin anywhere; the pending one will not come again."""
-        self._unaligned = False
-        if self.rec.log:
-            self.rec.one_off = True
-        else:
-            self.rec.one_off, self.rec.iteration_ends = False, self.iteration_ends
-
     def _end(self, rec: Recording) -> None:
         if self.device is not None:
             device_backend().settle(rec)

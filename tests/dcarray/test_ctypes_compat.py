@@ -13,11 +13,13 @@ import pytest
 
 import dcarray as dc
 from dcarray.core.native import BUILT
+from dcarray.jit import decorator
 
 
 @pytest.fixture
-def copied() -> Callable[[Any, Any], None]:
-    """A program that calls the C library with types made by NumPy."""
+def copied(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any], None]:
+    """A program that calls the C library with types made by NumPy, where arrays are wrapped."""
+    monkeypatch.setattr(decorator, "is_needed", lambda: True)
 
     @dc.accelerate
     def program(to: Any, source: Any) -> None:

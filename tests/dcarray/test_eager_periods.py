@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from written import written
 
 import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
-from dcarray.execution import awaiting, executor
-from dcarray.jit.loops.sites import loop_sites
-from dcarray.lowering.runtime import buffer_pool
+from dcarray.execution import awaiting
 from dcarray.plans.background import Background
 from dcarray.recording import session
 from dcarray.tiering import call_sites, eager_period
@@ -134,92 +131,6 @@ def test_a_time_ends_and_is_one_threads() -> None:
         assert not eager_period.begin(1.0)
 
 
-LOOP = """
-def f(x, n):
-    for k in range(n):
-        y = x * 2.0 + k
-        x[1:] = y[:-1]
-    return x
-"""
-
-
-def test_a_loop_that_waits_for_its_plan_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
-    f, (a, *_) = written(LOOP), arrays()
-    before = counters.flushes
-    ours = dc.accelerate(f)(a.copy(), 6)
-    assert counters.flushes == before and not eager_period.is_active()
-    np.testing.assert_array_equal(ours, f(a.copy(), 6))
-
-
-def test_one_that_takes_long_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
-    f, (a, *_) = written(LOOP), arrays()
-    before = counters.flushes
-    np.testing.assert_array_equal(dc.accelerate(f)(a.copy(), 6), f(a.copy(), 6))
-    assert counters.flushes > before
-
-
-BEFORE = """
-def f(x, n):
-    y = np.sqrt(x * 3.0 + 1.0)
-    m = y.sum(axis=0) + (y * x).sum(axis=0)
-    found = []
-    for k in range(n):
-        found.append(retained())
-        x[1:] = x[:-1] + m
-    return x, found
-"""
-
-
-def test_numpy_gets_the_memory_of_what_was_before_a_new_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
-    f, (a, *_) = written(BEFORE, np=np, retained=lambda: buffer_pool.stats()["retained"]), arrays()
-    buffer_pool.trim()
-    ours, kept = dc.accelerate(f)(a.copy(), 2)
-    assert kept == [0, 0]
-    np.testing.assert_array_equal(ours, f(a.copy(), 2)[0])
-    assert dc.accelerate(f)(a.copy(), 2)[1][0] > 0  # what comes again is worth keeping
-
-
-def test_the_time_ends_with_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_sites, "PATIENCE", 60.0)
-    f = written("def f(x, n):\n    for k in range(n):\n        x[k // 0] = 1.0\n    return x\n")
-    with pytest.raises(ZeroDivisionError):
-        dc.accelerate(f)(arrays()[0], 3)
-    assert not eager_period.is_active()
-
-
-def test_errors_of_what_was_recorded_before_are_told() -> None:
-    f, (a, *_) = written(LOOP), arrays()
-    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
-        dc.accelerate(f)(dc.asarray(a) / dc.asarray(np.zeros(SHAPE)), 3)
-
-
-SUMS = """
-def f(x, found, n):
-    for k in range(n):
-        found[k] = (x ** 0.3 + k).sum()
-    return found
-"""
-
-
-def test_numpy_goes_on_until_the_plans_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes again while its plan is made is recorded now and then only, to see whether it is there."""
-    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
-    monkeypatch.setattr(awaiting, "GLANCE", 60.0)
-    monkeypatch.setattr(Background, "submit_later", lambda self, *job: None)  # no plan is ever there
-    f, (a, *_) = written(SUMS), [np.random.default_rng(5).random((300, 400))]
-    seen: list[bool] = []
-    before, resume = counters.flushes, eager_period.resume
-    monkeypatch.setattr(eager_period, "resume", lambda s: (resume(s), seen.append(eager_period.is_active())))
-    ours = dc.accelerate(f)(a, np.zeros(20), 20)
-    assert seen == [True] and counters.flushes <= before + 4 and not eager_period.is_active()
-    np.testing.assert_allclose(ours, f(a, np.zeros(20), 20), rtol=1e-13)
-    resume(60.0)  # outside of loops that is nothing
-    assert not eager_period.is_active()
-
-
 @pytest.mark.one_process("several ranks have none")
 def test_large_element_wise_calls_are_recorded_even_then() -> None:
     """Blocked statements take less time; products and comparisons are NumPy's."""
@@ -237,75 +148,6 @@ def test_large_element_wise_calls_are_recorded_even_then() -> None:
             np.testing.assert_array_equal(x + 1, a * 2 + 1)
         finally:
             eager_period.end()
-
-
-CHAIN = """
-def f(x, y, n):
-    for k in range(n):
-        y[1:-1] = 0.25 * (x[:-2] + x[1:-1] + x[2:])
-        x[1:-1] = 0.25 * (y[:-2] + y[1:-1] + y[2:])
-    return x
-"""
-NESTED = """
-def f(x, y, n):
-    for k in range(n):
-        for m in range(2):
-            y[1:-1] = 0.25 * (x[:-2] + x[1:-1] + x[2:])
-            x[1:-1] = 0.25 * (y[:-2] + y[1:-1] + y[2:])
-    return x
-"""
-
-
-@pytest.mark.parametrize("source", [CHAIN, NESTED])
-def test_what_is_always_pending_is_left_to_numpy_too(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each statement needs the one before, so that something would be pending whenever a recording ends."""
-    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
-    monkeypatch.setattr(loop_sites, "INNER_DELAY", 1e-3)
-    monkeypatch.setattr(awaiting, "GLANCE", 60.0)
-    monkeypatch.setattr(Background, "submit_later", lambda self, *job: None)  # no plan is ever there
-    f, (a, b, *_) = written(source), arrays()
-    before = counters.statements
-    ours = dc.accelerate(f)(a.copy(), b.copy(), 400)
-    assert 0 < counters.statements - before < 1000  # of 3,200 and more
-    np.testing.assert_array_equal(ours, f(a.copy(), b.copy(), 400))
-
-
-def test_the_next_long_recording_begins_where_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the time is over NumPy is anywhere in a turn; what is recorded until a turn ends is by itself."""
-    monkeypatch.setattr(loop_sites, "PATIENCE", 1e-9)
-    monkeypatch.setattr(awaiting, "GLANCE", 2e-3)
-    monkeypatch.setattr(Background, "submit_later", lambda self, *job: None)
-    logs: list[tuple[bool, int, Any]] = []
-    run = executor.Executor.run
-
-    def noted(self: Any, rec: Any, options: Any) -> Any:
-        logs.append((rec.one_off, len(rec.sites), rec.sites[0][:2]))
-        return run(self, rec, options)
-
-    monkeypatch.setattr(executor.Executor, "run", noted)
-    f, (a, b, *_) = written(CHAIN), arrays()
-    np.testing.assert_array_equal(dc.accelerate(f)(a.copy(), b.copy(), 3000), f(a.copy(), b.copy(), 3000))
-    long = [log for log in logs[1:] if not log[0] and log[1] > 100]
-    assert len(long) > 3 and len({log[1:] for log in long}) <= 2
-    # not more than a turn, but for what the loop leaves
-    assert all(length <= 8 for once, length, _ in logs[:-1] if once)
-
-
-def test_a_plan_that_has_come_ends_it() -> None:
-    eager_period._loops.clear()
-    assert eager_period.begin(60.0, loop=True) and not eager_period.is_waiting()
-    eager_period.end(loop=True)
-    assert eager_period.begin(60.0, loop=True, new=True)
-    eager_period.expire()
-    assert eager_period.is_active()  # it was not resumed: nobody waits for a plan
-    eager_period.end()
-    assert eager_period.is_waiting() and eager_period.resume(60.0) and not eager_period.resume(60.0)
-    over = threading.Thread(target=eager_period.expire)
-    over.start()
-    over.join()
-    assert not eager_period.is_active() and eager_period.is_waiting()
-    eager_period.end(loop=True)
-    assert not eager_period.is_waiting() and not eager_period.resume(60.0)
 
 
 def wrapped_program(x: Any, y: Any) -> Any:
@@ -350,12 +192,22 @@ def test_a_program_that_comes_again_before_its_plans_is_left_to_numpy(
     assert len(jobs) == 2
 
 
+def test_a_plan_ends_the_periods_of_those_who_wait_only() -> None:
+    eager_period._waiting.clear()
+    assert eager_period.begin(60.0)
+    eager_period.expire()
+    assert eager_period.is_active()
+    eager_period.end()
+    assert eager_period.wait(60.0)
+    over = threading.Thread(target=eager_period.expire)
+    over.start()
+    over.join()
+    assert not eager_period.is_active()
+
+
 def test_who_waits_for_a_plan_goes_on_when_one_has_come() -> None:
-    eager_period._loops.clear()
     eager_period._waiting.clear()
     assert eager_period.wait(60.0) and eager_period.is_active() and not eager_period.wait(60.0)
-    eager_period.end(loop=True)  # no loop has begun it
-    assert eager_period.is_active() and not eager_period.is_waiting()
     eager_period.expire()
     assert not eager_period.is_active() and not eager_period._waiting
 
@@ -375,16 +227,3 @@ def test_what_is_only_explained_waits_for_nothing() -> None:
     with call_sites.suspended():
         assert not eager_period.wait(60.0)
     assert not eager_period.is_active()
-
-
-def test_what_a_loop_leaves_behind_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(session.EXECUTOR, "plan_for", lambda *args: asked.append(args))
-    with dc.options(jit="background", eager_below=16, debug=False, cache_dir=None):
-        for ends in (False, True):
-            x = dc.asarray(np.arange(100_000.0))
-            y = np.sqrt(x * 2.0 + 1.0) / (x + 1.0)
-            if ends:
-                session.session().realign()
-            np.testing.assert_array_equal(np.asarray(y), np.sqrt(np.asarray(x) * 2 + 1) / (np.asarray(x) + 1))
-            assert len(asked) == 1

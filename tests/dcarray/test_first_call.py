@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.core import counters
+from dcarray.core import own_files
 from dcarray.plans import server
 
 
@@ -99,14 +99,14 @@ def test_which_files_are_the_users_follows_what_has_been_imported(monkeypatch, t
     there = tmp_path / "later_layer"
     there.mkdir()
     (there / "__init__.py").touch()
-    monkeypatch.setattr(counters, "_inside", {})
-    monkeypatch.setattr(counters, "_LAYERS", ("later_layer",))
+    monkeypatch.setattr(own_files, "_inside", {})
+    monkeypatch.setattr(own_files, "_LAYERS", ("later_layer",))
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert not counters.is_inside(str(there / "one.py"))
+    assert not own_files.is_inside(str(there / "one.py"))
     monkeypatch.setitem(sys.modules, "later_layer", import_module("later_layer"))
-    assert counters.is_inside(str(there / "two.py"))
-    assert not counters.is_inside(str(tmp_path / "three.py"))
-    assert counters.is_inside(np.__file__) and counters.is_inside(dc.__file__)
+    assert own_files.is_inside(str(there / "two.py"))
+    assert not own_files.is_inside(str(tmp_path / "three.py"))
+    assert own_files.is_inside(np.__file__) and own_files.is_inside(dc.__file__)
 
 
 @pytest.mark.parametrize("lowers", [server._LOWERS, ()])

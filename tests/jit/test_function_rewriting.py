@@ -425,9 +425,12 @@ def test_functions_that_share_a_code_object_have_their_own_global_names(
     assert agree(g, 3) == 15 and sites_of(f) != sites_of(g)
 
 
+TRIED = "def f(a, b):\n    try:\n        c = a + 1\n        return c // b\n"
+
+
 @pytest.mark.parametrize("text", [
-    "def f(a, b):\n    try:\n        c = a + 1\n        return c // b\n    finally:\n        seen.append(c)\n",
-    "def f(a, b):\n    try:\n        c = a + 1\n        return c // b\n    except ZeroDivisionError:\n        return -c\n",
+    TRIED + "    finally:\n        seen.append(c)\n",
+    TRIED + "    except ZeroDivisionError:\n        return -c\n",
     "def f(a, b):\n    c = a + b\n    return c * 2\n    print(c)\n",
     "def f(a, b):\n    if a:\n        c = a + b; return c * 2\n    return c",
     "def f(a, b):\n    return (a + b, (a - b, b))\n",

@@ -35,7 +35,7 @@ def compiled(text: str, names: dict[str, Any] | None = None, is_script: bool = T
 
 
 def said(text: str, is_script: bool | None, **names: Any) -> list[Any]:
-    """What a module prints, and the error that it ends with; without sites if it is neither script nor not."""
+    """What a module prints, and the error that it ends with; without sites if ``is_script`` is None."""
     printed: list[Any] = []
     scope: dict[str, Any] = {
         "__name__": "__main__",
@@ -91,8 +91,8 @@ def test_all_names_of_an_imported_module_are_live() -> None:
 
 
 def test_imported_names_are_no_variables() -> None:
-    text = "import math\nfrom math import sqrt\ndef g(a):\n    return a * 2\na = 1.0\na = sqrt(a) + math.pi + g(a)\n"
-    found = [s for s in compiled(text + "print(a)\n") if s.source.line > 4]
+    text = "import math\nfrom math import sqrt\ndef g(a):\n    return a * 2\na = 1.0\n"
+    found = [s for s in compiled(text + "a = sqrt(a) + math.pi + g(a)\nprint(a)\n") if s.source.line > 4]
     assert [(s.source.needed, s.source.others) for s in found] == [((), ("g", "math", "sqrt"))]
 
 
@@ -154,7 +154,8 @@ print(reader(3), other_reader(3))
 
 @pytest.mark.parametrize("line", [
     "print(locals()['t'])", "print(vars()['t'])", "print(eval('t'))", "print(globals()['t'])",
-    "import sys\nprint(sys._getframe().f_locals['t'])", "import inspect\nprint(inspect.currentframe().f_locals['t'])",
+    "import sys\nprint(sys._getframe().f_locals['t'])",
+    "import inspect\nprint(inspect.currentframe().f_locals['t'])",
     "from sys import _getframe as me\nprint(me().f_locals['t'])",
 ])  # fmt: skip
 @pytest.mark.parametrize("inside", [False, True])
@@ -206,7 +207,10 @@ def test_errors_of_the_compiler_are_its_own(text: str) -> None:
 
 
 def test_strings_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "def f(a):\n    for k in range(3):\n        b = '''x\n        y'''\n        a = a + b\n    return a\nprint(f('z'))\n"
+    text = (
+        "def f(a):\n    for k in range(3):\n        b = '''x\n        y'''\n        a = a + b\n    return a\n"
+    )
+    text += "print(f('z'))\n"
     want = said(text, None)
     Oracle(monkeypatch)
     assert said(text, False) == want
@@ -247,6 +251,25 @@ def test_imported_modules_get_sites(imported: Any) -> None:
     assert plain.f(3) == own.f(3) == 7 and own.__file__.endswith("module_with_sites.py")
     assert own.__spec__.origin == own.__file__ and own.f.__code__.co_filename == own.__file__
     assert {name for name, _ in imported.asked} == {"module_without", "module_with_sites"}
+
+
+def test_modules_are_reloaded_and_asked_for_their_code(imported: Any) -> None:
+    import importlib
+
+    own = imported("module_with_sites_again", "def f(x):\n    y = x * 2\n    return y + 1\n")
+    code = own.__loader__.get_code("module_with_sites_again")
+    assert not sites_in(code)  # it may run anywhere
+    sys.modules["module_with_sites_again"] = own
+    try:
+        assert importlib.reload(own).f(3) == 7
+    finally:
+        del sys.modules["module_with_sites_again"]
+
+
+def test_sites_may_ask_at_once() -> None:
+    code = compile_module(FUNCTIONS, "<a module>", {}, False, eagerly=True)
+    assert all(site.enabled is (site.outer is None) for site in sites_in(code))
+    assert not any(site.enabled for site in compiled(FUNCTIONS))
 
 
 def test_errors_of_imported_modules(imported: Any) -> None:

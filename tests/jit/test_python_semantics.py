@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from as_written import as_written
 import pytest
+from as_written import as_written
 from written import written
 
 import dcarray as dc

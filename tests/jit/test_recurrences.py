@@ -7,8 +7,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from as_written import as_written
 import pytest
+from as_written import as_written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import written

@@ -25,6 +25,14 @@ def f(n):
     look()
     return n
 """
+WAITING = """
+def f(done):
+    k = 0
+    while not done():
+        for j in range(3000):
+            k = k + j
+    return k
+"""
 
 
 @pytest.fixture
@@ -93,7 +101,7 @@ def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> No
 
 def test_a_thread_looks_by_itself() -> None:
     made = Sampler()
-    f = written("def f(done):\n    k = 0\n    while not done():\n        for j in range(3000):\n            k = k + j\n    return k")
+    f = written(WAITING)
     result = functions.with_sites(f)
     assert result is not None
     code, sites = result
@@ -107,7 +115,7 @@ def test_a_thread_looks_by_itself() -> None:
 
 def test_other_threads_are_looked_at_too() -> None:
     made = Sampler()
-    f = written("def f(done):\n    k = 0\n    while not done():\n        for j in range(3000):\n            k = k + j\n    return k")
+    f = written(WAITING)
     result = functions.with_sites(f)
     assert result is not None
     code, sites = result

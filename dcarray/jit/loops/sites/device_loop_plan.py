@@ -21,8 +21,8 @@ from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, resident, uploaded
 
 from ..entry.entry_values import Result
+from .plan_values import PlanMismatch, fetcher, number
 from .requests import LoopInterface
-from .run_loop import PlanMismatch, fetcher, number
 
 if TYPE_CHECKING:
     from dcarray.lowering.gpu.device import Device

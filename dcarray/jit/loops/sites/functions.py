@@ -1,4 +1,4 @@
-"""Functions with sites: the code of functions that are accelerated one by one, and of those that they call."""
+"""Functions with sites: the code of functions that are accelerated one by one, and of those they call."""
 
 from __future__ import annotations
 

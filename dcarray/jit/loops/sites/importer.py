@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .modules import compile_module
@@ -16,17 +16,29 @@ __all__ = ["install_importer"]
 class _Loader(SourceFileLoader):
     """The loader of a module with sites."""
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module's code, with sites."""
+    eagerly = False
+    _names: dict[str, Any] | None = None  # of the module, between `create_module` and its run
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return a new module, as the importer would make it."""
+        module = ModuleType(spec.name)
+        self._names = vars(module)
+        return module
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the module's code, with sites where it is about to run."""
+        names, self._names = self._names, None
+        if names is None:
+            return super().get_code(fullname)
         source = self.get_data(self.path)
-        exec(compile_module(source, self.path, vars(module), is_script=False), vars(module))
+        return compile_module(source, self.path, names, is_script=False, eagerly=self.eagerly)
 
 
 class _Finder:
     """The finder of modules that get sites."""
 
-    def __init__(self, wanted: Callable[[str, str], bool]) -> None:
-        self._wanted = wanted
+    def __init__(self, wanted: Callable[[str, str], bool], eagerly: bool) -> None:
+        self._wanted, self._eagerly = wanted, eagerly
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
         """Return the specification of a module with sites; None of any other."""
@@ -37,18 +49,21 @@ class _Finder:
             return None
         if not self._wanted(name, spec.origin):
             return spec
-        spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        spec.loader = loader = _Loader(spec.loader.name, spec.loader.path)
+        loader.eagerly = self._eagerly
         return spec
 
 
-def install_importer(wanted: Callable[[str, str], bool]) -> None:
+def install_importer(wanted: Callable[[str, str], bool], eagerly: bool = False) -> None:
     """Have modules get sites from now on.
 
     Parameters
     ----------
     wanted : callable
         Whether a module, by its name and file, gets some.
+    eagerly : bool, optional
+        Whether they ask for plans at once.
     """
-    finder: Any = _Finder(wanted)
+    finder: Any = _Finder(wanted, eagerly)
     places = [k for k, one in enumerate(sys.meta_path) if one is PathFinder]
     sys.meta_path.insert(places[0] if places else len(sys.meta_path), finder)

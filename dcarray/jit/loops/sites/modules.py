@@ -25,7 +25,9 @@ _COMPILERS = frozenset(
 )
 
 
-def compile_module(source: str | bytes, file: str, names: dict[str, Any], is_script: bool) -> CodeType:
+def compile_module(
+    source: str | bytes, file: str, names: dict[str, Any], is_script: bool, eagerly: bool = False
+) -> CodeType:
     """Return the code of a module with sites.
 
     Parameters
@@ -36,6 +38,8 @@ def compile_module(source: str | bytes, file: str, names: dict[str, Any], is_scr
         The module's global names, as they will be when it runs.
     is_script : bool
         Whether nobody else imports its names.
+    eagerly : bool, optional
+        Whether the outermost sites ask for plans at once.
 
     Raises
     ------
@@ -54,6 +58,8 @@ def compile_module(source: str | bytes, file: str, names: dict[str, Any], is_scr
     except (SyntaxError, ValueError, RecursionError):
         return plain
     made = with_constants(made, adder.sites)
+    for site in adder.sites.values():
+        site.enabled = eagerly and site.outer is None
     _pair(made, plain, adder.sites_of)
     return made
 

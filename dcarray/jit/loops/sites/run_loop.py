@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,11 @@ from dcarray.core.store import FAMILIES, owner
 from dcarray.core.strides import c_strides
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
 
-from ..entry.entry_values import Result
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from ..entry.guards import ARRAYS, knows_wrapped
-from ..entry.lists import ListElements, given
+from ..entry.lists import ListElements
 from ..entry.sizes import LARGEST
+from .plan_values import binding, fetcher, number
 from .requests import LoopInterface
 from .undo_copies import UndoCopy
 
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
 
 NDArray = np.ndarray[Any, Any]
 _SMALL = 1024  # elements up to which NumPy allocates, since the memory is not worth reusing
-
-
-class PlanMismatch(Exception):
-    """Exception: a plan cannot be used by its loop site, for the reason in the message."""
 
 
 class LoopPlan:
@@ -98,7 +93,7 @@ class LoopPlan:
         self._checks: Checks | None = None
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
-        self._results = [_binding(found.get(name), name, place, at_of, wraps) for name in live]
+        self._results = [binding(found.get(name), name, place, at_of, wraps) for name in live]
         first: dict[str, int] = {}
         arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
         pairs = [(k, first.setdefault(name, k)) for k, name in arrays]
@@ -329,34 +324,6 @@ def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[ND
     return a, address_of(a)
 
 
-def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
-    """Return the position of an input's value, or a function that evaluates its Python expression."""
-    if text in place:
-        return place[text]
-    names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
-    if not all(name in place for name in names):
-        raise PlanMismatch(f"{text} is not known when the loop begins")
-    inner = ", ".join(dict.fromkeys(names))
-    function = eval(f"lambda {inner}: {text}", {"__builtins__": {}})  # text of the tracer
-    at = [place[name] for name in dict.fromkeys(names)]
-
-    def fetch(values: Sequence[Any]) -> Any:
-        try:
-            with np.errstate(all="raise"):
-                return function(*[values[k] for k in at])
-        except Exception:  # the loop raises it, if it gets there
-            return None
-
-    return fetch
-
-
-def number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
-    """Return a number as an array without axes; None if it does not have the dtype's kind."""
-    if value is None or (type(value) is complex and dtype.kind != "c"):  # as the square root of -1
-        return None
-    return np.array(value, dtype)
-
-
 def _evaluate_plain(a: NDArray, writing: bool) -> None:
     """Run what is pending on a plain array's memory."""
     if not knows_wrapped():
@@ -392,58 +359,3 @@ def _written_range_overlaps(spans: list[tuple[int, int, bool]]) -> bool:
         written = writes or (written and start < end)
         end = max(end, stop)
     return False
-
-
-# ---- results ------------------------------------------------------------------------------------------
-Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
-
-
-def _binding(
-    result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
-) -> Binding:
-    """Return a function that gives the value of a name after a run."""
-    if result is None:  # the loop does not bind it
-        if name not in place:
-            raise PlanMismatch(f"{name} is not bound")
-        result = Result("alias", name)
-    if result.kind == "value":
-        value = result.value
-        return lambda values, made, addresses, below: value
-    if result.kind == "alias":
-        k = place[result.name]
-        return lambda values, made, addresses, below: given(values[k])
-    if result.kind == "tuple":
-        parts = [_binding(part, name, place, at_of, wraps) for part in result.value]
-        return lambda values, made, addresses, below: tuple(
-            [part(values, made, addresses, below) for part in parts]
-        )
-    if result.kind == "view":
-        return _view(result, name, place, at_of, wraps)
-    k = at_of[result.name]
-    if result.kind == "scalar":
-        if result.weak:
-            return lambda values, made, addresses, below: made[k].item()
-        return lambda values, made, addresses, below: made[k][()]
-    if not wraps:
-        return lambda values, made, addresses, below: made[k]
-    from .wrapped_memory import wrapped
-
-    return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
-
-
-def _view(
-    result: Result, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
-) -> Binding:  # fmt: skip
-    """Return a function that gives a view of an entry value, or of a new array."""
-    if wraps:
-        raise PlanMismatch(f"{name} is a view of a wrapped array")
-    base, keys, order = result.value
-    whole = _binding(base, name, place, at_of, wraps)
-    key = tuple([slice(*k) if type(k) is tuple else k for k in keys])
-    plain = order == tuple(range(len(order)))
-
-    def view(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
-        found = whole(values, made, addresses, below)[key]
-        return found if plain else found.transpose(order)
-
-    return view

@@ -1,8 +1,8 @@
 """The plans of a site: which values they are for, when they are asked for, and whether they are faster.
 
-A plan is made for a key: the guards of the values that the statements read.  A key of a hot site is planned in
-the background; until its plan is ready, and for every other key, the statements run in Python.  A plan that is
-not faster than NumPy is not used again.
+A plan is made for a key: the guards of the values that the statements read.  A key of a hot site is planned
+in the background; until its plan is ready, and for every other key, the statements run in Python.  A plan
+that is not faster than NumPy is not used again.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from threading import get_ident
 from time import perf_counter
 from typing import Any
 
-from dcarray.core import config, fp_state
+from dcarray.core import config
 from dcarray.core.counters import counters, note
 from dcarray.core.errors import Untraceable
-from dcarray.core.fp_bits import RAISING
 from dcarray.core.processes import LOCK, communicator
 from dcarray.plans import provider
 from dcarray.plans.background import BACKGROUND
-from dcarray.plans.slot import PlanSlot, PlanState
+from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
 from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
@@ -32,46 +31,15 @@ from ..entry.members import Check, still_hold, watched_members
 from ..entry.names import RETURNED
 from ..syntax.attributes import shown
 from .attribute_values import AttributeValues
+from .keys import MISSING, SYMBOLIC, Entry, watched_exceptions, why_unknown
 from .list_conversion import ListConversion
+from .plan_values import PlanMismatch
 from .requests import LoopRequest
-from .run_loop import LoopPlan, PlanMismatch
+from .run_loop import LoopPlan
 from .site import Site
 
-_MISSING = object()
-SYMBOLIC = "int"
-"""The guard of a Python int that is a symbol of the plan."""
 watchers: list[Callable[[LoopRequest], None]] = []
 """Callbacks that get the request of each compiled site, then planned eagerly, for `dcarray.explain`."""
-
-
-class _Entry(PlanSlot[Any]):
-    """A key: its plan, and what runs with the key have taken.
-
-    Attributes
-    ----------
-    key : tuple
-        Options, watched floating-point exceptions, guards.
-    symbols : tuple of int
-        The positions of the values that are symbols of the plan.
-    device : object or None
-        That its arrays are on.
-    gain : dcarray.tiering.admission.Measured
-    """
-
-    __slots__ = ("device", "failures", "gain", "key", "request", "symbols", "used")
-
-    def __init__(
-        self, key: tuple[Any, ...], request: LoopRequest, symbols: tuple[int, ...], device: Any
-    ) -> None:
-        super().__init__()
-        self.key, self.request, self.symbols, self.device = key, request, symbols, device
-        self.gain = admission.Measured()
-        self.failures = self.used = 0
-
-
-def _watched_exceptions() -> int:
-    """Return the floating-point exceptions that are not ignored, of those that plans depend on."""
-    return fp_state.watched_flags(fp_state.current_state()) & RAISING
 
 
 class SiteServer:
@@ -79,13 +47,11 @@ class SiteServer:
 
     def __init__(self, site: Site) -> None:
         self.site, self.source = site, site.source
-        self._entries: dict[Any, _Entry] = {}
-        self._last: _Entry | None = None  # the key whose plan ran last
+        self._entries: dict[Any, Entry] = {}
+        self._last: Entry | None = None  # the key whose plan ran last
         self._symbolic = set(self.source.counters)  # names of ints that are symbols
         self._exact: set[str] = set()  # and those that no plan has as symbols
-        self._running: dict[
-            int, tuple[float, _Entry | None]
-        ] = {}  # by thread: what runs in Python since when
+        self._running: dict[int, tuple[float, Entry | None]] = {}  # by thread: what runs in Python since when
         self._done: set[int] = set()  # threads in which all iterations have been done
         self._members: list[Check] | None = None
         self._strange = 0  # runs with values of which no plan is made
@@ -149,7 +115,7 @@ class SiteServer:
             if self._is_ready():  # it has just come
                 self.site.enabled = True
 
-    def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
+    def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], Entry | None]:
         """Return what `_serve_values` does, and bind the attributes of ``self``."""
         if self._attributes is None:
             return self._serve_values(values, start)
@@ -162,7 +128,7 @@ class SiteServer:
         found, entry = self._serve_values(given, start)
         return tuple([self._attributes.bind(values, one) for one in found]), entry
 
-    def _serve_values(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], _Entry | None]:
+    def _serve_values(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
         options = config.look_again()
         ranks = communicator() is not None
@@ -171,8 +137,8 @@ class SiteServer:
         if watchers or (ranks and options.jit == "background"):  # ranks get plans at different times
             options = replace(options, jit="eager")
         for name in self.source.others:
-            value = self.site.names.get(name, _MISSING)
-            values += (getattr(builtins, name, _MISSING) if value is _MISSING else value,)
+            value = self.site.names.get(name, MISSING)
+            values += (getattr(builtins, name, MISSING) if value is MISSING else value,)
         if self._members is None or not still_hold(self._members):
             self._members = watched_members(self.source.members, self.site.names)
             if self._members is None:
@@ -214,14 +180,14 @@ class SiteServer:
         return served, entry
 
     def _try_last(
-        self, entry: _Entry, values: tuple[Any, ...], options: config.Options
+        self, entry: Entry, values: tuple[Any, ...], options: config.Options
     ) -> tuple[Any, ...] | None:
         """Return the result of the last key's plan if the values pass its checks, else None."""
         plan = entry.plan
         if (
             plan is None
             or entry.key[0] != (options.target, options.fastmath)
-            or entry.key[1] != _watched_exceptions()
+            or entry.key[1] != watched_exceptions()
         ):
             return None
         with LOCK:
@@ -232,7 +198,7 @@ class SiteServer:
             return self._run_plan(entry, plan, values, None, options, addresses)
 
     def _run_plan(
-        self, entry: _Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any, options: config.Options,
+        self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any, options: config.Options,
         addresses: tuple[int, ...] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run a plan; returns the values of the live names in a tuple, or an empty tuple."""
@@ -269,7 +235,7 @@ class SiteServer:
         return (found,)
 
     # ---- keys ---------------------------------------------------------------------------------------------
-    def _plan_of(self, entry: _Entry, options: config.Options) -> LoopPlan | None:
+    def _plan_of(self, entry: Entry, options: config.Options) -> LoopPlan | None:
         """Return the plan of a key if it is ready; with ``jit="eager"`` it is made now."""
         if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
             entry.ask()
@@ -282,15 +248,15 @@ class SiteServer:
 
     def _entry(
         self, values: tuple[Any, ...], start: Any, options: config.Options, admitted: bool = False
-    ) -> _Entry | None:
+    ) -> Entry | None:
         """Return the entry of the values' key; None if a value has no guard, or keys are too many."""
-        watched = _watched_exceptions()
+        watched = watched_exceptions()
         guards: list[Any] = []
         arrays = []
         for name, value in zip(self._names, values, strict=True):
             guard = SYMBOLIC if type(value) is int and name in self._symbolic else guard_of(value)
             if guard is None:
-                self._refuse_value(_unknown(name, value))
+                self._refuse_value(why_unknown(name, value))
                 return None
             guards.append(guard)
             if type(value) in ARRAYS or isinstance(guard, DeviceGuard):
@@ -315,7 +281,7 @@ class SiteServer:
     def _new_entry(
         self, key: tuple[Any, ...], guards: list[Any], values: tuple[Any, ...], resumed: bool,
         options: config.Options,
-    ) -> _Entry | None:  # fmt: skip
+    ) -> Entry | None:  # fmt: skip
         there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
         if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
             self._refuse("some of its arrays are on another device", self.source.line)
@@ -325,7 +291,7 @@ class SiteServer:
         if device is not None:
             request = request._replace(target=device.target, undone=False)
         symbols = tuple([k for k, guard in enumerate(guards[: len(values)]) if guard is SYMBOLIC])
-        entry = self._entries[key] = _Entry(key, request, symbols, device)
+        entry = self._entries[key] = Entry(key, request, symbols, device)
         return entry
 
     def _find_symbols(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
@@ -369,13 +335,13 @@ class SiteServer:
         )
 
     # ---- plans --------------------------------------------------------------------------------------------
-    def _request(self, entry: _Entry) -> None:
+    def _request(self, entry: Entry) -> None:
         """Request the plan of a key in the background."""
         if entry.ask():
             gain = self.site.seconds / len(self.source.source)  # small plans are there soon
             BACKGROUND.submit(partial(self._plan, entry, config.current()), gain)
 
-    def _plan(self, entry: _Entry, options: config.Options) -> None:
+    def _plan(self, entry: Entry, options: config.Options) -> None:
         """Make the plan of a key."""
 
         def made() -> Any:
@@ -397,7 +363,7 @@ class SiteServer:
         else:
             self.site.heat()
 
-    def _bind_plan(self, loaded: Any, entry: _Entry) -> Any:
+    def _bind_plan(self, loaded: Any, entry: Entry) -> Any:
         live = (*self._live, *[RETURNED] * self.source.returns)
         if entry.device is None:
             wraps = any(type(guard) is tuple and len(guard) == 5 and not guard[4] for guard in entry.key[2:])
@@ -409,10 +375,10 @@ class SiteServer:
     def _is_ready(self) -> bool:
         return any(entry.plan is not None for entry in self._entries.values())
 
-    def _refused(self) -> list[_Entry]:
+    def _refused(self) -> list[Entry]:
         return [entry for entry in self._entries.values() if entry.state is PlanState.REFUSED]
 
-    def _note_refusal(self, entry: _Entry, reason: str, line: int) -> None:
+    def _note_refusal(self, entry: Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
         if entry.request.loop.resumed:  # a whole loop may have one
             self.site.resumable = self.site.resuming = False
@@ -450,16 +416,3 @@ class SiteServer:
         if config.current().jit == "eager" or watchers:
             for inner in self.site.inner:
                 inner.heat()
-
-
-def _unknown(name: str, value: Any) -> str:
-    """Return why a value has no guard."""
-    if value is _MISSING:
-        return f"{name} is not bound"
-    if type(value) is list:
-        return (
-            f"{name} is no list of equally long lists of floats, or of ints, or has one of them twice: list"
-        )
-    device = getattr(value, "_device", None)
-    known = "nothing that compiled code knows" if device is None else f"an array on {device.name}"
-    return f"{name} is {known}: {type(value).__name__}"

@@ -1,7 +1,7 @@
 """Sites: places in the program's code where compiled code may take over.
 
-A site is before a loop, in each iteration of one that has begun, or at a run of statements.  The program's own
-code asks it (`dcarray.jit.loops.sites.emit`), which costs one look at an attribute as long as the site is
+A site is before a loop, in each iteration of one that has begun, or at a run of statements.  The program's
+own code asks it (`dcarray.jit.loops.sites.emit`), which costs one look at an attribute as long as the site is
 cold.  This module imports nothing else of dcarray's: all that plans and runs compiled code is loaded when the
 first site is hot.
 """

@@ -1,4 +1,4 @@
-"""Memory of wrapped arrays that compiled code of a site reads, writes and makes; imported where there are some."""
+"""Memory of wrapped arrays that compiled code of a site reads, writes and makes."""
 
 from __future__ import annotations
 

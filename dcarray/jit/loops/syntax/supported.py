@@ -115,7 +115,9 @@ class KnownCalls:
         known = _BY_MODULE.get(module, frozenset())
         if ".".join(reversed(path)) in known:
             return True
-        return len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")  # of a ufunc
+        return (
+            len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")
+        )  # of a ufunc
 
     def _is_known_name(self, name: str) -> bool:
         if name not in self._functions:  # else it may be a parameter, or imported

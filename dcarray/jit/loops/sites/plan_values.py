@@ -1,0 +1,103 @@
+"""A plan's arguments from the values of names, and the values of names from its results."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..entry.entry_values import Result
+from ..entry.lists import given
+
+__all__ = ["Binding", "PlanMismatch", "binding", "fetcher", "number"]
+
+NDArray = np.ndarray[Any, Any]
+
+
+class PlanMismatch(Exception):
+    """Exception: a plan cannot be used by its loop site, for the reason in the message."""
+
+
+def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]], Any]:
+    """Return the position of an input's value, or a function that evaluates its Python expression."""
+    if text in place:
+        return place[text]
+    names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
+    if not all(name in place for name in names):
+        raise PlanMismatch(f"{text} is not known when the loop begins")
+    inner = ", ".join(dict.fromkeys(names))
+    function = eval(f"lambda {inner}: {text}", {"__builtins__": {}})  # text of the tracer
+    at = [place[name] for name in dict.fromkeys(names)]
+
+    def fetch(values: Sequence[Any]) -> Any:
+        try:
+            with np.errstate(all="raise"):
+                return function(*[values[k] for k in at])
+        except Exception:  # the loop raises it, if it gets there
+            return None
+
+    return fetch
+
+
+def number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
+    """Return a number as an array without axes; None if it does not have the dtype's kind."""
+    if value is None or (type(value) is complex and dtype.kind != "c"):  # as the square root of -1
+        return None
+    return np.array(value, dtype)
+
+
+# ---- results ------------------------------------------------------------------------------------------
+Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
+
+
+def binding(
+    result: Result | None, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
+) -> Binding:
+    """Return a function that gives the value of a name after a run."""
+    if result is None:  # the loop does not bind it
+        if name not in place:
+            raise PlanMismatch(f"{name} is not bound")
+        result = Result("alias", name)
+    if result.kind == "value":
+        value = result.value
+        return lambda values, made, addresses, below: value
+    if result.kind == "alias":
+        k = place[result.name]
+        return lambda values, made, addresses, below: given(values[k])
+    if result.kind == "tuple":
+        parts = [binding(part, name, place, at_of, wraps) for part in result.value]
+        return lambda values, made, addresses, below: tuple(
+            [part(values, made, addresses, below) for part in parts]
+        )
+    if result.kind == "view":
+        return _view(result, name, place, at_of, wraps)
+    k = at_of[result.name]
+    if result.kind == "scalar":
+        if result.weak:
+            return lambda values, made, addresses, below: made[k].item()
+        return lambda values, made, addresses, below: made[k][()]
+    if not wraps:
+        return lambda values, made, addresses, below: made[k]
+    from .wrapped_memory import wrapped
+
+    return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
+
+
+def _view(
+    result: Result, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
+) -> Binding:  # fmt: skip
+    """Return a function that gives a view of an entry value, or of a new array."""
+    if wraps:
+        raise PlanMismatch(f"{name} is a view of a wrapped array")
+    base, keys, order = result.value
+    whole = binding(base, name, place, at_of, wraps)
+    key = tuple([slice(*k) if type(k) is tuple else k for k in keys])
+    plain = order == tuple(range(len(order)))
+
+    def view(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
+        found = whole(values, made, addresses, below)[key]
+        return found if plain else found.transpose(order)
+
+    return view
