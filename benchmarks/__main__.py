@@ -6,9 +6,10 @@ against the machine's bandwidth and at growing sizes, ``python -m benchmarks sca
 on several ranks, ``python -m benchmarks calls`` commonly used calls one by one, ``python -m benchmarks
 programs`` short programs of ordinary code, ``python -m benchmarks first`` the first calls of others,
 ``python -m benchmarks people`` whole programs as people write them, ``python -m benchmarks warmup`` the work
-that NPBench's kernels do in a process's first seconds, ``python -m benchmarks polybench`` its kernels of
-linear algebra as statements and as loops, ``python -m benchmarks gpu`` arrays on a device, and ``python -m
-benchmarks libraries`` libraries that are compiled ahead of time.
+that NPBench's kernels do in a process's first seconds, ``python -m benchmarks plans`` how long plans take,
+``python -m benchmarks polybench`` its kernels of linear algebra as statements and as loops, ``python -m
+benchmarks gpu`` arrays on a device, and ``python -m benchmarks libraries`` libraries that are compiled ahead
+of time.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from . import (
     ordinary,
     overhead,
     people,
+    plans,
     polybench,
     processes,
     roofline,
@@ -108,6 +110,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "gpu": gpu.main,
     "libraries": libraries.main,
     "polybench": polybench.main,
+    "plans": plans.main,
 }
 
 if __name__ == "__main__":

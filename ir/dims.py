@@ -1,16 +1,14 @@
-"""Dimensions: ints where they can be, sympy integer expressions elsewhere, and proofs about them.
+"""Dimensions: ints where they can be, expressions with symbols elsewhere, and proofs about them.
 
 A proof is three-valued: True (holds for all values of the symbols), False (holds for none), None
-(unknown, or it depends).  Only ``is True`` and ``is False`` may be acted upon.  Nothing here imports
-sympy while all dimensions are ints.
+(unknown, or it depends).  Only ``is True`` and ``is False`` may be acted upon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from functools import lru_cache
 from typing import Any
 
 from .dim_arithmetic import evaluate as evaluate
@@ -23,9 +21,11 @@ from .dim_arithmetic import simplify as simplify
 from .dim_arithmetic import slope as slope
 from .dim_arithmetic import substitute as substitute
 from .dim_arithmetic import symbol as symbol
+from .integers import maximum as maximum
+from .integers import minimum as minimum
 from .nodes import Dim
+from .relations import Relation, by_operation, compare, is_never_negative
 
-_names = lru_cache(maxsize=4096)(free_symbols)
 #: Inclusive lower and upper bounds of loop variables, outermost loop first; None: no bound.
 Bounds = Mapping[str, tuple[Dim | None, Dim | None]]
 
@@ -144,19 +144,23 @@ def _nonneg(a: Any, bounds: Bounds | None) -> bool | None:
 
 def _always(e: Any, bounds: Bounds | None) -> bool:
     """Whether ``e >= 0`` is proved for all values."""
-    if _always_free(smallest(e, bounds)):
+    if is_never_negative(smallest(e, bounds)):
         return True
     e = simplify(e)
     # variables inside Max or floor are eliminated after these
-    return bool(bounds) and type(e) is not int and bool(_by_atom(e, lambda x: _always(x, bounds)))
+    return bool(bounds) and type(e) is not int and bool(by_operation(e, lambda x: _always(x, bounds)))
 
 
 def smallest(e: Any, bounds: Bounds | None = None) -> Dim:
     """Return ``e`` with the bounded variables replaced by what makes it smallest, as far as that is known."""
     bounds = _RANGES.get() if bounds is None else bounds
+    e = simplify(e)
     for name in reversed(list(bounds or ())):
-        e = _eliminate(simplify(e), name, *(bounds or {})[name])
-    return simplify(e)
+        if type(e) is int:
+            break
+        if name in e.names:
+            e = _eliminate(e, name, *(bounds or {})[name])
+    return e
 
 
 def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
@@ -166,65 +170,11 @@ def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
     pace = slope(e, name)
     if pace is None or (type(pace) is int and pace == 0):
         return e
-    if low is not None and _always_free(pace):
+    if low is not None and is_never_negative(pace):
         return substitute(e, {name: low})
-    if high is not None and _always_free(simplify(-pace)):
+    if high is not None and is_never_negative(simplify(-pace)):
         return substitute(e, {name: high})
     return e
-
-
-@lru_cache(maxsize=8192)
-def _always_free(e: Any) -> bool:
-    if type(e) is int:
-        return e >= 0
-    known = _by_atom(e, _always_free)
-    if known is not None:
-        return known
-    # With every symbol written as its minimum plus something >= 0, a polynomial without negative
-    # coefficients cannot be negative.
-    shift = {}
-    for s in e.free_symbols:
-        if getattr(s, "minimum", None) is None:
-            return False
-        shift[s] = s + s.minimum
-    e = e.xreplace(shift).expand()
-    return all(c.is_Rational and c >= 0 for c in e.as_coefficients_dict().values())
-
-
-def _by_atom(e: Any, always: Callable[[Any], bool]) -> bool | None:
-    """Whether ``e >= 0`` with bounds in place of its first floor, Mod, Max or Min; None if it has none."""
-    for atom in _atoms(e):
-        slope = e.coeff(atom)
-        rest = simplify(e - slope * atom)
-        if not slope.is_Rational or (type(rest) is not int and rest.has(atom)):
-            return False
-        up = bool(slope > 0)
-        name = type(atom).__name__
-        if name in ("Max", "Min"):
-            proofs = (always(simplify(slope * arg + rest)) for arg in atom.args)
-            # a sum with +Max is at least that with any one argument; with +Min every one must do
-            return any(proofs) if (name == "Max") == up else all(proofs)
-        if name == "floor":
-            import sympy
-
-            bottom = sympy.fraction(sympy.together(atom.args[0]))[1]
-            if not bottom.is_Integer:
-                return False
-            slack = sympy.Rational(bottom - 1, bottom)
-            if abs(slope) == 1 and (type(rest) is int or rest.is_integer):
-                # a whole number less a part of one below 1 is not negative where the whole number is not
-                return always(simplify(slope * atom.args[0] + rest + (0 if up else slack)))
-            return always(simplify(slope * (atom.args[0] - (slack if up else 0)) + rest))
-        if name == "Mod" and atom.args[1].is_Integer and atom.args[1] > 0:
-            return always(simplify(slope * (0 if up else atom.args[1] - 1) + rest))
-        return False
-    return None
-
-
-def _atoms(e: Any) -> list[Any]:
-    import sympy
-
-    return sorted(e.atoms(sympy.floor, sympy.Mod, sympy.Max, sympy.Min), key=str)
 
 
 # ---- guards -----------------------------------------------------------------------------------------
@@ -242,7 +192,7 @@ class Guards:
     ----------
     hints : mapping of str to int
         Values of the symbols.  Relations over other symbols (loop variables) stay undecided.
-    facts : iterable of sympy relations
+    facts : iterable of Relation or bool
         What is known to hold: used in proofs and not recorded.
     """
 
@@ -262,26 +212,20 @@ class Guards:
     def __exit__(self, *exc: object) -> None:
         _ACTIVE.reset(self._tokens.pop())
 
-    def decide(self, relation: Any) -> bool:
+    def decide(self, relation: Relation | bool) -> bool:
         """Whether ``relation`` holds: proved, or assumed from the hints and recorded. Raises KeyError if it
         cannot be proved and a symbol has no hint."""
         if isinstance(relation, bool):
             return relation
-        if relation in (True, False):  # sympy's own booleans
-            return bool(relation)
-        d = simplify(relation.lhs - relation.rhs)
-        kind = type(relation).__name__
         answer: bool | None
         with self:
-            if kind in ("Equality", "Unequality"):
-                answer = prove_eq(d, 0)
-            elif kind in ("LessThan", "StrictLessThan"):
-                answer = prove_nonneg(-d if kind == "LessThan" else -d - 1)
+            if relation.sign in ("==", "!="):
+                answer = prove_eq(relation.left, relation.right)
             else:
-                answer = prove_nonneg(d if kind == "GreaterThan" else d - 1)
+                answer = prove_nonneg(relation.least_zero()[0])
         if answer is None:
             raise KeyError(f"no hint decides {show(relation)}")
-        return answer != (kind == "Unequality")
+        return bool(answer) != (relation.sign == "!=")
 
     def holds(self, values: Mapping[str, int]) -> bool:
         """Whether everything assumed so far holds for these values."""
@@ -306,16 +250,14 @@ class Guards:
             low = smallest(e, bounds)
             if low != e and (low >= 0 if type(low) is int else self._follows(low, bounds)):
                 return answer
-        import sympy
-
         if self._hinted(d):
             answer = evaluate(d, self.hints) >= 0
-            self._record(sympy.Ge(d, 0) if answer else sympy.Lt(d, 0))
+            self._record(compare(">=" if answer else "<", d, 0))
             return answer
         for answer, e in ((True, d), (False, -d - 1)):  # with loop variables: for all of their values
             low = smallest(e, bounds)
             if self._hinted(low) and evaluate(low, self.hints) >= 0:
-                self._record(sympy.Ge(low, 0))
+                self._record(compare(">=", low, 0))
                 return answer
         return None
 
@@ -327,29 +269,21 @@ class Guards:
             return False
         if not self._hinted(d):
             return None
-        import sympy
-
         answer = evaluate(d, self.hints) == 0
-        self._record(sympy.Eq(d, 0) if answer else sympy.Ne(d, 0))
+        self._record(compare("==" if answer else "!=", d, 0))
         return answer
 
     def _hinted(self, d: Any) -> bool:
         return all(name in self.hints for name in free_symbols(d))
 
     def _record(self, relation: Any) -> None:
-        if getattr(relation, "is_Relational", False) and relation not in self.recorded:
+        if isinstance(relation, Relation) and relation not in self.recorded:
             self.recorded.append(relation)
             self._learn(relation)
 
     def _learn(self, relation: Any) -> None:
-        if isinstance(relation, bool) or not getattr(relation, "is_Relational", False):
-            return
-        d = relation.lhs - relation.rhs
-        found = {
-            "Equality": [d, -d], "LessThan": [-d], "StrictLessThan": [-d - 1],
-            "GreaterThan": [d], "StrictGreaterThan": [d - 1],
-        }.get(type(relation).__name__, [])  # fmt: skip
-        self._positive += [simplify(p) for p in found]
+        if isinstance(relation, Relation):
+            self._positive += relation.least_zero()
 
     def _follows(self, e: Any, bounds: Bounds | None) -> bool:
         """Whether ``e >= 0`` is proved with one of the facts, or with two while there are few."""
@@ -358,7 +292,7 @@ class Guards:
         if _always(e, bounds):
             return True
         names = free_symbols(simplify(e))
-        near = [p for p in self._positive if not names.isdisjoint(_names(p))]
+        near = [p for p in self._positive if not names.isdisjoint(free_symbols(p))]
         if any(_always(e - p, bounds) for p in near):
             return True
         # a relation that follows unnoticed is recorded twice: that costs less than all pairs

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-Dim = Any  # int | sympy.Expr; sympy is heavy and is imported only by what needs it
+Dim = Any  # int | integers.Expression: arithmetic on either gives either
 Role = Literal["in", "out", "inout", "temp"]
 
 
@@ -247,7 +247,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The unit of compilation.  ``guards`` are the sympy relations over the symbols that hold whenever
+    """The unit of compilation.  ``guards`` are the relations over the symbols that hold whenever
     the region runs, because the caller checks them."""
 
     symbols: tuple[Symbol, ...]

@@ -33,6 +33,7 @@ from .nodes import (
     Window,
 )
 from .ops import OPS, const, loop_dtype
+from .relations import compare
 from .tokens import ParseError, Scanner
 from .windows import identity
 
@@ -92,13 +93,10 @@ class _Parser(Scanner):
         return Symbol(name, minimum)
 
     def relation(self) -> Any:
-        import sympy
-
-        kinds = {"==": sympy.Eq, "!=": sympy.Ne, "<=": sympy.Le, "<": sympy.Lt, ">=": sympy.Ge, ">": sympy.Gt}
         left = self.dim()
-        if self.word not in kinds:
+        if self.word not in ("==", "!=", "<=", "<", ">=", ">"):
             raise self.fail("a comparison")
-        return kinds[self.next()](left, self.dim())
+        return compare(self.next(), left, self.dim())
 
     def declaration(self) -> Array:
         role: Any = self.next()

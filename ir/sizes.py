@@ -33,10 +33,10 @@ def with_sizes(region: Region, values: Mapping[str, int]) -> Region:
             raise ValueError(f"{symbol.name} is at least {symbol.minimum}, not {values[symbol.name]}")
     guards = []
     for guard in region.guards:
-        known = guard.xreplace({s: values[s.name] for s in guard.free_symbols if s.name in values})
-        if known == False:  # noqa: E712 - a relation of SymPy
+        known = guard.at(values)
+        if known is False:
             raise ValueError(f"{guard} does not hold")
-        if known != True:  # noqa: E712
+        if known is not True:
             guards.append(known)
     arrays = []
     for array in region.arrays:

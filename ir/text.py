@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .dims import show
+from .integers import Expression
 from .nodes import (
     Apply,
     Array,
@@ -285,6 +286,6 @@ def _literal(value: Any) -> str:
         return f"({', '.join(_literal(v) for v in value)}{',' if len(value) == 1 else ''})"
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
-    if hasattr(value, "free_symbols"):
+    if isinstance(value, Expression):
         return f"dim({show(value)})"
     raise TypeError(f"an attribute cannot be {value!r}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import Any, NamedTuple
 
-from .dims import simplify
+from .dims import maximum, minimum, simplify
 from .nodes import Dim
 
 _TOKEN = re.compile(
@@ -140,7 +141,8 @@ class Scanner:
             elif mark == "*" and other.axis is None:
                 value = self.scale(value, other.const)
             elif value.axis is None and other.axis is None:
-                value = Lin(_divide(mark, value.const, other.const))
+                divide = operator.floordiv if mark == "//" else operator.mod
+                value = Lin(divide(value.const, other.const))
             else:
                 raise self.fail("an affine index")
         return value
@@ -153,9 +155,7 @@ class Scanner:
         if self.kind == "number" and self.word.isdigit():
             return Lin(int(self.next()))
         if self.word in ("max", "min") and self.tokens[self.at + 1].text == "(":
-            import sympy
-
-            pick = sympy.Max if self.next() == "max" else sympy.Min
+            pick = maximum if self.next() == "max" else minimum
             self.need("(")
             return Lin(pick(*self.list(")", self.dim)))
         if self.word in self.axes:
@@ -163,12 +163,3 @@ class Scanner:
         if self.word in self.symbols:
             return Lin(self.symbols[self.next()])
         raise self.fail("a dimension")
-
-
-def _divide(mark: str, top: Dim, bottom: Dim) -> Dim:
-    if type(top) is int and type(bottom) is int:
-        return top // bottom if mark == "//" else top % bottom
-    import sympy
-
-    top, bottom = sympy.sympify(top), sympy.sympify(bottom)
-    return sympy.floor(top / bottom) if mark == "//" else sympy.Mod(top, bottom)

@@ -15,6 +15,7 @@ from .analysis.effects import clash, domain, nest_conflict, reads, rows_conflict
 from .analysis.independence import iteration_conflict
 from .analysis.skew import time_tile_conflict
 from .conditions import implied_inequalities
+from .integers import Expression
 from .nodes import (
     Apply,
     Array,
@@ -41,6 +42,7 @@ from .nodes import (
 )
 from .ops import CALLS, OPS, has_loop, loop_dtype
 from .parse import DTYPES, RESERVED
+from .relations import Relation
 from .text import show_stmt
 from .windows import empty, injective, same, walk, written_at_least
 
@@ -98,7 +100,7 @@ class _Checker:
         self.root = effects.families(self.source)
         self.roles = effects.roles(self.source)
         for guard in self.source.guards:
-            names = {s.name for s in guard.free_symbols} if hasattr(guard, "free_symbols") else set()
+            names = guard.names if isinstance(guard, Relation) else frozenset[str]()
             self.need(names <= self.scope, "a guard may only use the symbols")
         self.body(self.source.body)
 
@@ -141,8 +143,7 @@ class _Checker:
         for dim in values:
             if type(dim) is int:
                 continue
-            self.need(hasattr(dim, "free_symbols"), f"{what} is no dimension: {dim!r}")
-            self.need(dim == dims.simplify(dim), f"{what} is not in canonical form: {dim}")
+            self.need(isinstance(dim, Expression), f"{what} is no dimension: {dim!r}")
             unknown = dims.free_symbols(dim) - self.scope
             self.need(not unknown, f"{what} uses {', '.join(sorted(unknown))}, which is not declared")
 

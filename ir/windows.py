@@ -7,7 +7,7 @@ anywhere in the array.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import gcd
@@ -310,8 +310,12 @@ def children(expr: Expr) -> tuple[Expr, ...]:
     return expr.index if isinstance(expr, Gather) else ()
 
 
-def walk(*roots: Expr) -> list[Expr]:
+def walk(*roots: Expr) -> Sequence[Expr]:
     """Return every node once, children before parents, in a fixed order."""
+    return _walked(roots[0]) if len(roots) == 1 else _walk(roots)
+
+
+def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
     order: dict[Expr, None] = {}
     stack = [(root, False) for root in reversed(roots)]
     while stack:
@@ -322,8 +326,13 @@ def walk(*roots: Expr) -> list[Expr]:
             order[node] = None
             continue
         stack.append((node, True))
-        stack.extend((child, False) for child in reversed(below))
-    return list(order)
+        stack.extend([(child, False) for child in reversed(below)])
+    return tuple(order)
+
+
+@lru_cache(maxsize=2048)
+def _walked(root: Expr) -> tuple[Expr, ...]:
+    return _walk((root,))
 
 
 def rewrite(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
@@ -346,7 +355,7 @@ def map_loads(expr: Expr, fn: Callable[[Load | Gather], Expr]) -> Expr:
     return rewrite(expr, lambda node: fn(node) if isinstance(node, Load | Gather) else node)
 
 
-@lru_cache(maxsize=1 << 16)  # passes ask again and again, and expressions are interned
+@lru_cache(maxsize=1 << 14)
 def loads(expr: Expr) -> tuple[Load | Gather, ...]:
     """Return every ``Load`` and ``Gather`` of ``expr`` once, in a fixed order."""
     return tuple(node for node in walk(expr) if isinstance(node, Load | Gather))

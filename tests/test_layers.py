@@ -175,8 +175,8 @@ def test_dir_shows_public_names_alone() -> None:
     assert done.stdout.strip() == ""
 
 
-def test_ir_imports_only_numpy_sympy_and_the_standard_library() -> None:
-    allowed = {"numpy", "sympy", "dcarray"} | sys.stdlib_module_names
+def test_ir_imports_only_numpy_and_the_standard_library() -> None:
+    allowed = {"numpy", "dcarray"} | sys.stdlib_module_names
     for module, tree in TREES.items():
         if _layer(module) == "ir":
             for target in _imports(module, ast.walk(tree)):
@@ -206,6 +206,8 @@ def test_outsiders_use_the_public_face(folder: str) -> None:
     for path in (ROOT / folder).rglob("*.py"):
         if path == ROOT / "conformance" / "fpga" / "circuits.py":
             continue  # emulators and Verilator run kernels and networks, which have no public face
+        if path == ROOT / "benchmarks" / "plans.py":
+            continue  # it measures the planning process and the parts of plans
         for node in ast.walk(ast.parse(path.read_text(), str(path))):
             names: list[str] = []
             if isinstance(node, ast.Import):
@@ -232,7 +234,7 @@ def test_files_have_one_purpose() -> None:
 def test_import_is_light() -> None:
     code = (
         "import sys, dcarray\n"
-        "heavy = {'sympy', 'llvmlite', 'mpmath', 'scipy', 'matplotlib', 'jax', 'numba'}\n"
+        "heavy = {'llvmlite', 'sympy', 'scipy', 'matplotlib', 'jax', 'numba'}\n"
         "print(*sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -80,7 +80,9 @@ for n in (65, 129, 257):
     while np.linalg.norm(f - apply_A(u, h)) > 1e-7 * np.linalg.norm(f):
         u = v_cycle(u, f, h)
         cycles += 1
-    norms = []
-    v, its = conjugate_gradient(lambda w: apply_A(w, h), f, 1e-6, report=lambda k, r: norms.append(r))
+    if n < 200:
+        norms = []
+        v, its = conjugate_gradient(lambda w: apply_A(w, h), f, 1e-6, report=lambda k, r: norms.append(r))
+        print("cg", its < 2 * n, np.abs(v - exact).max() < 1e-4, f"{norms[10]:.4f}")
     jac = smooth(np.zeros((n, n)), f, h, 100)
-    print(n, cycles, its < 2 * n, np.abs(u - exact).max() < 1e-6, np.abs(v - exact).max() < 1e-4, f"{np.abs(jac - exact).max():.5f} {norms[10]:.4f}")
+    print(n, cycles, np.abs(u - exact).max() < 1e-6, f"{np.abs(jac - exact).max():.5f}")

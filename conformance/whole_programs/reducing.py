@@ -45,8 +45,13 @@ def _without(source: str, change: Change, unwrap: bool) -> str | None:
     return None if text == ast.unparse(ast.parse(source)) else text
 
 
-def _changes(source: str, size: int) -> Iterator[Change]:
-    for key, block in reversed(_blocks(ast.parse(source)).items()):
+def _changes(source: str, size: int, of_main: bool) -> Iterator[Change]:
+    """Runs of statements of one size, those of outer blocks first; or only those of ``main``."""
+    tree = ast.parse(source)
+    defined = [k for k, node in enumerate(tree.body, 1) if isinstance(node, ast.FunctionDef)]
+    for key, block in _blocks(tree).items():
+        if of_main and key[0] not in defined[-1:]:  # a walk gives the module, and then what is right in it
+            continue
         for start in reversed(range(0, len(block), size)):
             yield key, start, start + size
 
@@ -67,8 +72,9 @@ def reduced(source: str, differs: Callable[[str], bool], seconds: float = 120) -
     before = None
     while before != rest:
         before = rest
-        for size, unwrap in ((8, False), (3, False), (1, False), (1, True)):
-            for change in list(_changes(rest, size)):
+        steps = ((1, False, True), (8, False, False), (3, False, False), (1, False, False), (1, True, False))
+        for size, unwrap, of_main in steps:
+            for change in list(_changes(rest, size, of_main)):
                 smaller = _without(rest, change, unwrap)
                 if time.monotonic() > end:
                     return head + HEAD + rest

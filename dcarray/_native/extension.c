@@ -468,6 +468,20 @@ static PyMethodDef methods[] = {
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
 
+/* Find NumPy's class of arrays, for the checks of plain ones: programs without wrapped arrays never install these. */
+static int
+know_plain_arrays(void)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy"), *array = numpy == NULL ? NULL : PyObject_GetAttrString(numpy, "ndarray");
+    int known = array == NULL ? -1 : has_known_layout(array);
+    Py_XDECREF(numpy);
+    if (known > 0)
+        PlainClass = (PyTypeObject *)array; /* for good */
+    else
+        Py_XDECREF(array);
+    return known < 0 ? -1 : 0;
+}
+
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "dcarray._native.extension", .m_size = -1,
                                  .m_methods = methods};
 
@@ -480,6 +494,8 @@ PyInit_extension(void)
         return NULL;
     module = PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 49) < 0 || add_constants(module) < 0))
+        Py_CLEAR(module);
+    if (module != NULL && know_plain_arrays() < 0)
         Py_CLEAR(module);
     return module;
 }

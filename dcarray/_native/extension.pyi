@@ -93,6 +93,7 @@ def set_routes(
     questions: frozenset[Any],
     views: dict[Any, bool | None],
     answered: tuple[Any, ...],
+    rest: Callable[..., Any],
 ) -> bool: ...
 def make_route(function: Callable[..., Any], slow: Callable[..., Any]) -> Callable[..., Any]: ...
 def make_creation_route(

@@ -152,14 +152,15 @@ holds_numbers(PyObject *list)
     return 1;
 }
 
-/* `wrap_array` of any result of NumPy's: an array, a tuple or list of arrays, or an object without arrays. */
+/* `wrap_array` of any result of NumPy's to which there is one more reference: an array, a tuple or list of arrays, or an
+ * object without arrays. */
 static PyObject *
 wrap_any(PyObject *r, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
 {
     PyObject *items, *whole;
     int given = 0;
     if (Py_TYPE(r) == PlainClass)
-        return wrap_array(r, 1, args, plains, n, found);
+        return wrap_array(r, 2, args, plains, n, found);
     for (Py_ssize_t k = 0; k < n; k++)
         given |= plains[k] == r;
     if (given || (!PyTuple_Check(r) && !PyList_CheckExact(r))) {
@@ -231,6 +232,27 @@ makes_large(PyObject **plains, Py_ssize_t n, Py_ssize_t arrays)
     return eager <= 0;
 }
 
+static PyObject *WrapRest; /* a function: `wrap_results_of` of dcarray/api/functions/fallback.py */
+
+/* What NumPy has made of some arguments, which are these plain ones, wrapped. */
+static PyObject *
+wrap_made(PyObject *made, PyObject *const *args, PyObject **plains, Py_ssize_t n, Arguments *found)
+{
+    PyObject *r = wrap_any(Py_NewRef(made), args, plains, n, found), *given = NULL, *few = NULL;
+    if (r != NULL || PyErr_Occurred() || found->looks > NOTHING)
+        return r;
+    given = PyTuple_New(n), few = PyTuple_New(n);
+    for (Py_ssize_t k = 0; given != NULL && few != NULL && k < n; k++) {
+        PyTuple_SET_ITEM(given, k, Py_NewRef(args[k]));
+        PyTuple_SET_ITEM(few, k, Py_NewRef(plains[k]));
+    }
+    if (given != NULL && few != NULL)
+        r = PyObject_CallFunctionObjArgs(WrapRest, made, given, few, NULL);
+    Py_XDECREF(given);
+    Py_XDECREF(few);
+    return r;
+}
+
 static PyObject *Dot, *DotMethod; /* what `dot` is behind NumPy's dispatch, and the method */
 
 /* Is what a function makes of two arguments so large that it is better recorded? */
@@ -242,7 +264,7 @@ product_is_large(PyObject *function, PyObject **plains)
     return is_worth_recording(plains[0], plains[1], dot);
 }
 
-/* The call in NumPy, its result wrapped; it may decline, and then nothing has changed.
+/* The call in NumPy, its result wrapped; it may decline, and then nothing has changed, nor has much been done.
  * `function` is a tuple, with `arrays` as `most_made` wants it, if what it makes may be large.  `like`: there is an
  * wrapped array that is not among the arguments. */
 static PyObject *
@@ -264,9 +286,11 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
     /* in accelerated code what is made of plain arrays is wrapped, too */
     if (done == n && (found.wrapped || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
         !(looks == GROWN ? makes_large(plains, n, arrays) : n == 2 && names == NULL && product_is_large(function, plains))) {
-        r = PyObject_Vectorcall(function, plains, nargs, names);
-        if (r != NULL)
-            r = wrap_any(r, args, plains, n, &found);
+        PyObject *made = PyObject_Vectorcall(function, plains, nargs, names);
+        if (made != NULL) {
+            r = wrap_made(made, args, plains, n, &found);
+            Py_DECREF(made);
+        }
         else if (PyErr_ExceptionMatches(PyExc_TypeError)) /* of an argument that only dcarray knows, perhaps */
             PyErr_Clear();
     }

@@ -33,8 +33,11 @@ owner_of(PyObject *x)
 static int
 is_idle_memory(PyObject *array)
 {
-    PyObject *own = base_of(array) == NULL ? array : owner_of(array), *key, *seen, *store, *head;
-    if (own == NULL || Families == NULL || (key = PyLong_FromVoidPtr(own)) == NULL)
+    PyObject *own, *key, *seen, *store, *head;
+    if (Families == NULL) /* there are no wrapped arrays */
+        return 1;
+    own = base_of(array) == NULL ? array : owner_of(array);
+    if (own == NULL || (key = PyLong_FromVoidPtr(own)) == NULL)
         return 0;
     seen = PyDict_GetItemWithError(Families, key);
     Py_DECREF(key);
@@ -152,7 +155,8 @@ checks_hold(PyObject *module, PyObject *const *given, Py_ssize_t count)
     }
     checks = given[0];
     values = given[1];
-    if (Wrapped == NULL || Families == NULL || simulated() || PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
+    if (PlainClass == NULL || (Wrapped != NULL && (Families == NULL || simulated())) ||
+        PyTuple_GET_SIZE(checks) != PyTuple_GET_SIZE(values))
         Py_RETURN_NONE;
     addresses = PyTuple_New(PyTuple_GET_SIZE(values));
     for (Py_ssize_t k = 0; addresses != NULL && found > 0 && k < PyTuple_GET_SIZE(values); k++) {

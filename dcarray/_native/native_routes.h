@@ -271,20 +271,21 @@ route_methods(PyObject *names)
     return 0;
 }
 
-/* set_routes(functions, methods, questions, views, answered): which of NumPy's functions have routes, with what is behind
+/* set_routes(functions, methods, questions, views, answered, rest): which of NumPy's functions have routes, with what is behind
  * their dispatch, and which methods by name; those that only look at shapes and dtypes, and those that give views; and
- * those whose results are known here. */
+ * those whose results are known here; `rest` wraps results that are not of the usual kinds. */
 static PyObject *
 set_routes(PyObject *module, PyObject *args)
 {
-    PyObject *functions, *names, *questions, *views, *answers;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
-                          &questions, &PyDict_Type, &views, &PyTuple_Type, &answers))
+    PyObject *functions, *names, *questions, *views, *answers, *rest;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O", &PyDict_Type, &functions, &PyTuple_Type, &names, &PyFrozenSet_Type,
+                          &questions, &PyDict_Type, &views, &PyTuple_Type, &answers, &rest))
         return NULL;
     if (Wrapped == NULL || Served != NULL)
         Py_RETURN_FALSE;
     if (set_answers(answers) < 0)
         return NULL;
+    WrapRest = Py_NewRef(rest);
     ShapeReaders = Py_NewRef(questions);
     ViewMakers = Py_NewRef(views);
     MayView = PyDict_GET_SIZE(views) > 0;

@@ -51,7 +51,7 @@ static struct {
     unsigned long number; /* of the piece of work; read without the lock */
     int wanted, busy, threads, asleep, taken; /* the last: does a thread share its work now? */
     int caller, joined;    /* the processor of that thread, and how many have begun */
-    long lost, rest, until; /* by sharing lately; the last time of work alone, and when it ended, or ends */
+    long lost, good, rest, until; /* by sharing lately; time of sharing; the last time of work alone, and when it ends */
     struct {
         int id, processor, moved; /* of a thread: its number, where it ran last, and is it kept from a processor? */
     } members[MOST_THREADS];
@@ -166,7 +166,7 @@ help_out(void *argument)
     int place = (int)(intptr_t)argument, id = thread_number();
     for (;;) {
         long until = nanoseconds() + WATCH;
-        while (__atomic_load_n(&Team.number, __ATOMIC_ACQUIRE) == seen && nanoseconds() < until)
+        while (__atomic_load_n(&Team.number, __ATOMIC_ACQUIRE) == seen && !in_turns() && nanoseconds() < until)
             for (int look = 0; look < LOOKS; look++)
                 rest_a_moment();
         pthread_mutex_lock(&Team.lock);
@@ -201,7 +201,7 @@ forget_team(void)
     pthread_mutex_init(&Team.lock, NULL);
     pthread_cond_init(&Team.more, NULL);
     Team.threads = Team.busy = Team.asleep = Team.taken = 0;
-    Team.lost = Team.rest = Team.until = 0;
+    Team.lost = Team.good = Team.rest = Team.until = 0;
     Team.what = NULL;
     memset(Team.members, 0, sizeof(Team.members));
 }
@@ -228,13 +228,14 @@ static void
 judge_sharing(long lost, long took, long now)
 {
     Team.lost = Team.lost + lost > 0 ? Team.lost + lost : 0;
+    Team.good += took;
     if (Team.lost > MOST_LOST && Team.lost > took / 8) {
-        long rest = now - Team.until > CALM ? LEAST_ALONE : 2 * Team.rest;
+        long rest = Team.good > CALM ? LEAST_ALONE : 2 * Team.rest;
         rest = rest < REPAID * Team.lost ? REPAID * Team.lost : rest;
         rest = rest < LEAST_ALONE ? LEAST_ALONE : rest > MOST_ALONE ? MOST_ALONE : rest;
         Team.rest = rest;
         Team.until = now + rest;
-        Team.lost = 0;
+        Team.lost = Team.good = 0;
     }
 }
 

@@ -82,7 +82,7 @@ def _integer(minimum: int) -> Callable[[Any], int]:
     return read
 
 
-def _limit(value: Any) -> int:
+def _most_elements(value: Any) -> int:
     if value is None or value in ("", "none"):
         return sys.maxsize
     try:
@@ -137,7 +137,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "jit": _jit,
     "eager_below": _integer(0),
     "threads": _integer(1),
-    "distribute_above": _limit,
+    "distribute_above": _most_elements,
     "strict": _flag,
     "fastmath": _flag,
     "cache_dir": _folder,
@@ -302,7 +302,7 @@ def options(**values: Any) -> Iterator[Options]:
         call.
     threads : int
         Threads that a kernel uses, or parts of a call of NumPy's (default: what OMP_NUM_THREADS says, or else
-        the processors that this process may use, `docs/threads.md`).
+        the processors that this process may use, see `docs/options.md`).
     distribute_above : int or None
         Elements above which an array is distributed over the ranks (default 2**20); 0 distributes every
         array, None none (kept as ``sys.maxsize``).

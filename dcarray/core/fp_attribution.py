@@ -11,16 +11,9 @@ from typing import Any
 
 from dcarray.ir.ops import PLACES, SCANS
 
-from .fp_state import ODD
+from .fp_bits import ALL, DIVIDE, INVALID, OVER, UNDER
 
-DIVIDE, OVER, UNDER, INVALID = 1, 2, 4, 8
-ALL = DIVIDE | OVER | UNDER | INVALID
-RAISING = DIVIDE | OVER | INVALID
-"""The exceptions that Python's numbers may raise as errors: all but underflow."""
 NOBODY, DOUBT = -1, -2
-MINDFUL = UNDER | ODD
-"""The bits under which inputs of small magnitude do not rule all exceptions out: small numbers may underflow,
-and an error state other than warn and raise (`ODD`) may react to any."""
 
 # The exceptions that NumPy raises in operations in which a kernel raises exactly the same.
 _PLAIN = {

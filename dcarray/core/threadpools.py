@@ -6,7 +6,6 @@ runs and have no file, so NumPy's C module, which is always loaded with them, st
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from typing import Any
 
@@ -36,9 +35,11 @@ class _Watch:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != _NAME or self._asking:
             return None
+        from importlib.util import find_spec
+
         self._asking = True
         try:
-            spec = importlib.util.find_spec(name)
+            spec = find_spec(name)
         finally:
             self._asking = False
         if spec is not None and spec.loader is not None:

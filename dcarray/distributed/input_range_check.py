@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.core.fp_attribution import MINDFUL
+from dcarray.core.fp_bits import MINDFUL
 from dcarray.core.processes import communicating
 from dcarray.core.shard import NDArray
 from dcarray.ir.analysis import value_ranges

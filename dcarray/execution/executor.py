@@ -14,7 +14,7 @@ from dcarray.core.counters import counters, note, user_line
 from dcarray.core.device_backend import device_backend
 from dcarray.core.processes import communicator
 from dcarray.plans import templates
-from dcarray.plans.background import PATIENCE, Background
+from dcarray.plans.background import BACKGROUND, PATIENCE
 from dcarray.plans.plan_folder import stores_plans
 from dcarray.recording import log_format, session
 from dcarray.tiering import call_sites, eager_period, policy
@@ -27,7 +27,8 @@ from .interpreter import OpByOp
 from .trial import Trial
 
 if TYPE_CHECKING:
-    from dcarray.plans.requests import LogRequest, Request
+    from dcarray.plans.log_requests import LogRequest
+    from dcarray.plans.requests import Request
     from dcarray.recording.log import Recording
 
 NANOSECOND = 1e-9  # of NumPy for an element, at least
@@ -40,7 +41,8 @@ class Executor:
         # by the target, fastmath, and the exceptions that are not ignored
         self._entries: dict[tuple[str, bool, int], dict[Any, templates.PlanEntry]] = {}
         self._templates: dict[tuple[str, bool, int], dict[Any, templates.LogTemplate]] = {}
-        self.background = Background(_end_waiting)
+        self.background = BACKGROUND
+        BACKGROUND.finished.append(_end_waiting)
         self._awaiting = Awaiting(self.background)
 
     def prepare(self, rec: Recording, options: config.Options) -> templates.PlanEntry:
@@ -269,7 +271,7 @@ class Executor:
 
 def _request(plan_entry: templates.PlanEntry, options: config.Options) -> LogRequest:
     """Return the request for a plan of a log that has none."""
-    from dcarray.plans.requests import LogRequest
+    from dcarray.plans.log_requests import LogRequest
 
     template = plan_entry.template
     return LogRequest(

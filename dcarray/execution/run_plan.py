@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from dcarray.core import config, fp_attribution, fp_state
+from dcarray.core import config, fp_attribution, fp_bits, fp_state
 from dcarray.core.counters import counters
-from dcarray.core.fp_attribution import MINDFUL
+from dcarray.core.fp_bits import MINDFUL
 from dcarray.core.store import Store
 from dcarray.ir.ops import SCANS
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate, empty
@@ -18,6 +19,8 @@ from .steps import Step, live_steps
 
 if TYPE_CHECKING:
     from dcarray.recording.log import Recording
+
+_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide"})
 
 
 def run_kernels(
@@ -188,11 +191,23 @@ def _silent(rec: Recording, flags: int) -> int:
         return 0
     for k, entry in enumerate(rec.statements()):
         site = rec.sites[k]
-        for _, mode, text in fp_state.notes_of(k, site[2], fp_attribution.raises(entry)[0] & flags):
+        for _, mode, text in fp_state.notes_of(k, site[2], _able(rec, entry) & flags):
             said = fp_state.message(text, name_in_warnings(entry, site))
             if mode == "raise" or not fp_state.is_silent(said, *line_of(site)):
                 flags &= ~fp_state.bit_of(text)
     return flags
+
+
+def _able(rec: Recording, entry: tuple[Any, ...]) -> int:
+    """Return the exceptions that NumPy may raise in a statement; with a number that is finite and not zero,
+    arithmetic on what other statements have computed is never invalid."""
+    able = fp_attribution.raises(entry)[0]
+    if entry[0] == "map" and entry[1] in _ARITHMETIC and set(entry[2]) <= set("fd->"):
+        numbers = [float(rec.views[rec.kinds[arg]][arg]) for arg in entry[6:] if type(arg) is int]
+        made = all([arg[0] in rec.news for arg in entry[6:] if type(arg) is tuple])
+        if made and any([number and math.isfinite(number) for number in numbers]):
+            able &= ~fp_bits.INVALID
+    return able
 
 
 def name_in_warnings(entry: tuple[Any, ...], site: Any) -> str:

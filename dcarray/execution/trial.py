@@ -1,8 +1,8 @@
 """Trials: whether NumPy does a recording sooner than its plan, by a clock.
 
 What `dcarray.tiering.cost_model` says beforehand depends on the processor.  So a recording that comes again
-and again, on so little that recording it counts, runs some times by its plan and some times op by op, in
-turn; the best times of both are compared.  The results are the same bits either way, or there is no trial.
+and again runs some times by its plan and some times op by op, in turn, until it is clear that the plan is
+sooner; the best times of both are compared.  The results are the same bits either way, or there is no trial.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ __all__ = ["Trial"]
 T = TypeVar("T")
 
 _RUNS = 8  # of each
-_LONGEST = 5e4  # nanoseconds of NumPy's for a statement: beside what takes longer, recording is little
+_FEW = 2  # of each, after which a clear difference is enough
+_CLEAR = 1.5
+_LONGEST = 5e7  # nanoseconds of NumPy's: to try what takes longer would be felt
 # Seconds for a statement: recording one that makes an array, or writes into one; and what the interpreter
 # takes more than NumPy's call.
 _RECORD, _RECORD_WRITE, _INTERPRET = 3.5e-6, 8e-6, 3e-6
@@ -49,12 +51,12 @@ class Trial:
         statements = [entry for entry in log if entry[0] not in ("old", "new")]
         writes = sum(entry[0] == "map" and declared[entry[4]] == "old" for entry in statements)
         # seconds that are saved in all where NumPy does it at once
-        self._more = (
+        self._more: float = (
             _RECORD * (len(statements) - writes) + _RECORD_WRITE * writes + _INTERPRET * len(statements)
         )
-        self._best = [math.inf, math.inf]
+        self._best = [math.inf, math.inf]  # seconds: by the plan, and by NumPy
         self._runs = -OP_SEQUENCE.observations  # after which it may be an op sequence, and not come again
-        self.is_over = not cost.elements or cost.rounded or cost.numpy > _LONGEST * len(statements)
+        self.is_over = not cost.elements or cost.rounded or cost.numpy > _LONGEST
 
     def is_numpys_turn(self) -> bool:
         """Whether the next run is op by op."""
@@ -67,10 +69,13 @@ class Trial:
         found = run()
         if self._runs > 0:
             self._best[numpy] = min(self._best[numpy], perf_counter() - start)
-        self.is_over = self._runs >= 2 * _RUNS
+        plan, one_by_one = self._best
+        clear = self._runs >= 2 * _FEW and plan * _CLEAR < one_by_one - self._more
+        self.is_over = clear or self._runs >= 2 * _RUNS
         return found
 
     def numpy_is_sooner(self) -> bool:
         """Whether NumPy was sooner, when it is over."""
         plan, numpy = self._best
-        return bool(numpy - self._more < plan)
+        plan, one_by_one = self._best
+        return one_by_one - self._more < plan

@@ -144,7 +144,7 @@ def info() -> Info:
     >>> dc.info().device
     'cpu'
     """
-    names = ("dcarray", "numpy", "llvmlite", "sympy", "array-api-compat", "mpi4py", "cupy", "pyopencl")
+    names = ("dcarray", "numpy", "llvmlite", "array-api-compat", "mpi4py", "cupy", "pyopencl")
     versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
     now = current()
     return Info(

@@ -251,7 +251,9 @@ def _at_end(show_report: bool, explain: str | None) -> None:
             collection.explanation().save(explain)
             print(f"regions saved: {explain}", file=sys.stderr)
         if show_report and jobs.leads():
-            print(report(), *filter(None, _sent), sep="\n", file=sys.stderr)
+            from .hot_lines import table
+
+            print(report(), table(), *filter(None, _sent), sep="\n", file=sys.stderr)
 
     atexit.register(tell)
 

@@ -11,9 +11,9 @@ from types import FunctionType, ModuleType, TracebackType
 from typing import Any, TypeVar, overload
 
 from dcarray.core import config
-from dcarray.execution.executor import EXECUTOR
+from dcarray.plans.background import BACKGROUND
 
-from .loops.sites.functions import functions_of, put_sites, remove_sites
+from .loops.sites.functions import functions_of, put_sites, remove_sites, with_sites
 from .loops.sites.server import watchers
 from .loops.sites.site import Site
 from .patching import module_names
@@ -56,7 +56,7 @@ class Accelerated:
             if config.current().jit == "eager":
                 self._put(found)
             elif config.current().jit != "off":  # to read the sources of a large module takes a while
-                EXECUTOR.background.submit(partial(self._put, found))
+                BACKGROUND.submit(partial(self._put, found))
 
     def _put(self, functions: list[FunctionType]) -> None:
         for function in functions:
@@ -119,20 +119,37 @@ def _function(function: Any) -> Any:
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError(f"{inner.__qualname__}() does not run when it is called: accelerate what it calls")
     sites: list[Site] | None = None
+    call = function
 
     @wraps(function)
     def accelerated(*args: Any, **kwargs: Any) -> Any:
-        nonlocal sites
+        nonlocal sites, call
         jit = config.current().jit
         if sites is None and jit != "off":
-            sites = [site for one in functions_of(inner) for site in put_sites(one)]
+            sites, call = _prepared(function, inner)
         if sites and (jit == "eager" or watchers):
             _heat(sites)
         if is_needed():
-            return call_wrapped(function, inner, args, kwargs)
-        return function(*args, **kwargs)
+            return call_wrapped(call, inner, args, kwargs)
+        return call(*args, **kwargs)
 
     return accelerated
+
+
+def _prepared(function: Any, inner: FunctionType) -> tuple[list[Site], Any]:
+    """Return the sites of a function and of those that it calls by name, and what is called in its place: a
+    function with sites, so that it stays as it is; within other decorators it gets them itself."""
+    others = [one for one in functions_of(inner) if one is not inner]
+    sites = [site for one in others for site in put_sites(one)]
+    if inner is not function:
+        return [*put_sites(inner), *sites], function
+    made = with_sites(inner)
+    if made is None:
+        return sites, function
+    call = FunctionType(made[0], inner.__globals__, inner.__name__, inner.__defaults__, inner.__closure__)
+    call.__kwdefaults__, call.__qualname__ = inner.__kwdefaults__, inner.__qualname__
+    call.__module__, call.__dict__ = inner.__module__, inner.__dict__
+    return [*made[1], *sites], call
 
 
 @overload

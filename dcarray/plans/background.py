@@ -16,6 +16,9 @@ from functools import cache
 from itertools import count
 from typing import Any
 
+SUSPECT = 0.03
+"""Seconds of work without plans from which on a planning process is started: it gets ready on another core
+until plans are asked for."""
 PATIENCE = 0.1
 """Seconds of work without plans from which on planning pays.  The first plans take a fifth of a second of
 another core, which programs whose threads share the work (BLAS, blocked statements) miss, and most programs
@@ -66,6 +69,13 @@ def _trim() -> Callable[[int], int] | None:
     return found
 
 
+def start_planning() -> None:
+    """Have the planning process get ready, without waiting for it."""
+    from . import client
+
+    client.CLIENT.start()
+
+
 _Job = tuple[float, int, Callable[[], None]]
 """What it gains, a number that is lower the later it came, and what it does."""
 
@@ -73,15 +83,16 @@ _Job = tuple[float, int, Callable[[], None]]
 class Background:
     """One thread that runs planning jobs.
 
-    Parameters
+    Attributes
     ----------
-    finished : callable
+    finished : list of callable
         Called after each job.
     """
 
-    def __init__(self, finished: Callable[[], None]) -> None:
-        self._finished = finished
+    def __init__(self) -> None:
+        self.finished: list[Callable[[], None]] = []
         self._held: list[tuple[Callable[[], None], float]] = []
+        self._suspects = False  # whether a planning process was started before there was a job for it
         self.seconds = 0.0  # that the program has worked without plans
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._undone: list[_Job] = []  # the jobs of which the queue has a token each, and the one that runs
@@ -110,6 +121,9 @@ class Background:
         self.seconds += seconds
         if self._held and self.seconds >= PATIENCE:
             self._release()
+        elif self._held and self.seconds >= SUSPECT and not self._suspects:
+            self._suspects = True
+            self.submit(start_planning)
         if self._undone and self._busy.acquire(timeout=seconds * _SHARE):
             self._busy.release()
 
@@ -162,7 +176,8 @@ class Background:
                     best[2]()
                     heap.used()
                 undone.remove(best)
-                self._finished()
+                for call in self.finished:
+                    call()
         finally:
             ended.release()
 
@@ -194,3 +209,7 @@ class Background:
         done = threading.Event()
         self.submit(done.set, -math.inf)  # after all others
         return done.wait(timeout)
+
+
+BACKGROUND = Background()
+"""That of this process."""

@@ -4,6 +4,8 @@ Passes and schedules are Python: a thread that runs them competes for the interp
 which then waits for it after every NumPy call.  A process of its own (`dcarray.plans.server`) only takes a
 core, if one is free.  Where none can be started, the caller plans in its thread.
 
+It takes some time to get ready, so it is started (`PlanningClient.start`) before it is asked.
+
 The first planning process runs at low priority.  If the program keeps all processors busy - the threads of a
 BLAS that wait for work do - plans would take ten times as long: a starved process is abandoned, and another
 one started at normal priority.
@@ -17,6 +19,7 @@ import select
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from dcarray.core.errors import Untraceable
@@ -47,7 +50,7 @@ class PlanningClient:
 
         Raises
         ------
-        NoServer
+        NoPlanningProcess
             If the caller has to make the plan.
         Refused, MemoryError
             If the plan cannot be made.
@@ -66,7 +69,7 @@ class PlanningClient:
 
         Raises
         ------
-        NoServer
+        NoPlanningProcess
             If the caller has to compile.
         Refused, MemoryError
             If it cannot be compiled.
@@ -84,6 +87,11 @@ class PlanningClient:
         if reply[0] == "untraceable":
             raise Untraceable(*reply[1:])
         return reply
+
+    def start(self) -> None:
+        """Start the planning process, if there is none, without waiting for it: it gets ready meanwhile."""
+        with self._lock, suppress(NoPlanningProcess):
+            self._ensure_started(server.NICE)
 
     def stop(self) -> None:
         """Stop waiting for replies, since the program ends."""
@@ -104,13 +112,18 @@ class PlanningClient:
     def _send(self, data: bytes) -> tuple[Any, ...]:
         """Send a message and return the reply, from a new planning process if the old one has ended."""
         for _ in range(2):  # one that was idle for long has ended
-            fresh = self._process is None
+            fresh = self._process is None or not self._process.has_begun
             try:
-                reply = self._ensure_started(server.NICE).ask(data)
-            except Starved:
+                try:
+                    reply = self._ensure_started(server.NICE).ask(data)
+                except Starved:
+                    self._close()
+                    fresh = True
+                    reply = self._ensure_started(0).ask(data)
+            except NoPlanningProcess:
                 self._close()
-                fresh = True
-                reply = self._ensure_started(0).ask(data)
+                self._usable = False
+                raise
             if reply is not None:
                 return reply
             self._close()
@@ -123,13 +136,7 @@ class PlanningClient:
         if self._process is None:
             if not self._usable:
                 raise NoPlanningProcess
-            self._usable = False  # unless it begins
-            try:
-                self._process = PlanningProcess(nice, lambda: self._stopping)
-            except Starved:
-                self._usable = True
-                raise
-            self._usable = True
+            self._process = PlanningProcess(nice, lambda: self._stopping)
         return self._process
 
 

@@ -8,11 +8,14 @@ inside of one.  It ends with its input, or when idle for a while.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import select
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from dcarray.core.errors import Untraceable
@@ -51,7 +54,8 @@ def command(nice: int = NICE) -> str:
 
     priority = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, 19)
     return (
-        "import os, sys\n"
+        "import gc, os, sys\n"
+        "gc.disable()\n"  # next to nothing that is made at first is garbage: see `serve`
         "if os.fork(): os._exit(0)\n"
         "os.setpgid(0, 0)\n"
         f"os.setpriority(os.PRIO_PROCESS, 0, {priority})\n"  # before all imports, which are half of the work
@@ -75,8 +79,12 @@ def serve() -> None:
     out = os.dup(1)
     os.dup2(2, 1)  # prints of libraries are no replies
     _write(out, READY)
+    warming = warm_up()
     while True:
-        if not select.select([0], [], [], IDLE)[0]:
+        with suppress(Exception):  # what is wrong here, requests are told
+            while not _is_asked(0) and next(warming, False):
+                pass
+        if not _is_asked(IDLE):
             return
         head = _read(HEAD)
         if not head:
@@ -86,6 +94,46 @@ def serve() -> None:
         _write(out, message(reply))
         with suppress(Exception):  # if the folder fails, the next process plans again
             save_reply(request, reply)  # after the reply: to make room among many files takes time
+
+
+_MAKERS = (
+    "dcarray.ir.passes.cpu.pipeline", "dcarray.lowering.compilation", "llvmlite.binding",
+    "dcarray.lowering.cpu.llvm.target", "dcarray.lowering.program.serialise", "dcarray.ir.build",
+    "dcarray.jit.loops.tracing.trace",
+)  # fmt: skip
+"""The modules that most plans take, with what they import: most of the time until the first plan is there."""
+_FIRST = """region() {
+  in A: f64[9];  out B: f64[9]
+  B[i] = subtract(multiply(A[i], 0.0123456789), A[i]) for i<9
+}
+"""
+
+
+def warm_up() -> Iterator[bool]:
+    """Do what the first plan would have to do first, a piece at a time: load modules, find out about the
+    processor, compile the thread pool, and make a small plan.  Yields True while there is more to do."""
+    for name in _MAKERS:
+        import_module(name)
+        yield True
+    from dcarray.ir.text import parse
+    from dcarray.lowering.cpu.llvm.object_code import engine
+    from dcarray.lowering.cpu.llvm.thread_pool import threads
+    from dcarray.lowering.program import code_cache
+
+    engine.machine()
+    yield True
+    threads.object_code()
+    yield True
+    code_cache.source_digest()
+    yield True
+    answer(requests.RegionRequest(parse(_FIRST), False, 1, None))
+    gc.freeze()  # what is there now stays, and is not gone through again
+    gc.enable()
+
+
+def _is_asked(seconds: float) -> bool:
+    """Whether there is input, or its end, within so many seconds."""
+    return bool(select.select([0], [], [], seconds)[0])
 
 
 def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ...]:

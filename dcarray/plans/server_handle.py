@@ -29,7 +29,7 @@ class Starved(Exception):
 
 
 class PlanningProcess:
-    """A running planning process.
+    """A planning process, which has been started, and is waited for when it is first asked.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ class PlanningProcess:
 
     Raises
     ------
-    NoServer
-        If none starts.
-    Starved
+    NoPlanningProcess
+        If none can be started.
     """
 
     def __init__(self, nice: int, stopping: Callable[[], bool]) -> None:
         self._nice, self._stopping = nice, stopping
         self._pid = 0
+        self.has_begun = False
         self._lost = 0.0  # seconds that it was waited for while it had no processor
         pipes: list[int] = []
         try:
@@ -73,6 +73,9 @@ class PlanningProcess:
         self._pipes: tuple[int, int] | None = (to, back)
         with suppress(ChildProcessError):  # the program has waited for it
             os.waitpid(child, 0)
+
+    def begin(self) -> None:
+        """Wait until the planning process can be asked."""
         ready = b""
         try:
             self._pid = int.from_bytes(self._read(server.HEAD, _PATIENCE), "little")
@@ -82,6 +85,7 @@ class PlanningProcess:
                 self.close()
         if ready != server.READY:
             raise NoPlanningProcess
+        self.has_begun = True
 
     def close(self) -> None:
         """Close the pipes; the planning process ends when it is idle.
@@ -99,8 +103,12 @@ class PlanningProcess:
 
         Raises
         ------
+        NoPlanningProcess
+            If it never begins.
         Starved
         """
+        if not self.has_begun:
+            self.begin()
         if (
             self._pipes is None or self._has_ended()
         ):  # to write would raise a signal, which may end the program
@@ -129,12 +137,12 @@ class PlanningProcess:
         back = self._pipes[1]
         poll = select.poll()
         poll.register(back, select.POLLIN)
-        start, had = time.monotonic(), self._processor_seconds()
+        start, had = time.monotonic(), self.processor_seconds()
         parts = bytearray()
         while len(parts) < size:
             if not poll.poll(_LOOK):
                 waited = time.monotonic() - start
-                lost = self._lost + waited - (self._processor_seconds() - had)
+                lost = self._lost + waited - (self.processor_seconds() - had)
                 if self._nice > 0 and lost > STARVED_AFTER:
                     raise Starved
                 if self._stopping() or (seconds is not None and waited > seconds):
@@ -144,10 +152,10 @@ class PlanningProcess:
             if not part:
                 return b""
             parts += part
-        self._lost += max(0.0, time.monotonic() - start - (self._processor_seconds() - had))
+        self._lost += max(0.0, time.monotonic() - start - (self.processor_seconds() - had))
         return bytes(parts)
 
-    def _processor_seconds(self) -> float:
+    def processor_seconds(self) -> float:
         """Return the processor time of the planning process; where it is unknown, all that it could have
         had."""
         if not self._pid:  # before it has written its number, all time counts as lost

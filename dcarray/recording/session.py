@@ -6,9 +6,7 @@ allocated, the plan runs, and the stores get their memory.
 
 from __future__ import annotations
 
-import importlib
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -19,6 +17,7 @@ import numpy as np
 from dcarray.core import config
 from dcarray.core.backend import backend
 from dcarray.core.device_backend import device_backend
+from dcarray.core.interrupts import DelayedInterrupt
 from dcarray.core.processes import LOCK as LOCK
 from dcarray.core.processes import communicator, foreign_thread_error, simulated
 from dcarray.core.references import LISTED
@@ -30,9 +29,6 @@ from . import iterations
 from .deferred import flush_deferred, note_recorder
 from .log import CHARS, ENTRIES, ENTRIES_TOGETHER, HELD_ELEMENTS, Recording
 from .rematerialise import leave_out
-
-# The functions under ``signal.signal`` and ``signal.getsignal``, which spend microseconds on enumerations.
-_signal: Any = importlib.import_module("_signal")
 
 ARENA = 512  # scalars a recording can hold
 HELD_BYTES = 128 << 20  # memory that nothing but a recording may keep alive
@@ -339,25 +335,3 @@ def flush_all() -> None:
     """Run all that this thread has pending, on all devices."""
     for one in sessions():
         one.flush()
-
-
-class DelayedInterrupt:
-    """A context that delays an interrupt until the region is done, so that no array is left half written."""
-
-    __slots__ = ("_caught", "_old")
-
-    def __enter__(self) -> None:
-        self._caught: list[Any] = []
-        self._old = None
-        if threading.get_ident() == threading.main_thread().ident:
-            old = _signal.getsignal(signal.SIGINT)
-            if callable(old):  # Python's own or the user's handler; otherwise nothing to delay
-                _signal.signal(signal.SIGINT, lambda *args: self._caught.append(args))
-                self._old = old
-
-    def __exit__(self, *exc: object) -> None:
-        old = self._old
-        if old is not None:
-            _signal.signal(signal.SIGINT, old)
-            if self._caught:
-                old(*self._caught[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "STRANGE", "Measured", "Traffic"]
+__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "STRANGE", "WARM", "Measured", "Traffic"]
 
 PERIOD = 0.005
 """Seconds between two looks of the sampler at what runs."""
@@ -16,6 +16,8 @@ RESTING = 0.05
 """And once nothing new was seen for a while."""
 HOT = 0.015
 """Seconds for which statements have been seen running until they are hot."""
+WARM = 0.01
+"""Seconds after which the planning process is started: what is seen may soon be hot."""
 FAILURES = 3
 """Runs in a row that came to nothing, after which a plan is given up."""
 STRANGE = 8

@@ -81,9 +81,7 @@ def _shorter(size: int, extent: Dim, start: Dim) -> Dim:
     """Return the length of the block from ``start`` on: the last may be shorter."""
     if size == 1 or (type(extent) is int and extent % size == 0):
         return size
-    import sympy
-
-    return dims.simplify(sympy.Min(size, extent - start))
+    return dims.minimum(size, extent - start)
 
 
 # ---- the order of loops -------------------------------------------------------------------------------

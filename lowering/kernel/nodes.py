@@ -319,7 +319,7 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The arguments of a kernel for one statement; every number is a Dim (int or sympy).
+    """The arguments of a kernel for one statement; every number is a Dim.
 
     ``extents`` and ``work`` have one entry for each phase: iterations, and the cost of one iteration in units
     of about one addition on memory in cache, from which the runtime chooses threads and chunks.  ``bytes``

@@ -198,11 +198,7 @@ class LoopNest:
 
     def at_most(self, value: Dim, limit: int) -> Dim:
         """Return the minimum of the value and a limit."""
-        if type(value) is int:
-            return min(limit, value)
-        import sympy
-
-        return dims.simplify(sympy.Min(limit, value))
+        return dims.minimum(limit, value)
 
     def upper_bound(self, value: Dim) -> Dim:
         """Return the largest value of a number over all iterations of the enclosing loops."""
@@ -215,11 +211,7 @@ class LoopNest:
 
     def largest(self, *values: Dim) -> Dim:
         """Return the maximum of some dimensions."""
-        if all(type(value) is int for value in values):
-            return max(values)
-        import sympy
-
-        return dims.simplify(sympy.Max(*values))
+        return dims.maximum(*values)
 
     def unless_empty(self, head: Dim) -> Dim:
         """Return the launched extent: 0 when the domain is empty."""
@@ -228,9 +220,7 @@ class LoopNest:
         points = total(self.loops.extents)
         if type(points) is int:
             return head if points else 0
-        import sympy
-
-        return head * sympy.Min(1, points)
+        return head * dims.minimum(1, points)
 
     def add_phase(self, phase: Phase, extent: Dim, work: Dim) -> None:
         """Add a phase, with the Dim of its extent and the work of one iteration."""

@@ -69,10 +69,11 @@ class CodeCache:
 
     def _load(self, compiler: Compiler, kernel: Kernel, name: tuple[str, str]) -> Loaded | Unsupported:
         require(ROOM)
-        key = sha256(
-            "\0".join((*name, compiler.fingerprint(), digest(*source_folders()))).encode()
-        ).hexdigest()
-        code = self.disk.read(key) if self.disk else None
+        code = None
+        if self.disk:  # the digest of the sources takes as long as a small plan
+            words = (*name, compiler.fingerprint(), source_digest())
+            key = sha256("\0".join(words).encode()).hexdigest()
+            code = self.disk.read(key)
         found: Loaded | Unsupported | None = None
         if code is not None:
             with contextlib.suppress(Unsupported, RuntimeError, OSError):
@@ -106,6 +107,11 @@ class CodeCache:
 def source_folders() -> list[str]:
     """The folders of the source that compiled code depends on."""
     return [os.path.dirname(layer.__file__ or "") for layer in (ir, lowering)]
+
+
+def source_digest() -> str:
+    """A digest of the source that compiled code depends on."""
+    return digest(*source_folders())
 
 
 # Loaded code is never unloaded, so it serves all caches of the process.

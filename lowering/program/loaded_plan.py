@@ -1,6 +1,6 @@
 """Plans as the process that runs them knows them: loaded from bytes of a process that plans, or of the disk.
 
-To make a plan takes SymPy, the passes, the schedules and a compiler.  To run one takes its driver's text and
+To make a plan takes the passes, the schedules and a compiler.  To run one takes its driver's text and
 the objects that this calls by name: kernels (object code), library calls, statements for the interpreter,
 dtypes, the addresses of NumPy's loops.  A serialised plan holds these as plain values (`serialise`), so that
 nothing that makes plans is imported where it is loaded: neither here nor by what this module imports.

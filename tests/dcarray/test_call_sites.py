@@ -14,7 +14,7 @@ import pytest
 import dcarray as dc
 from dcarray.core.counters import counters
 from dcarray.core.native import BUILT
-from dcarray.execution import executor
+from dcarray.execution import estimates
 from dcarray.execution.steps import live_steps
 from dcarray.lowering.runtime import buffer_pool
 from dcarray.recording.session import session
@@ -367,7 +367,7 @@ def test_the_calls_of_a_loop_are_counted() -> None:
         for _ in range(5):
             x[1:] = 2 * x[:-1] + 1
         x += 1
-        assert executor._calls(session().rec) == 16
+        assert estimates._calls(session().rec) == 16
         dc.evaluate(x)
 
 

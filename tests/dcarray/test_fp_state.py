@@ -57,6 +57,27 @@ def test_warnings_are_numpys(k):
     assert said(lambda: dc.evaluate(CASES[k](dc.asarray(a.copy())))) == want  # with the plan known
 
 
+def test_arithmetic_with_a_number_is_never_invalid() -> None:
+    """But with zero or an infinity: it is told apart where it is in doubt who has raised an exception."""
+    a = np.array([-1.0, np.inf, 4.0, np.nan])
+    for number in (2.0, 0.0, np.inf, -np.inf):
+        for f in (np.add, np.subtract, np.multiply, np.divide, lambda x, y: y / x, lambda x, y: y - x):
+
+            def call(wrap, f=f, number=number):
+                for _ in range(6):
+                    dc.evaluate(f(np.sqrt(wrap(a)), number))
+
+            for filters in ("default", "always"):
+                found = []
+                for wrap in (np.copy, lambda x: dc.asarray(x.copy())):
+                    fp_state._registries.clear()
+                    with warnings.catch_warnings(record=True) as caught:
+                        warnings.simplefilter(filters)
+                        call(wrap)
+                    found.append(sorted(str(w.message) for w in caught))
+                assert found[0] == found[1]
+
+
 def test_what_several_have_noted_is_said_once():
     invalid, over = (1, "warn", "invalid value"), (0, "raise", "overflow")
     zero = (1, "warn", "divide by zero")

@@ -200,3 +200,21 @@ def test_products_of_vectors_that_are_there_are_numpys(kind):
         assert dc.report().flushes == 1 + (kind in "FD")
         z = x * 2
         np.testing.assert_allclose(np.vdot(z, y), np.vdot(a * 2, b), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float64, np.complex128])
+@pytest.mark.parametrize(
+    "text", ["ij,jk->ik", "ij,j->i", "ij,ij->i", "ij,ij->", "ij,kj->", "j,ij->ij", "ij,jk->ki"]
+)
+def test_large_einsums_that_are_no_work_for_blas(kind, text) -> None:
+    rng = np.random.default_rng(5)
+    left, _, right = text.partition("->")[0].partition(",")
+    a, b = (rng.integers(0, 9, (140,) * len(labels)).astype(kind) for labels in (left, right))
+    want = np.einsum(text, a + 1, b)
+    for _ in range(3):
+        x, y = dc.asarray(a.copy()), dc.asarray(b.copy())
+        for first in (dc.asarray(a + 1), x + kind(1)):  # settled, and pending
+            got = np.einsum(text, first, y)
+            np.testing.assert_array_equal(np.asarray(got), want)
+            assert np.asarray(got).dtype == want.dtype
+        assert np.vdot(x, x + kind(0)) == np.vdot(a, a)

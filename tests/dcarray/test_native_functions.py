@@ -358,3 +358,47 @@ def test_references() -> None:
     after = [sys.getrefcount(one) for one in held]
     assert all(abs(a - b) < 50 for a, b in zip(after, before, strict=True))
     assert sys.getallocatedblocks() - blocks < 400
+
+
+def test_results_of_other_kinds_are_not_computed_twice() -> None:
+    """Windows of large arrays beside edges in a sequence: what NumPy returns may be either's memory."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 20_000))
+    edges = np.linspace(-3.0, 3.0, 33)
+
+    def call(wrap: Any) -> list[Any]:
+        e = wrap(edges.copy())
+        found = []
+        for _ in range(3):  # the call site has been learned
+            found = [*np.histogram2d(wrap(x), wrap(y), bins=(e, e))]
+        return [*found, np.shares_memory(np.asarray(found[1]), np.asarray(e))]
+
+    counts, first, second, shared = call(dc.asarray)
+    want = call(np.asarray)
+    assert all(type(a) is dc.ndarray for a in (counts, first, second))
+    for got, expected in zip((counts, first, second), want, strict=False):
+        np.testing.assert_array_equal(np.asarray(got), expected)
+    assert shared == want[-1]
+
+
+def test_results_are_wrapped_by_what_their_memory_is() -> None:
+    from dcarray.api.functions.fallback import wrap_results_of
+
+    whole = np.arange(40_000.0)
+    large, small, foreign = dc.asarray(whole), dc.asarray(np.arange(4.0)), np.arange(3.0)
+    part, few = large[1:], np.asarray(small)
+    plain = whole[1:], few, foreign
+    for inner in (False, True):
+        pairs = (
+            ((part, (small, [foreign])), (plain[0], (few, [foreign])))
+            if inner
+            else ((part, small, foreign), plain)
+        )
+        given = [*plain, whole[2:5], few[1:], foreign[1:], np.ones(2), 3.5]
+        view, same, kept, few_elements, of_small, of_foreign, new, number = wrap_results_of(given, *pairs)
+        assert view is part and same is small and kept is foreign
+        assert number == 3.5 and type(of_foreign) is np.ndarray and type(new) is dc.ndarray
+        few_elements += 1.0
+        of_small += 1.0
+        assert dc.evaluate(large)[2] == whole[2] and small[1] == few[1]
+        np.testing.assert_array_equal(np.asarray(large[2:5]), whole[2:5])

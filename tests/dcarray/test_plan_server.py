@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import subprocess
@@ -19,7 +20,7 @@ from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import loaded_plan, serialise
 from dcarray.plans import client, disk_store, server, server_handle
-from dcarray.plans.requests import LogRequest
+from dcarray.plans.log_requests import LogRequest
 from dcarray.recording import session
 
 HERE = {"eager_below": 0, "jit": "eager"}
@@ -135,6 +136,35 @@ def test_a_server_that_ends_with_a_request_in_hand(monkeypatch):
             session.EXECUTOR.background.wait()
 
 
+def test_a_server_warms_up(monkeypatch):
+    """All of it works: where something fails, it costs the time of the first plan, and nobody notices."""
+    replies, plain = [], server.answer
+    monkeypatch.setattr(server, "answer", lambda request: replies.append(plain(request)))
+    frozen = gc.get_freeze_count()
+    try:
+        assert set(server.warm_up()) == {True}
+    finally:
+        gc.unfreeze()
+    assert frozen == 0 and gc.isenabled()
+    assert [reply[0] for reply in replies] == ["plan"]
+
+
+def test_a_started_server_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
+    monkeypatch.setattr(server_handle, "STARVED_AFTER", 60.0)
+    client.CLIENT.start()
+    process = client.CLIENT._process
+    assert process is not None and not process.has_begun
+    client.CLIENT.start()
+    assert client.CLIENT._process is process
+    with dc.options(**THERE):
+        x = dc.asarray(np.arange(44.0))
+        for _ in range(3):
+            np.testing.assert_array_equal(np.asarray(x * 6 - 5), np.arange(44.0) * 6 - 5)
+            session.EXECUTOR.background.wait()
+    assert client.CLIENT._process is process and process.has_begun
+
+
 SLEEPS = (
     "import dcarray.plans.server as s, time; a = s.answer; "
     "s.answer = lambda r: time.sleep(9) or a(r); serve()"
@@ -219,7 +249,7 @@ CHILD = """
             EXECUTOR.background.wait()
     r = dc.report()
     low = "dcarray.lowering"
-    makers = {"sympy", "dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.plan"}
+    makers = {"dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.plan"}
     loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
     print(r.kernels > 0, r.compiles > 0, *loaded)
     print(r.disk_hits > 0, client.CLIENT._process is not None, r.kernels)

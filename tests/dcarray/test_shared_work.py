@@ -63,6 +63,23 @@ def test_children_have_threads_of_their_own() -> None:
     assert done.stdout == "fine\n", done.stderr
 
 
+ALONE = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+sys.path[:0] = sys.argv[1:]
+from test_shared_work import scanned
+assert all(scanned() for _ in range(100))
+print("fine")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be kept on one processor")
+def test_on_one_processor() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", ALONE, *FOLDERS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "fine\n", done.stderr
+
+
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/task"), reason="nothing tells which signals a thread takes"
 )

@@ -13,7 +13,7 @@ import pytest
 import dcarray as dc
 from dcarray.lowering import target as targets
 from dcarray.plans import disk_store
-from dcarray.plans.requests import LogRequest
+from dcarray.plans.log_requests import LogRequest
 
 MINE = """
 from dataclasses import replace

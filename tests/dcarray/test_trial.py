@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dcarray as dc
+from dcarray.core.counters import counters
 from dcarray.execution import trial
 from dcarray.execution.trial import Trial
-from dcarray.recording.session import session
 from dcarray.tiering.cost_model import Estimate
 
 LOG = [
@@ -53,7 +53,7 @@ def run(one: Trial, clock: Clock, numpy: float, plan: float) -> int:
 )
 def test_the_sooner_one_is_found(clock: Clock, numpy: float, plan: float, sooner: bool) -> None:
     one = Trial(COST, LOG)
-    assert run(one, clock, numpy, plan) == 8
+    assert run(one, clock, numpy, plan) == (8 if sooner else 2)
     assert one.numpy_is_sooner() is sooner
 
 
@@ -66,13 +66,15 @@ def test_what_is_not_tried(cost: Estimate) -> None:
 def test_where_numpy_is_sooner_it_works_at_once(monkeypatch, sooner: bool) -> None:
     monkeypatch.setattr(Trial, "numpy_is_sooner", lambda self: sooner)
     monkeypatch.setattr("dcarray.tiering.cost_model.eager_elements", lambda cost: 0)
-    a = np.linspace(0.0, 1.0, 40_000).reshape(200, 200)
+    a = np.linspace(0.0, 1.0, 40_000).reshape(-1, 200 if sooner else 400)  # with plans of its own
+    scope: dict = {"np": np}
+    exec("def step(x):\n    x[1:-1] = np.sqrt(x[1:-1] * x[1:-1])", scope)  # with call sites of its own
     with dc.options(jit="background", eager_below=1 << 14):
         x = dc.asarray(a.copy())
         for _ in range(60):
-            x[1:-1] = np.sqrt(x[1:-1] * x[1:-1])
-            pending = bool(session().rec.log)
+            before = counters.kernels
+            scope["step"](x)
             dc.evaluate(x)
             dc.wait()
-        assert pending is not sooner
+        assert (counters.kernels > before) is not sooner
         np.testing.assert_array_equal(np.asarray(x), np.sqrt(a * a))

@@ -27,7 +27,7 @@ region(N: int>=3) {
 EVERYTHING = """\
 region(N: int>=3, M: int>=0) where N <= M, M != 2*N+1 {
   in A: f64[N, N];  inout s: f64[N];  in c: f64[];  inout q: i32[40]
-  inout z: c64[((N-1)//2)+1, 10] strides[1, N+2] base q at 'gpu:0' layout ('x', 2)
+  inout z: c64[((N+1)//2), 10] strides[1, N+2] base q at 'gpu:0' layout ('x', 2)
   s[-i+N-1] = add($0, multiply($0, where(less($0, size:f64(N)), -0.0, c[]))) with $0 = exp(A[i,i]) for i<N
   q[-2*i+39] = cast:i32(add(cast:f32(A[0,1]), f32(0.1))) for i<20
   s[i] = gather(A, iota(i), cast:i64(q[0])) for i<N

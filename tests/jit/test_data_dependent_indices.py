@@ -307,7 +307,7 @@ def test_a_scalar_of_python_or_numpy() -> None:
 
 
 def test_unsupported_loops_run_in_python() -> None:
-    names = {**DATA, "np": np, "k": np.array([1, 1, 2]), "b": np.True_}
+    names = {**DATA, "np": np, "k": np.array([[1, 1, 2]]), "b": np.True_}
     for body, reason in [
         ("x[k] = i", "written through"),
         ("x[k] += i", "written through|index"),

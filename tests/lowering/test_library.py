@@ -69,17 +69,15 @@ def _random_size(r: random.Random, depth: int) -> Any:
     if depth == 0 or r.random() < 0.2:
         return r.choice([dims.symbol("N"), dims.symbol("M", None), r.randint(-9, 9)])
     a, b = (_random_size(r, depth - 1) for _ in range(2))
-    import sympy
-
     return r.choice(
         [
             lambda: a + b,
             lambda: a - b,
             lambda: a * b,
-            lambda: sympy.Max(a, b),
-            lambda: sympy.Min(a, b),
-            lambda: sympy.floor(sympy.sympify(a) / r.randint(1, 9)),
-            lambda: sympy.Mod(sympy.sympify(a), r.randint(1, 9)),
+            lambda: dims.maximum(a, b),
+            lambda: dims.minimum(a, b),
+            lambda: a // r.randint(1, 9),
+            lambda: a % r.randint(1, 9),
         ]
     )()
 

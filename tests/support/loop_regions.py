@@ -123,7 +123,7 @@ class Loops:
     def valid(self, *made) -> bool:
         """Are statements valid inside of the loops around?"""
         for var, bounds in reversed(self.around):
-            made = (Loop(var.name, bounds, made),)
+            made = (Loop(str(var), bounds, made),)
         arrays = tuple(replace(array, role="inout") for array in self.arrays.values())
         try:
             with dims.Guards(self.values):

@@ -110,6 +110,10 @@ def serve(traced: TracedLoop, names: Names) -> Names:
             after[name] = names[result.name]
         elif result.kind == "value":
             after[name] = result.value
+        elif result.kind == "view":
+            base, keys, order = result.value
+            whole = names[base.name] if base.kind == "alias" else made[base.name]
+            after[name] = whole[tuple(slice(*k) if type(k) is tuple else k for k in keys)].transpose(order)
         elif result.kind == "array":
             after[name] = made[result.name]
         else:

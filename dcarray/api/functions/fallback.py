@@ -70,6 +70,18 @@ class _Conversion:
             return value if found is known else found
         return value
 
+    def note_pairs(self, values: Iterable[Any], plain: Iterable[Any]) -> None:
+        """Note arguments, and what each was for NumPy."""
+        for value, p in zip(values, plain, strict=True):
+            if isinstance(value, ndarray):
+                if value._small is None:
+                    value._register()
+                self.given[id(p)] = (p, value)
+            elif type(value) is np.ndarray:
+                self.plain.append(owner(value))
+            elif type(value) is tuple or type(value) is list:
+                self.note_pairs(value, p)
+
     def note_owners(self, values: Iterable[Any]) -> None:
         """Note the owners of the plain arrays among these values."""
         for value in values:
@@ -337,4 +349,11 @@ def wrap_results(value: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] 
     conversion.note_owners(args)
     if kwargs:
         conversion.note_owners(kwargs.values())
+    return conversion.to_wrapped(value)
+
+
+def wrap_results_of(value: Any, args: tuple[Any, ...], plain: tuple[Any, ...]) -> Any:
+    """As `wrap_results`, of arguments that were these plain ones for NumPy."""
+    conversion = _Conversion()
+    conversion.note_pairs(args, plain)
     return conversion.to_wrapped(value)

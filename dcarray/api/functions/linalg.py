@@ -11,9 +11,11 @@ from dcarray.core.backend import is_distributed
 from dcarray.core.fp_state import silent
 from dcarray.core.processes import communicator
 from dcarray.core.strides import in_c_order
+from dcarray.recording.operands import promote_call_site
 from dcarray.recording.products import matmul as product
 from dcarray.recording.recorder import elementwise, reduce
 from dcarray.tiering import policy
+from dcarray.tiering.blas_sharing import WIDE
 
 from .common import (
     add,
@@ -29,7 +31,7 @@ from .common import (
 )
 from .contraction import contract, layout, parse, single
 from .indexing import diagonal
-from .registry import Unserved, implements, prefer_numpy
+from .registry import NumpyIsFaster, Unserved, implements, prefer_numpy
 
 _NUMBERS = "biufc"
 _BLAS = "fdFD"
@@ -84,9 +86,12 @@ def vdot(a: Any, b: Any, /) -> Any:
     a, b = a.reshape(-1), b.reshape(-1)
     if a.shape != b.shape:
         raise Unserved
-    plain = eager_arrays(a, b) if a.dtype == b.dtype and a.dtype.char in _BLAS else None
+    no_kernel = a.dtype.kind in "biu" and communicator() is None
+    plain = eager_arrays(a, b) if a.dtype == b.dtype and (a.dtype.char in _BLAS or no_kernel) else None
     if plain is not None:
         return np.vdot(*plain)
+    if no_kernel:
+        raise Unserved
     return matmul(np.conjugate(a) if a.dtype.kind == "c" else a, b)
 
 
@@ -191,6 +196,8 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
                 raise Unserved  # axes of length 1 may broadcast
     if len(labels) == 2 and labels[0] == labels[1] and len(result) < len(labels[0]):  # a sum, in one pass
         prefer_numpy([x for x in arrays if x._small is None])
+    if len(labels) == 2 and communicator() is None:
+        _refuse_plain_product(arrays, labels, result, sizes)
     # distributed arrays stay distributed, in any memory order
     wanted = layout(text, arrays, optimize, result) if communicator() is None else result
     if len(arrays) == 1:
@@ -198,6 +205,20 @@ def _einsum(text: str, *operands: Any, optimize: bool) -> Any:
     if optimize and not result:
         raise Unserved  # here NumPy gives a 0-d array, not a scalar
     return contract(arrays[0], labels[0], arrays[1], labels[1], result, sizes, wanted)
+
+
+def _refuse_plain_product(arrays: list[Any], labels: list[str], result: str, sizes: dict[str, int]) -> None:
+    """Raise `NumpyIsFaster` for a sum of products that is no work for BLAS: of integers, or of vectors, or of
+    one with a matrix, unless others may share the pass over that.  NumPy's loop takes one pass, too."""
+    first, second = map(set, labels)
+    if not (first & second) - set(result):
+        return
+    common = first & second & set(result)
+    sides = [first & set(result) - common, second & set(result) - common]
+    few = not all(sides) and policy.eager(prod([sizes[c] for c in result]))
+    if arrays[0].dtype.char not in _BLAS or (few and max(a.size for a in arrays) < WIDE):
+        promote_call_site(arrays, always=True)
+        raise NumpyIsFaster
 
 
 # ---- numpy.linalg -----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 from dcarray.core.native import BUILT
 from dcarray.core.processes import is_launched
 
+from .fallback import wrap_results_of
 from .numpy_served import served_by_numpy
 from .registry import IMPLEMENTATIONS
 from .triangles import TRIL, TRIU
@@ -96,7 +97,7 @@ if BUILT:  # else `fallback.call_small` and the methods themselves do
     _behind |= {np.tril: TRIL, np.triu: TRIU}
     _questions = frozenset(getattr(np, name) for name in _SHAPES.split())
     _answered = tuple(getattr(np, name) for name in extension.ANSWERED)
-    set_routes(_behind, tuple(_METHODS.split()), _questions, viewing(), _answered)
+    set_routes(_behind, tuple(_METHODS.split()), _questions, viewing(), _answered, wrap_results_of)
     _makers: dict[Any, int] = {
         np.zeros: extension.SHAPED, np.ones: extension.SHAPED, np.full: extension.FILLED,
         np.arange: extension.RANGED, np.eye: extension.SQUARE, np.identity: extension.SQUARE,

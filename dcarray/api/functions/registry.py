@@ -45,7 +45,7 @@ def _opaque(value: Any) -> bool:
 # Cost of a call recorded as several statements: some microseconds more for each than by an operator.
 _SEVERAL = """
 allclose argmax argmin array_equal average clip count_nonzero cross delete diff ediff1d gradient insert
-mean nanmean nansum norm ptp std trace trapezoid var
+mean nan_to_num nanmean nansum norm ptp std trace trapezoid var
 """
 _COMPOSED = frozenset(_SEVERAL.split())
 

@@ -233,6 +233,8 @@ class _ProgramTracer(Tracer):
 
     def _check_aliases(self, results: tuple[Result, ...]) -> None:
         """Refuse results that would be copies of each other's memory instead of views."""
+        if any(one.kind == "view" for one in results):
+            raise self.scope.fail("a view is returned")
         arrays = [one.name for one in results if one.kind == "array"]
         if len(set(arrays)) < len(arrays):
             raise self.scope.fail("an array is returned twice")

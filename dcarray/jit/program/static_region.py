@@ -101,7 +101,7 @@ def static_region(
             given[name] = np.array(value)
     traced = region_of(written, annotations, constants)
     region, names = traced.region, {**given, "inf": math.inf, "nan": math.nan}
-    if region.symbols or any(guard == False for guard in region.guards):  # noqa: E712 (SymPy's)
+    if region.symbols or any(guard is False for guard in region.guards):
         raise ProgramError("the function raises an error for these sizes", file, line)
     inputs = [array for array in region.arrays if array.role in ("in", "inout")]
     memory = {

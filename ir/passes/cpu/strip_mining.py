@@ -181,9 +181,7 @@ def strips(loop: Loop, cut: Cut, high: int, name: str) -> Loop:
     if type(cut.extent) is int and cut.extent % high == 0:
         count: Dim = high
     else:
-        import sympy
-
-        count = dims.simplify(sympy.Min(high, cut.extent - start))
+        count = dims.minimum(high, cut.extent - start)
     body, _ = _cut(loop.body, list(cut.axes), start, count)
     return Loop(name, (0, cut.extent, high), (replace(loop, body=body),), True, loop.loc)
 

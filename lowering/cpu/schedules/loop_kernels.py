@@ -334,10 +334,8 @@ def trip_count_of(stmt: nodes.Loop) -> Dim:
     start, stop, step = stmt.bounds
     if all(type(bound) is int for bound in stmt.bounds):
         return len(range(start, stop, step))
-    import sympy
-
     sign = 1 if dims.prove_nonneg(step) is not False else -1
-    return dims.simplify(sympy.Max(0, (stop - start + step - sign) // step))
+    return dims.maximum(0, (stop - start + step - sign) // step)
 
 
 def _bytes(array: Array) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dcarray.ir import dims
+from dcarray.ir.integers import Atom, Product
 from dcarray.ir.nodes import Dim
 
 
@@ -19,31 +20,31 @@ def dimension(dim: Dim) -> str:
 def _text(dim: Dim) -> str:
     if type(dim) is int:
         return str(dim)
-    if dim.is_Integer:
-        return str(int(dim))
-    if dim.is_Symbol:
-        return variable(dim.name)
-    if dim.is_Add or dim.is_Mul:
-        top, bottom = dim.as_numer_denom()
-        if bottom != 1:
-            raise ValueError(f"{dim} is no integer by its form")
-        return "(" + (" + " if dim.is_Add else " * ").join(sorted(map(_text, dim.args))) + ")"
-    if dim.is_Pow and dim.exp.is_Integer and dim.exp > 0:
-        return "(" + " * ".join([_text(dim.base)] * int(dim.exp)) + ")"
-    name = type(dim).__name__
-    if name == "floor":
-        top, bottom = dim.args[0].together().as_numer_denom()
-        a, b = _text(top), _text(bottom)
-        return f"(({a} - {_modulo(a, b)}) / {b})"
-    if name == "Mod":
-        return _modulo(*map(_text, dim.args))
-    if name in ("Max", "Min"):
-        sign = ">" if name == "Max" else "<"
-        first, *others = sorted(map(_text, dim.args))
-        for other in others:
-            first = f"({first} {sign} {other} ? {first} : {other})"
-        return first
-    raise ValueError(f"a dimension cannot hold {dim!r}")
+    parts = sorted([_product(product, count) for product, count in dim.terms.items()])
+    return parts[0] if len(parts) == 1 else "(" + " + ".join(parts) + ")"
+
+
+def _product(product: Product, count: int) -> str:
+    factors = [_atom(atom) for atom in product]
+    if count != 1 or not factors:
+        factors.append(str(count))
+    return factors[0] if len(factors) == 1 else "(" + " * ".join(sorted(factors)) + ")"
+
+
+def _atom(atom: Atom) -> str:
+    if atom.kind == "symbol":
+        return variable(atom.args[0])
+    first, *others = map(_text, atom.args)
+    if atom.kind == "floor":
+        (by,) = others
+        return f"(({first} - {_modulo(first, by)}) / {by})"
+    if atom.kind == "mod":
+        return _modulo(first, *others)
+    first, *others = sorted((first, *others))
+    sign = ">" if atom.kind == "max" else "<"
+    for other in others:
+        first = f"({first} {sign} {other} ? {first} : {other})"
+    return first
 
 
 def _modulo(a: str, b: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.core.fp_attribution import RAISING
+from dcarray.core.fp_bits import RAISING
 
 from .sizes import SymbolicSize
 
@@ -129,8 +129,9 @@ class Result:
 
     ``kind`` is "array" (``name`` is an "out" array of the region: new memory), "alias" (the object that the
     name ``name`` was bound to when the loop began), "scalar" (``name`` is an "out" array of the region
-    without axes; ``weak`` as in `ScalarType`), "value" (``value`` itself, an int say), or "tuple" (``value``:
-    a tuple of results)."""
+    without axes; ``weak`` as in `ScalarType`), "value" (``value`` itself, an int say), "tuple" (``value``: a
+    tuple of results), or "view" (of the object of another result, ``value[0]``: basic indexing with
+    ``value[1]``, and the order of axes ``value[2]``)."""
 
     kind: str
     name: str = ""

@@ -13,6 +13,7 @@ from ..syntax.originals import original
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
+from .members import Check, member_paths, watched_members
 
 MAX_GUARDS = 4096
 _MISSING = object()
@@ -137,7 +138,11 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
         found_here = None if guard is None else entry_value(value, guard)
         return found_here if isinstance(found_here, Constant | PublicObject) else None
 
-    checks: list[tuple[dict[str, Any], str, Any]] = []
+    named = {name: function.__globals__.get(name) for name in loads(*source.tree.body)}
+    members = watched_members(member_paths(source.tree), named)
+    if members is None:
+        return None
+    checks: list[Check] = members
     names: list[tuple[str, EntryValue]] = []
     for name in sorted(loads(*source.tree.body) - {*code.co_varnames, *code.co_cellvars}):
         value = function.__globals__.get(name, getattr(builtins, name, _MISSING))

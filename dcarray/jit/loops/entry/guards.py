@@ -7,23 +7,23 @@ equal `EntryValue`s; a value without a guard is of a type that compiled code doe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dcarray.api.array import ndarray
-from dcarray.core.handle import Handle
 from dcarray.core.store import compilable, compiles, writeable
-from dcarray.core.strides import c_strides, strides_of
+from dcarray.core.strides import c_strides
 
 from .entry_values import ArrayType, Constant, EntryValue, ListType, ScalarType
 from .globals import ObjectGuard, object_guard
 from .lists import ListElements
 
 NDArray = np.ndarray[Any, Any]
-ARRAYS = (ndarray, np.ndarray)
+ARRAYS: set[type] = {np.ndarray}
+"""The classes of arrays on the host; with `wrapped_guards` also that of wrapped ones."""
 
 
 class DeviceGuard(NamedTuple):
@@ -36,32 +36,26 @@ class DeviceGuard(NamedTuple):
 
 def guard_of(value: Any) -> Hashable | None:
     """Return the guard of a value; None for a type that compiled code does not support."""
-    found = _GUARDS.get(type(value))
+    found = GUARDS.get(type(value))
     if found is not None:
         return found(value)
     if isinstance(value, np.generic):
         return value.dtype if compiles(value.dtype) else None
     if isinstance(value, np.dtype):
         return ("dtype", value) if compiles(value) else None
-    if isinstance(value, Handle) and value._device is not None:
-        return _on_device(value)
-    return None if isinstance(value, ARRAYS) else object_guard(value)
+    if knows_wrapped():
+        from . import wrapped_guards
+
+        if type(value) in GUARDS:
+            return GUARDS[type(value)](value)
+        if wrapped_guards.is_handle(value):
+            return wrapped_guards.on_device(value)
+    return None if isinstance(value, np.ndarray) else object_guard(value)
 
 
-def _on_device(x: Handle) -> Hashable | None:
-    """Return the guard of an array on a device; None of a part of one, and where recordings choose the
-    device."""
-    a = x._small
-    if not x._device.target:
-        return None
-    if a is not None:
-        usable = compilable(a) and writeable(a) and a.flags.c_contiguous
-        return DeviceGuard(x._device, a.dtype, a.shape) if usable else None
-    if x._readonly:
-        return None
-    store = x._store
-    whole = store is store.family and x._index is None and x._shape == store.shape and store.strides is None
-    return DeviceGuard(x._device, store.dtype, x._shape) if store.char and whole else None
+def knows_wrapped() -> bool:
+    """Whether values may be wrapped arrays: their package is loaded."""
+    return "dcarray.api.array" in sys.modules
 
 
 def _tuple(value: tuple[Any, ...]) -> Hashable | None:
@@ -77,23 +71,7 @@ def _plain(a: NDArray) -> Hashable | None:
     return a.dtype, a.shape, a.strides, writeable(a), True
 
 
-def _wrapped(x: Handle) -> Hashable | None:
-    """Return the guard of a wrapped array; what is pending on it stays pending."""
-    a = x._small
-    if a is None:
-        store = x._store
-        if not store.char:
-            return None
-        if x._ndarray is None and store.mem is None:
-            strides = tuple([store.dtype.itemsize * s for s in strides_of(x)])
-            return store.dtype, x._shape, strides, not x._readonly, False
-        a = x._plain_view()
-    elif not compilable(a):
-        return None
-    return a.dtype, a.shape, a.strides, writeable(a), False
-
-
-_GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
+GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     bool: lambda v: "true" if v else "false",
     int: lambda v: v,
     float: lambda _: "float",
@@ -102,7 +80,6 @@ _GUARDS: dict[type, Callable[[Any], Hashable | None]] = {
     type(None): lambda _: "none",
     tuple: _tuple,
     np.ndarray: _plain,
-    ndarray: _wrapped,
     ListElements: lambda v: ("list", v.array.dtype, v.array.shape),
     **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, ModuleType), object_guard),
 }

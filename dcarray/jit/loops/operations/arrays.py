@@ -17,6 +17,7 @@ from .gathers import Gathers
 from .indexing import Selection, flipped, is_basic, only_integers, resized, select, transposed
 from .masks import Masks
 from .ragged import RaggedSlices
+from .scatters import Scatters
 from .values import (
     PYTHON,
     Data,
@@ -42,6 +43,7 @@ class Arrays(Operations):
         self.masks = Masks(math)
         self.gathers = Gathers(math)
         self.ragged = RaggedSlices(math, self.gathers)
+        self.scatters = Scatters(self)
 
     # ---- views --------------------------------------------------------------------------------------
     def view_or_value(self, x: Data, selection: Selection) -> Data:
@@ -227,14 +229,18 @@ class Arrays(Operations):
         if window is None:
             raise self.scope.fail("an array that is no memory is written")
         self.writeable(target)
-        result = self.math.binary(op, target, value)
-        if not np.can_cast(result.dtype, target.dtype, "same_kind"):
-            raise self.scope.fail("an in-place operation does not keep its dtype")
-        shape = self.math.broadcast([result.shape, window.shape])
-        if not self.scope.need_same_shape(shape, window.shape):
-            raise self.scope.fail("an in-place operation makes an array larger")
-        expr = self.math.expand(cast(result.expr, target.dtype), result.shape, window.shape)
+        expr, result = self.updated(op, target, value)
         self.memory.write(window, expr, *[v for v in (result, value) if isinstance(v, Data)])
+
+    def updated(self, op: str, target: Data, value: Value) -> tuple[Expr, Data]:
+        """Return what ``target op= value`` writes, of the dtype of ``target``, and the result before."""
+        result = self.math.binary(op, target, value)
+        if not isinstance(result, Data) or not np.can_cast(result.dtype, target.dtype, "same_kind"):
+            raise self.scope.fail("an in-place operation does not keep its dtype")
+        shape = self.math.broadcast([result.shape, target.shape])
+        if not self.scope.need_same_shape(shape, target.shape):
+            raise self.scope.fail("an in-place operation makes an array larger")
+        return self.math.expand(cast(result.expr, target.dtype), result.shape, target.shape), result
 
     # ---- scalars ------------------------------------------------------------------------------------
     def python(self, kind: type, value: Value) -> Value:

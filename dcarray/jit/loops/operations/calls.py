@@ -14,19 +14,20 @@ from dcarray.ir.ops import C_LIBRARY
 
 from ..entry.entry_values import DType, PublicObject
 from .arrays import size_of
-from .joining import Joining
 from .numpy_calls import REDUCTIONS
 from .python_calls import Args, Named
+from .scans import Scans
 from .values import Data, Masked, Method, Value, is_array, is_int, is_number, public_object
 
 _METHODS = frozenset(
     ["sum", "prod", "max", "min", "any", "all", "mean", "copy", "astype", "reshape", "transpose", "dot"]
-    + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes"]
+    + ["fill", "var", "std", "diagonal", "trace", "clip", "squeeze", "swapaxes", "argmax", "argmin", "conj"]
+    + ["conjugate", "cumprod", "cumsum", "flatten", "item", "ravel", "round"]
 )
-_UFUNC_METHODS = ("reduce", "outer")
+_UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")
 
 
-class Calls(Joining):
+class Calls(Scans):
     """Dispatch of calls by public name; the base classes have a method for each function."""
 
     # ---- attributes ---------------------------------------------------------------------------------
@@ -68,14 +69,25 @@ class Calls(Joining):
             return self._size(x.shape)
         if name == "T":
             return x if x.scalar else self.arrays.transpose(x)
-        if name in ("real", "imag") and (x.scalar or x.dtype.kind != "c"):
-            if x.dtype.kind == "c":
-                return self.memory.value(Apply(name, (x.expr,), np.empty(0, x.dtype).real.dtype), scalar=True)
-            if name == "real":
-                return x
+        if name in ("real", "imag") and x.dtype.kind == "c":
+            part = Apply(name, (x.expr,), np.empty(0, x.dtype).real.dtype)
+            return self.memory.value(part, x.shape, scalar=x.scalar, views_in_numpy=x.window is not None)
+        if name == "real":
+            return x
         if name in _METHODS:
             return Method(x, name)
         raise self.scope.fail(f"the attribute {name} of an array")
+
+    def _np_real(self, val: Value) -> Value:
+        return self._part(val, "real")
+
+    def _np_imag(self, val: Value) -> Value:
+        return self._part(val, "imag")
+
+    def _part(self, x: Value, name: str) -> Value:
+        if not isinstance(x, Data) or x.weak:
+            raise self.scope.fail("a part of what is no array and no scalar of NumPy's")
+        return self._attribute(x, name)
 
     def _size(self, shape: tuple[Dim, ...]) -> Dim:
         moving = [n for n in shape if type(n) is not int]
@@ -115,13 +127,17 @@ class Calls(Joining):
         """Return the method that traces a function of NumPy, if there is one."""
         ufunc = REDUCTIONS.get(name)
         if ufunc is None:
-            return getattr(self, f"_np_{name}", None)
+            return getattr(self, f"_np_{name.replace('.', '_')}", None)
         return partial(self._reduction if ufunc in ("add", "multiply") else self._untyped_reduction, ufunc)
 
     def _method(self, method: Method, args: Args, named: Named) -> Value:
         x, name = method.of, method.name
         if isinstance(x, str):  # a ufunc
-            of_ufunc: Callable[..., Value] = self.reductions.outer if name == "outer" else self._reduce
+            methods: dict[str, Callable[..., Value]] = {
+                "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at,
+                "accumulate": self._accumulate,
+            }  # fmt: skip
+            of_ufunc = methods[name]
             return self.invoke(partial(of_ufunc, x), args, named)
         if (name == "transpose" and args and is_int(args[0])) or (name == "reshape" and len(args) > 1):
             args = (args,)

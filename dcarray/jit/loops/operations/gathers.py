@@ -62,7 +62,7 @@ class Gathers(Operations):
         axes = [self._index_along(k, x.shape[n], place, shape, spread) for n, (place, k) in enumerate(at)]
         views_in_numpy = not places and len(chosen) < len(keys)
         return self.memory.value(
-            self._gather_at(x, axes, shape), shape, scalar=not shape, views_in_numpy=views_in_numpy
+            self.at(x, axes, shape), shape, scalar=not shape, views_in_numpy=views_in_numpy
         )
 
     def _index_along(self, k: Value, size: Dim, place: int, domain: Shape, spread: Shape) -> Expr:
@@ -103,6 +103,7 @@ class Gathers(Operations):
         room = Apply("minimum", (value, Apply("subtract", (last, value), _I8)), _I8)
         checked = Apply("checked", (Apply("greater_equal", (room, zero), _BOOL), value), _I8)
         window = self.memory.new(domain, _I8, "at")
+        self.memory.note_order(self.memory.view(window, _I8), k)
         self.memory.may_raise = True
         self.memory.emit(Compute(window, checked, loc=self.memory.loc))
         self.memory.immutable.add(window.array)
@@ -153,9 +154,9 @@ class Gathers(Operations):
     # ---- elements -----------------------------------------------------------------------------------
     def element(self, x: Data, place: Expr) -> Expr:
         """Return an element of an array with one axis, at an index in bounds."""
-        return self._gather_at(x, [place], ())
+        return self.at(x, [place], ())
 
-    def _gather_at(self, x: Data, axes: list[Expr], domain: Shape) -> Expr:
+    def at(self, x: Data, axes: list[Expr], domain: Shape) -> Expr:
         """Return a gather from the memory of ``x``, with an index expression for each of its axes."""
         window = x.window
         assert window is not None

@@ -6,7 +6,7 @@ from types import EllipsisType
 from typing import Any
 
 from dcarray.ir import dims
-from dcarray.ir.nodes import Dim, Index
+from dcarray.ir.nodes import Dim, Index, Window
 
 from .scope import Scope
 from .values import Shape, Value, is_int
@@ -135,3 +135,31 @@ def resized(scope: Scope, shape: Shape, wanted: Shape) -> Selection | None:
         return None
     place = dict(zip(old, new, strict=True))
     return tuple(Index(0, 1, place[k]) if k in place else Index(0) for k in range(len(shape))), wanted
+
+
+def basic_key(window: Window, shape: Shape) -> tuple[tuple[Any, ...], tuple[int, ...]] | None:
+    """Return the key of basic indexing, and the order of axes of its result, that make a window of an array;
+    None if there are none.  Bounds of slices are given as ``(start, stop, step)``."""
+    keys: list[Any] = []
+    places: list[int] = []
+    for ix, size in zip(window.index, shape, strict=True):
+        if not all(type(n) is int for n in (ix.offset, ix.stride, size)) or not 0 <= ix.offset < max(size, 1):
+            return None
+        if ix.axis is None:
+            keys.append(ix.offset)
+            continue
+        count = window.shape[ix.axis]
+        if type(count) is not int or ix.axis in places or not ix.stride or not count:
+            return None
+        last = ix.offset + (count - 1) * ix.stride
+        if not 0 <= last < size:
+            return None
+        stop = last + (1 if ix.stride > 0 else -1)
+        keys.append((ix.offset, stop if stop >= 0 else None, ix.stride))
+        places.append(ix.axis)
+    others = [k for k in range(len(window.shape)) if k not in places]
+    if any(type(window.shape[k]) is not int or window.shape[k] != 1 for k in others):
+        return None
+    keys += [Ellipsis, *(None for _ in others)]  # so that even an element is an array
+    made = [*places, *others]
+    return tuple(keys), tuple(made.index(k) for k in range(len(made)))

@@ -12,9 +12,8 @@ from dcarray.ir.nodes import Apply, Dim, Expr, Index, Iota
 from dcarray.ir.ops import const
 
 from ..entry.entry_values import DType
-from .indexing import run_length
 from .numpy_calls import NumpyCalls
-from .values import Data, Masked, Value, cast, is_array, is_int
+from .values import Data, Masked, Shape, Value, cast, is_array, is_int, kind_of
 
 _I8, _F8, _BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 
@@ -78,6 +77,8 @@ class Joining(NumpyCalls):
             raise self.scope.fail("what is rolled is no array, or as one without axes")
         axes = (0,) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+        if len(shifts) == len(axes) == 1 and isinstance(shifts[0], Data) and not shifts[0].shape:
+            return self._rolled(a, shifts[0], self.arrays.axes(axes[0], len(a.shape))[0])
         if len(shifts) != len(axes) or not all(type(n) is int for n in (*shifts, *a.shape)):
             raise self.scope.fail("how far an array is rolled is not known")
         moved = [0] * len(a.shape)
@@ -92,6 +93,21 @@ class Joining(NumpyCalls):
             out = tuple(slice(at, at + n) for at, _, n in part)
             self.arrays.assign(self.arrays.element(made, into), self.arrays.element(a, out), spent=True)
         return self.memory.note_order(made, a)
+
+    def _rolled(self, a: Data, shift: Data, axis: int) -> Data:
+        """Return an array rolled by a number that is known at run time only."""
+        size = a.shape[axis]
+        if shift.dtype.kind not in "iu" or shift.dtype == np.uint64 or type(size) is not int or not size:
+            raise self.scope.fail("how far an array is rolled is not known")
+        stored = self.memory.array(a)
+        count = const(size, _I8)
+        by = self.memory.value(Apply("remainder", (cast(shift.expr, _I8), count), _I8), scalar=True)
+        self.memory.store(by)
+        index: list[Expr] = [Iota(k, _I8) for k in range(len(a.shape))]
+        moved = Apply("subtract", (index[axis], self.math.expand(by.expr, (), a.shape)), _I8)
+        index[axis] = Apply("remainder", (moved, count), _I8)
+        made = self.memory.value(self.arrays.gathers.at(stored, index, a.shape), a.shape)
+        return self.memory.note_order(self.memory.copy(made), a)
 
     # ---- coordinates --------------------------------------------------------------------------------
     def _np_triu(self, m: Value, k: Value = 0) -> Value:
@@ -118,23 +134,6 @@ class Joining(NumpyCalls):
         inside = Apply("equal", (edge, Iota(1, _I8)), _BOOL)
         expr = Apply("where", (inside, const(1, kind), const(0, kind)), kind)
         return self.memory.value(expr, self.arrays.shape((N, N if M is None else M)))
-
-    def _np_arange(self, *args: Value, dtype: Value = None) -> Value:
-        dtype = self._dtype(dtype)
-        if not 1 <= len(args) <= 3 or not all(map(is_int, args)):
-            raise self.scope.fail("a range that is not known")
-        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-        step = args[2] if len(args) == 3 else 1
-        if (dtype is not None and dtype.kind not in "iuf") or type(step) is not int or not step:
-            raise self.scope.fail("a range that is not understood")
-        length = run_length(self.scope, start, stop, step)
-        value: Expr = Iota(0, _I8)
-        if step != 1:
-            value = Apply("multiply", (value, const(step, _I8)), _I8)
-        value = Apply("add", (value, self.math.expr(start, _I8)), _I8)
-        for end in (start, stop):
-            self.math.expr(end, dtype or _I8)  # in range, or untraceable
-        return self.memory.value(cast(value, dtype or _I8), (length,))
 
     def _np_diagonal(self, a: Value) -> Value:
         return self._diagonal(a)
@@ -199,10 +198,31 @@ class Joining(NumpyCalls):
         return self.math.elementwise("sqrt", (self._np_var(a, axis, dtype, out, ddof, keepdims),))
 
     def _np_clip(self, a: Value, a_min: Value = None, a_max: Value = None) -> Value:
-        if not is_array(a) or a.dtype.kind != "f" or not all(type(v) in (int, float) for v in (a_min, a_max)):
+        if a_min is None and a_max is None:
             raise self.scope.fail("bounds that are not understood")
+        if a_min is None or a_max is None:
+            name, bound = ("minimum", a_max) if a_min is None else ("maximum", a_min)
+            return self.math.elementwise(name, (a, bound))
+        if not is_array(a) or not a.shape or a.dtype.char not in "fdbhilqBHILQ":
+            raise self.scope.fail("bounds of what is not understood")
         dtype: DType = a.dtype
-        low, high = (self.math.expr(v, dtype) for v in (a_min, a_max))
+        low, high = (self._bound(v, dtype, a.shape) for v in (a_min, a_max))
         raised = Apply("where", (Apply("less", (a.expr, low), _BOOL), low, a.expr), dtype)
         expr = Apply("where", (Apply("greater", (raised, high), _BOOL), high, raised), dtype)
         return self.memory.value(expr, a.shape)
+
+    def _bound(self, v: Value, dtype: DType, shape: Shape) -> Expr:
+        """Return a bound of `numpy.clip`, a scalar: a NaN would be the result, so it must be none."""
+        fits = kind_of(v) in ((bool, int, float) if dtype.kind == "f" else (bool, int)) or (
+            isinstance(v, Data) and v.dtype == dtype
+        )
+        if is_array(v) or isinstance(v, Masked) or not fits:
+            raise self.scope.fail("bounds that are not understood")
+        expr = self.math.expr(v, dtype)
+        if dtype.kind == "f" and not is_int(v):
+            number = Apply("logical_not", (Apply("isnan", (expr,), _BOOL),), _BOOL)
+            self.memory.may_raise = True
+            checked = self.memory.value(Apply("checked", (number, expr), dtype), scalar=True)
+            self.memory.store(checked)
+            expr = checked.expr
+        return self.math.expand(expr, (), shape)

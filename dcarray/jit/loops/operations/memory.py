@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +15,10 @@ import numpy as np
 from dcarray.core.store import COMPILED
 from dcarray.core.strides import c_strides
 from dcarray.ir import dims
-from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Gather, Load, Stmt, Window
+from dcarray.ir.nodes import Apply, Array, Branch, Call, Compute, Dim, Expr, Gather, Iota, Load, Stmt, Window
 from dcarray.ir.ops import const
 from dcarray.ir.parse import RESERVED
-from dcarray.ir.renaming import numbered
+from dcarray.ir.renaming import expression_at, numbered
 from dcarray.ir.windows import injective, loads, overlap, same, walk
 
 from ..entry.entry_values import DType
@@ -149,6 +150,12 @@ class Memory:
         values = list(self._values.values())
         return [v for v in values if any(n.window.array not in self.immutable for n in loads(v.expr))]
 
+    def forget(self, var: str) -> None:
+        """Forget the values that depend on a loop variable whose loop has ended: no name has them."""
+        for key, value in list(self._values.items()):
+            if expression_at(value.expr, {var: 0}) is not value.expr:
+                del self._values[key]
+
     def materialise(self, *spent: Data) -> None:
         """Store all pending values, before statements that may run several times or not at all, but for the
         values ``spent``, which are not used any more."""
@@ -177,7 +184,9 @@ class Memory:
         if value.window is not None:
             return value
         self.pin_sources(value)
-        return self.note_order(self.copy(value, name), value)
+        made = self.note_order(self.copy(value, name), value)
+        made.readonly = value.views_in_numpy  # a write would have to reach the memory of that view
+        return made
 
     def copy(self, value: Data, name: str = "t", dtype: DType | None = None) -> Data:
         """Return a new array with the elements of a value."""
@@ -185,6 +194,15 @@ class Memory:
         window = self.new(value.shape, dtype, name)
         self.emit(Compute(window, cast(value.expr, dtype), loc=self.loc))
         return self.view(window, dtype)
+
+    def flat(self, value: Data) -> Data:
+        """Return a new array with the elements of a value in C order, and one axis."""
+        size = math.prod(value.shape)
+        copied = self.copy(value)
+        assert copied.window is not None
+        name = self.name("flat")
+        self.declare(Array(name, value.dtype, (size,), "temp", base=copied.window.array))
+        return self.view(whole_window(name, (size,)), value.dtype)
 
     def note_order(self, made: Data, *sources: Data) -> Data:
         """Return a new array, noted as perhaps not in C order if NumPy follows the order of its sources."""
@@ -218,8 +236,10 @@ class Memory:
         for node in loads(x.expr):
             array = self.arrays[node.window.array]
             # NumPy lays elements at integer places out as they are found: in another order beside slices.
-            if array.name in self.reordered or isinstance(node, Gather):
+            if array.name in self.reordered or (isinstance(node, Gather) and not _takes_rows(node, array)):
                 return False
+            if isinstance(node, Gather):
+                continue
             steps = array.strides or c_strides(array.shape)
             strides: dict[int, Dim] = {}
             for ix, step in zip(node.window.index, steps, strict=True):
@@ -320,3 +340,18 @@ class Memory:
                     continue
             return True
         return False
+
+
+def _takes_rows(node: Gather, array: Array) -> bool:
+    """Whether a gather takes elements of a vector, or rows of an array in C order at a vector of places."""
+    rank = len(array.shape)
+    at, *others = node.index
+    if rank == 1:  # elements lie as their places do
+        return True
+    return (
+        array.strides is None
+        and len(node.window.shape) == rank
+        and all(isinstance(k, Iota) and k.axis == n + 1 for n, k in enumerate(others))
+        and not any(isinstance(part, Iota) for part in walk(at))
+        and all(ix.axis in (None, 0) for load in loads(at) for ix in load.window.index)
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from .python_calls import PythonCalls
 from .reductions import Reductions
-from .values import Value, is_array, kind_of, shape_of
+from .values import Data, NumberList, Value, is_array, kind_of, shape_of
 
 REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "amax": "maximum",
          "amin": "minimum", "any": "logical_or", "all": "logical_and"}  # fmt: skip
@@ -23,13 +23,30 @@ class NumpyCalls(PythonCalls):
         self._np_reshape, self._np_transpose = self.arrays.reshape, self.arrays.transpose
         self._np_flip = self.arrays.flip
 
+    def _np_array(self, object: Value, dtype: Value = None, copy: Value = True) -> Value:
+        raise NotImplementedError  # `creation` has it
+
+    def _array_of(self, a: Value) -> Value:
+        """Return the array of a sequence; any other value as it is."""
+        return self._np_array(a) if isinstance(a, NumberList | tuple | list) else a
+
     # ---- reductions ---------------------------------------------------------------------------------
     def _reduction(
         self, ufunc: str, a: Value, axis: Value = None, dtype: Value = None, out: Value = None,
         keepdims: Value = False,
     ) -> Value:  # fmt: skip
         self._none(out)
+        a = self._array_of(a)
+        if isinstance(a, Data) and a.scalar and a.dtype.char in "fd" and axis is None and dtype is None:
+            return self._of_scalar(ufunc, a)
         return self.reductions.reduce(ufunc, a, axis, self._dtype(dtype), self._flag(keepdims))
+
+    def _of_scalar(self, ufunc: str, x: Data) -> Data:
+        """Return a reduction of a scalar, which is itself but for the sign of zero."""
+        if ufunc not in ("add", "multiply", "maximum", "minimum"):
+            raise self.scope.fail("a fold of a scalar")
+        x = self.math.as_numpy(x)
+        return self.math.elementwise("add", (x, 0.0)) if ufunc == "add" else x
 
     def _untyped_reduction(
         self, ufunc: str, a: Value, axis: Value = None, out: Value = None, keepdims: Value = False
@@ -43,6 +60,7 @@ class NumpyCalls(PythonCalls):
         self, a: Value, axis: Value = None, dtype: Value = None, out: Value = None, keepdims: Value = False
     ) -> Value:
         self._none(out)
+        a = self._array_of(a)
         return self.reductions.mean(a, axis, self._dtype(dtype), self._flag(keepdims))
 
     def _np_outer(self, a: Value, b: Value) -> Value:
@@ -85,10 +103,6 @@ class NumpyCalls(PythonCalls):
     def _np_copy(self, a: Value) -> Value:
         x = self.arrays.asarray(a)
         return self.memory.note_order(self.memory.copy(x), x) if is_array(a) else x
-
-    def _np_asarray(self, a: Value, dtype: Value = None) -> Value:
-        x, kind = self.arrays.asarray(a), self._dtype(dtype)
-        return x if kind is None or kind == x.dtype else self.arrays.astype(x, kind)
 
     def _np_ascontiguousarray(self, a: Value, dtype: Value = None) -> Value:
         if not is_array(a) or not a.shape:

@@ -30,7 +30,7 @@ from .values import (
     kind_of,
 )  # fmt: skip
 
-_BOOL = np.dtype(np.bool_)
+_I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 Args = tuple[Value, ...]
 Named = dict[str, Value]
 
@@ -138,6 +138,17 @@ class PythonCalls(Operations):
     def _py_min(self, *values: Value) -> Value:
         return self._extremum("<", values)
 
+    def _py_sum(self, iterable: Value, /, start: Value = 0) -> Value:
+        """Trace ``sum`` of a few values, one after the other."""
+        if not isinstance(iterable, tuple | list):
+            raise self.scope.fail("a sum of what is no tuple and no list")
+        total = start
+        for x in iterable:
+            if kind_of(x) in (float, complex) and not is_array(x):  # Python 3.12 compensates their rounding
+                raise self.scope.fail("a sum of Python's floats")
+            total = self.math.binary("+", total, x)
+        return total
+
     def _extremum(self, op: str, values: Args) -> Value:
         """Return the first extreme one of several values."""
         if len(values) == 1 and isinstance(values[0], tuple | list):
@@ -149,6 +160,9 @@ class PythonCalls(Operations):
             better = self.math.truth(self.math.binary(op, x, best))
             if isinstance(better, Data):
                 kind = kind_of(x)
+                if kind is int and kind_of(best) is int:
+                    best = self._extreme_integer(op, better, x, best)
+                    continue
                 if is_array(x) or is_array(best) or kind != kind_of(best) or not isinstance(x, Data | float):
                     raise self.scope.fail("the type of an extremum depends on values")
                 dtype, weak = np.dtype(kind), kind if isinstance(kind, type) else None
@@ -159,6 +173,14 @@ class PythonCalls(Operations):
             elif better:
                 best = x
         return best
+
+    def _extreme_integer(self, op: str, better: Data, x: Value, best: Value) -> Data:
+        """Return the one or the other Python int."""
+        lows, highs = zip(self.math.limits(x), self.math.limits(best), strict=True)
+        choose = max if op == ">" else min
+        made = Apply("where", (better.expr, self.math.expr(x, _I8), self.math.expr(best, _I8)), _I8)
+        limits = choose(lows), choose(highs)
+        return self.memory.value(made, scalar=True, weak=int, limits=limits)
 
     # ---- math ---------------------------------------------------------------------------------------
     def _of_c(self, name: str, *args: Value) -> Value:

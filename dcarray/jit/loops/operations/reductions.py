@@ -51,12 +51,13 @@ class Reductions(Operations):
             if not all(self.scope.need_nonneg(x.shape[k] - 1) for k in axes):
                 raise self.scope.fail("an extremum of what may be empty")
             start = extreme(name, np.dtype(result))
-        made = self._fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
+        made = self.fold(name, x.shape, axes, cast(x.expr, np.dtype(kinds[0])), start, keepdims)
         return self.memory.note_order(made, x)
 
-    def _fold(
+    def fold(
         self, name: str, domain: Shape, axes: tuple[int, ...], body: Expr, start: Any, keepdims: bool = False
     ) -> Data:
+        """Return the body, folded over axes of its domain."""
         kept = tuple(1 if k in axes else n for k, n in enumerate(domain) if keepdims or k not in axes)
         window = self.memory.new(kept, body.dtype)
         index: list[Index] = []
@@ -225,7 +226,7 @@ class Reductions(Operations):
             )
             args.append(cast(remap(x.expr, amap, domain), dtype))
         body = Apply("multiply", tuple(args), dtype)
-        return self._fold("add", domain, (fold,), body, 0)
+        return self.fold("add", domain, (fold,), body, 0)
 
     def _is_small(self, sizes: tuple[Dim, ...]) -> bool:
         count = 1

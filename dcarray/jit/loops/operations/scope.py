@@ -9,6 +9,7 @@ from typing import Any
 from dcarray.core.errors import Untraceable
 from dcarray.ir import dims
 from dcarray.ir.nodes import Dim
+from dcarray.ir.relations import compare
 
 _LARGE = 1 << 62
 
@@ -26,7 +27,7 @@ class Scope:
         The current line of the file, for messages.
     sizes : mapping of str to (int, int)
         The symbolic sizes, with the least and the largest value that each may have.
-    guards : list of sympy relations
+    guards : list of Relation
         Relations of symbolic sizes that have to be checked before the region runs.
     loops_run : bool
         Whether to require of symbolic sizes that ``for`` loops run at least once.
@@ -122,14 +123,12 @@ class Scope:
         difference = dims.simplify(a - b)
         if not self.is_fixed(difference):
             return False
-        import sympy
-
-        return self._require(sympy.Eq(difference, 0))
+        return self._require(compare("==", difference, 0))
 
     def _require(self, relation: Any) -> bool:
         """Make a relation of symbolic sizes a guard, unless it is known not to hold."""
-        if relation in (True, False):  # sympy's own booleans, or Python's
-            return bool(relation)
+        if isinstance(relation, bool):
+            return relation
         if relation not in self.guards:
             self.guards.append(relation)
             self._proofs = {}

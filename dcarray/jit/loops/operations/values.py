@@ -15,10 +15,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import sympy
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.independence import window_at
+from dcarray.ir.integers import Expression
 from dcarray.ir.nodes import Apply, Dim, Expr, Index, Window
 from dcarray.ir.ops import const
 from dcarray.ir.renaming import expression_at
@@ -191,13 +191,14 @@ class RangeProduct:
 class Unbound:
     """The value of a name that may be unbound, or has no value that can be traced."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, differs: bool = False) -> None:
         self.reason = reason
+        self.differs = differs  # whether the type of the value depends on a condition
 
 
 def is_int(value: Value) -> bool:
     """Whether a value is a Python int, and not a bool."""
-    return type(value) is int or isinstance(value, sympy.Expr)
+    return type(value) is int or isinstance(value, Expression)
 
 
 def is_array(value: Value) -> bool:
@@ -206,7 +207,7 @@ def is_array(value: Value) -> bool:
 
 def is_number(value: Value) -> bool:
     """Whether a value is a number or an array."""
-    return isinstance(value, Data | Masked | sympy.Expr) or type(value) in PYTHON
+    return isinstance(value, Data | Masked | Expression) or type(value) in PYTHON
 
 
 def kind_of(value: Value) -> Any:
@@ -215,7 +216,7 @@ def kind_of(value: Value) -> Any:
         return value.kind
     if isinstance(value, Masked):
         return value.dtype.char
-    return int if isinstance(value, sympy.Expr) else type(value)
+    return int if isinstance(value, Expression) else type(value)
 
 
 def shape_of(value: Value) -> Shape:
@@ -243,7 +244,7 @@ def is_view_of_any(value: Value, arrays: Set[str]) -> bool:
 # ---- values after loops -----------------------------------------------------------------------------
 def with_last_values(value: Value, last: Mapping[str, Dim]) -> Value:
     """Return a value with loop variables replaced by their values in the last iteration."""
-    if isinstance(value, sympy.Expr):
+    if isinstance(value, Expression):
         return dims.substitute(value, last)
     if isinstance(value, tuple | list):
         return type(value)(with_last_values(v, last) for v in value)

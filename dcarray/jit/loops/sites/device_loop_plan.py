@@ -14,10 +14,11 @@ import numpy as np
 from dcarray.core import config, fp_state
 from dcarray.core.counters import counters
 from dcarray.core.handle import Handle, small
+from dcarray.core.interrupts import DelayedInterrupt
+from dcarray.core.processes import LOCK
 from dcarray.lowering.gpu.host_calls import NotStarted
 from dcarray.offload.arrays import array_class
 from dcarray.offload.buffer import DeviceBuffer, array_in, resident, uploaded
-from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.entry_values import Result
 from .plan_values import PlanMismatch, fetcher, number
@@ -61,6 +62,8 @@ class DeviceLoopPlan:
                 if name not in place:
                     raise PlanMismatch(f"{name} is not bound")
                 result = Result("alias", name)
+            if result.kind in ("view", "tuple"):
+                raise PlanMismatch(f"{name} is a {result.kind}")
             self._results.append((result, (place if result.kind == "alias" else at_of).get(result.name, -1)))
 
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:

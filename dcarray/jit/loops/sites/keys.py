@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dcarray.core import fp_state
-from dcarray.core.fp_attribution import RAISING
+from dcarray.core.fp_bits import RAISING
 from dcarray.plans.slot import PlanSlot
 from dcarray.tiering import admission
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import symtable
+import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import decode_source
 from types import CodeType
@@ -18,6 +19,10 @@ from .sampler import SAMPLER
 from .site import Site
 
 __all__ = ["compile_module"]
+
+_COMPILERS = frozenset(
+    {"numba", "pythran", "cython", "taichi", "dace", "jax", "torch", "triton", "transonic"}
+)
 
 
 def compile_module(
@@ -93,7 +98,8 @@ class _Module:
         self._tree, self._table, self._names, self._is_script = tree, table, names, is_script
         self._lines = source.splitlines(keepends=True)
         self._text = Text(self._of, _is_faithful, file)
-        modules = {}
+        modules: dict[str, str] = {}
+        self._homes = _homes(tree)  # of imported names
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 modules.update(
@@ -110,8 +116,10 @@ class _Module:
 
     def add(self) -> None:
         """Add the sites of all functions, and of the module itself."""
+        given_away = _given_away(self._tree)
         for table, node in _functions(self._table, self._tree):
-            self._add_to_function(table, node)
+            if node.name not in given_away and all(map(self._keeps_code, node.decorator_list)):
+                self._add_to_function(table, node)
         if reads_frames(self._tree, self._known) or _has_future(self._tree):
             return
         variables = stores(*self._tree.body) - _imported(self._tree)
@@ -128,6 +136,15 @@ class _Module:
             self.sites,
         )
         self.sites_of["<module>", 1] = add_sites(self._tree.body, scope, self._text)
+
+    def _keeps_code(self, decorator: ast.expr) -> bool:
+        """Whether a decorator is known not to read a function's code, as compilers of others do."""
+        while not isinstance(decorator, ast.Name):
+            if not isinstance(decorator, ast.Attribute | ast.Call):
+                return False
+            decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
+        where = self._homes.get(decorator.id)
+        return where is None or where.partition(".")[0] in sys.stdlib_module_names
 
     def _add_to_function(self, table: symtable.Function, node: ast.FunctionDef) -> None:
         if reads_frames(node, self._known) or _is_generator(node):
@@ -230,6 +247,32 @@ def _imported(tree: ast.Module) -> frozenset[str]:
             found |= {a.asname or a.name.partition(".")[0] for a in node.names}
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
+    return frozenset(found)
+
+
+def _homes(tree: ast.Module) -> dict[str, str]:
+    """Return the modules that a module's imported names come from."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            found.update((a.asname or a.name, node.module or ".") for a in node.names)
+        elif isinstance(node, ast.Import):
+            found.update((a.asname or a.name.partition(".")[0], a.name) for a in node.names)
+    return found
+
+
+def _given_away(tree: ast.Module) -> frozenset[str]:
+    """Return the functions that are arguments of calls of other compilers, which read their code."""
+    homes = _homes(tree)
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            root: ast.AST = node
+            while isinstance(root, ast.Call | ast.Attribute):
+                root = root.func if isinstance(root, ast.Call) else root.value
+            where = homes.get(root.id, "") if isinstance(root, ast.Name) else ""
+            if where.partition(".")[0] in _COMPILERS:
+                found.update(arg.id for arg in node.args if isinstance(arg, ast.Name))
     return frozenset(found)
 
 

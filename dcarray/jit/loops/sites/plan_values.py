@@ -8,10 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.api.array import ndarray
-from dcarray.core.handle import large, small
-from dcarray.core.store import Store
-
 from ..entry.entry_values import Result
 from ..entry.lists import given
 
@@ -52,6 +48,7 @@ def number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
     return np.array(value, dtype)
 
 
+# ---- results ------------------------------------------------------------------------------------------
 Binding = Callable[[Sequence[Any], list[NDArray], list[int], int], Any]
 
 
@@ -74,6 +71,8 @@ def binding(
         return lambda values, made, addresses, below: tuple(
             [part(values, made, addresses, below) for part in parts]
         )
+    if result.kind == "view":
+        return _view(result, name, place, at_of, wraps)
     k = at_of[result.name]
     if result.kind == "scalar":
         if result.weak:
@@ -81,13 +80,24 @@ def binding(
         return lambda values, made, addresses, below: made[k][()]
     if not wraps:
         return lambda values, made, addresses, below: made[k]
-    return lambda values, made, addresses, below: _wrapped(made[k], addresses[k], below)
+    from .wrapped_memory import wrapped
+
+    return lambda values, made, addresses, below: wrapped(made[k], addresses[k], below)
 
 
-def _wrapped(a: NDArray, address: int, below: int) -> Any:
-    """Return a wrapped array with new memory."""
-    if a.size < below:
-        return small(ndarray, a)
-    store = Store(a.shape, a.dtype, None, a.size)
-    store.bind_new(a, address)
-    return large(ndarray, store, a.shape, None)
+def _view(
+    result: Result, name: str, place: dict[str, int], at_of: dict[str, int], wraps: bool
+) -> Binding:  # fmt: skip
+    """Return a function that gives a view of an entry value, or of a new array."""
+    if wraps:
+        raise PlanMismatch(f"{name} is a view of a wrapped array")
+    base, keys, order = result.value
+    whole = binding(base, name, place, at_of, wraps)
+    key = tuple([slice(*k) if type(k) is tuple else k for k in keys])
+    plain = order == tuple(range(len(order)))
+
+    def view(values: Sequence[Any], made: list[NDArray], addresses: list[int], below: int) -> Any:
+        found = whole(values, made, addresses, below)[key]
+        return found if plain else found.transpose(order)
+
+    return view

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from ..entry.members import member_paths
+from ..syntax.attributes import OWNER, attributes_as_names, list_of
 from ..syntax.eligibility import is_eligible, may_resume, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
@@ -142,17 +144,25 @@ class _Adder:
             return None
         if not stores(*stmts) <= scope.own or not all(map(self._text.is_faithful, stmts)):
             return None
+        text, live = self._text.of(stmts), self._liveness.live(stmts)
+        attributes, lists = None, frozenset(filter(None, map(list_of, stmts)))
+        if lists or (OWNER in needed and OWNER in scope.parameters):
+            attributes = attributes_as_names(text, live, lists)
+            if lists and (attributes is None or not lists <= needed):
+                return None
         return SiteSource(
-            self._text.of(stmts),
+            text,
             self._text.file,
             first.lineno,
             last.end_lineno or last.lineno,
             tuple(sorted(needed)),
             tuple(sorted(loads(*stmts) - scope.variables)),
-            tuple(sorted(self._liveness.live(stmts))),
+            tuple(sorted(live)),
             counters & needed,
             isinstance(first, ast.For | ast.While),
             isinstance(last, ast.Return),
+            tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),
+            attributes,
         )
 
 

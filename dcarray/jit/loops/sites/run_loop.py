@@ -1,4 +1,4 @@
-"""The run of a site's plan: its arguments, and the restoration of memory where it fails."""
+"""The run of a site's plan: its arguments, the restoration of memory where it fails, and its results."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dcarray.api.array import ndarray
 from dcarray.core import config, fp_state
-from dcarray.core.counters import counters, note
-from dcarray.core.fp_attribution import INVALID, MINDFUL, RAISING
-from dcarray.core.handle import Handle
-from dcarray.core.processes import communicator
+from dcarray.core.counters import counters
+from dcarray.core.fp_bits import INVALID, MINDFUL, RAISING
+from dcarray.core.interrupts import DelayedInterrupt
+from dcarray.core.processes import LOCK
 from dcarray.core.store import FAMILIES, owner
 from dcarray.core.strides import c_strides
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
-from dcarray.recording.session import LOCK, DelayedInterrupt
 
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
+from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.sizes import LARGEST
 from .plan_values import binding, fetcher, number
@@ -196,7 +195,7 @@ class LoopPlan:
                 a, address = self._new(shape, dtype, size)
             elif type(fetch) is int and (address := places[fetch]):
                 a = values[fetch]
-                if type(a) is ndarray:
+                if type(a) is not np.ndarray:
                     a = a._evaluated()
             else:
                 found = number(values[fetch] if type(fetch) is int else fetch(values), dtype)
@@ -218,13 +217,15 @@ class LoopPlan:
                 a, address = self._new(shape, dtype, size)
             else:
                 value = values[fetch] if type(fetch) is int else fetch(values)
-                if type(value) is ndarray:
-                    a = _evaluate_memory(value, role == "inout")
-                elif type(value) is np.ndarray:
+                if type(value) is np.ndarray:
                     a = value
                     _evaluate_plain(a, role == "inout")
                 elif type(value) is ListElements:
                     a = value.array
+                elif type(value) in ARRAYS:
+                    from . import wrapped_memory
+
+                    a = wrapped_memory.evaluated(value, role == "inout")
                 else:
                     found = number(value, dtype)
                     if found is None:
@@ -323,18 +324,10 @@ def _memory(shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> tuple[ND
     return a, address_of(a)
 
 
-def _evaluate_memory(x: Handle, writing: bool) -> NDArray:
-    """Return the evaluated memory of a wrapped array, gathered if it is distributed."""
-    if x._small is None and communicator() is not None:
-        x._run()
-        head = x._store.family
-        if head.remote is not None:
-            note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
-    return x._writable() if writing else x._evaluated()
-
-
 def _evaluate_plain(a: NDArray, writing: bool) -> None:
     """Run what is pending on a plain array's memory."""
+    if not knows_wrapped():
+        return
     head = FAMILIES.find(owner(a))
     if head is not None:
         for rec in (head.dirty, head.used) if writing else (head.dirty,):

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from types import CodeType, FrameType
 
-from dcarray.tiering.admission import HOT, PERIOD, RESTING
+from dcarray.tiering.admission import HOT, PERIOD, RESTING, WARM
 
 from .site import Site
 
@@ -38,7 +38,7 @@ class Sampler:
         self._sites: dict[int, tuple[CodeType, list[Site]]] = {}
         self.lines: dict[tuple[str, int], float] = {}
         self._pid = 0
-        self._loaded = False
+        self._started = self._loaded = False
         self._quiet = 0
 
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
@@ -49,6 +49,10 @@ class Sampler:
             self._pid = os.getpid()
             with suppress(RuntimeError):  # no thread can be started
                 start_new_thread(self._watch, ())
+
+    def sites(self) -> list[Site]:
+        """Return all sites that are watched."""
+        return [site for _, sites in list(self._sites.values()) for site in sites]
 
     def _watch(self) -> None:
         own = get_ident()
@@ -86,6 +90,11 @@ class Sampler:
     def _count(self, site: Site, seconds: float) -> None:
         before = site.seconds
         site.seconds += seconds
+        if site.seconds >= WARM and not self._started:
+            self._started = True
+            from dcarray.plans.background import start_planning
+
+            start_planning()
         if before < HOT <= site.seconds:
             self._quiet = 0
             if not self._loaded:  # by this thread, while the program goes on

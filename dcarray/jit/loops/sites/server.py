@@ -18,26 +18,26 @@ from typing import Any
 from dcarray.core import config
 from dcarray.core.counters import counters, note
 from dcarray.core.errors import Untraceable
-from dcarray.core.processes import communicator
-from dcarray.execution.executor import EXECUTOR
+from dcarray.core.processes import LOCK, communicator
 from dcarray.plans import provider
+from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
-from dcarray.recording.session import LOCK
 from dcarray.tiering import admission
 
 from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
-from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
+from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of, knows_wrapped
 from ..entry.lists import ListElements
+from ..entry.members import Check, still_hold, watched_members
 from ..entry.names import RETURNED
+from ..syntax.attributes import shown
+from .attribute_values import AttributeValues
 from .keys import MISSING, SYMBOLIC, Entry, watched_exceptions, why_unknown
 from .list_conversion import ListConversion
 from .plan_values import PlanMismatch
-from .processor_values import ProcessorValues
 from .requests import LoopRequest
 from .run_loop import LoopPlan
 from .site import Site
 
-_ON_HOST = (*ARRAYS, ListElements)
 watchers: list[Callable[[LoopRequest], None]] = []
 """Callbacks that get the request of each compiled site, then planned eagerly, for `dcarray.explain`."""
 
@@ -53,10 +53,15 @@ class SiteServer:
         self._exact: set[str] = set()  # and those that no plan has as symbols
         self._running: dict[int, tuple[float, Entry | None]] = {}  # by thread: what runs in Python since when
         self._done: set[int] = set()  # threads in which all iterations have been done
+        self._members: list[Check] | None = None
         self._strange = 0  # runs with values of which no plan is made
         self._traffic = admission.Traffic()
         self._lists = ListConversion()
-        self._names = (*self.source.needed, *self.source.others)
+        self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
+        needed, self._live = self.source.needed, self.source.live
+        if self._attributes is not None:
+            needed, self._live = self._attributes.needed, self._attributes.live
+        self._names = (*needed, *self.source.others)
 
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -111,8 +116,21 @@ class SiteServer:
                 self.site.enabled = True
 
     def _serve(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], Entry | None]:
+        """Return what `_serve_values` does, and bind the attributes of ``self``."""
+        if self._attributes is None:
+            return self._serve_values(values, start)
+        given = self._attributes.read(values)
+        if given is None:
+            self._refuse(
+                "it has attributes that are not plain values, or appends to what it reads", self.source.line
+            )
+            return (), None
+        found, entry = self._serve_values(given, start)
+        return tuple([self._attributes.bind(values, one) for one in found]), entry
+
+    def _serve_values(self, values: tuple[Any, ...], start: Any) -> tuple[tuple[Any, ...], Entry | None]:
         """Return the result of a plan for the values, or an empty tuple, and the entry of their key."""
-        options = config.current()
+        options = config.look_again()
         ranks = communicator() is not None
         if options.jit == "off" or (ranks and options.strict):  # it would gather arrays
             return (), None
@@ -121,6 +139,13 @@ class SiteServer:
         for name in self.source.others:
             value = self.site.names.get(name, MISSING)
             values += (getattr(builtins, name, MISSING) if value is MISSING else value,)
+        if self._members is None or not still_hold(self._members):
+            self._members = watched_members(self.source.members, self.site.names)
+            if self._members is None:
+                self._refuse("something else is bound to a name of NumPy's", self.source.line)
+                return (), None
+            self._last = None
+            self._entries.clear()
         if self._last is not None and not ranks and not watchers and start is None:
             served = self._try_last(self._last, values, options)
             if served is not None:
@@ -130,9 +155,13 @@ class SiteServer:
                 self._refuse("to convert its lists takes longer than to run it", self.source.line)
                 return (), None
             values = self._lists.elements(values)
-        processors = ProcessorValues.of(values)
-        if processors is not None:
-            values = processors.ordinary
+        processors = None
+        if knows_wrapped():
+            from .processor_values import ProcessorValues
+
+            processors = ProcessorValues.of(values)
+            if processors is not None:
+                values = processors.ordinary
         try:
             entry = self._entry(values, start, options)
             if entry is None:
@@ -189,16 +218,18 @@ class SiteServer:
                 entry.refuse()
                 if len(self._refused()) == 1:
                     reason = "it raises floating-point exceptions, or its arrays share memory"
-                    note(reason, kind="loop", where=(self.source.file, self.source.line))
+                    note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             return ()
         entry.failures = 0
-        if entry.gain.compiled(perf_counter() - begun) and options.jit != "eager":
+        took = perf_counter() - begun
+        self.site.compiled += took
+        self.site.runs += 1
+        if entry.gain.compiled(took) and options.jit != "eager":
             entry.refuse()
             self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
-        whole = addresses is None and start is None
-        if (  # else names share an array, or there are lists, of which there are no checks
-            whole and len(entry.key) == 2 + len(values) and ListElements not in map(type, values)
-        ):
+        alone = len(entry.key) == 2 + len(values)  # no two names share an array
+        # of lists there are no checks
+        if addresses is None and start is None and alone and ListElements not in map(type, values):
             plan.remember(values, entry.key[2:])
             self._last = entry
         return (found,)
@@ -252,7 +283,7 @@ class SiteServer:
         options: config.Options,
     ) -> Entry | None:  # fmt: skip
         there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
-        if there and (len(there) > 1 or any(type(v) in _ON_HOST for v in values)):
+        if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
             self._refuse("some of its arrays are on another device", self.source.line)
             return None
         device = there.pop() if there else None
@@ -290,7 +321,13 @@ class SiteServer:
             same = first.setdefault(id(value), name) if is_array else name
             names.append((name, entry_value(value, guard, None if same == name else same)))
         loop = LoopDescription(
-            source.source, source.file, source.line, tuple(names), frozenset(source.live), watched, resumed
+            source.source if source.attributes is None else source.attributes.source,
+            source.file,
+            source.line,
+            tuple(names),
+            frozenset(self._live),
+            watched,
+            resumed,
         )
         max_elements = None if communicator() is None else max(1, options.distribute_above)
         return LoopRequest(
@@ -302,13 +339,13 @@ class SiteServer:
         """Request the plan of a key in the background."""
         if entry.ask():
             gain = self.site.seconds / len(self.source.source)  # small plans are there soon
-            EXECUTOR.background.submit(partial(self._plan, entry, config.current()), gain)
+            BACKGROUND.submit(partial(self._plan, entry, config.current()), gain)
 
     def _plan(self, entry: Entry, options: config.Options) -> None:
         """Make the plan of a key."""
 
         def made() -> Any:
-            return self._bind_plan(provider.obtain(entry.request, options, EXECUTOR.background), entry)
+            return self._bind_plan(provider.obtain(entry.request, options, BACKGROUND), entry)
 
         try:
             entry.make(made)
@@ -327,7 +364,7 @@ class SiteServer:
             self.site.heat()
 
     def _bind_plan(self, loaded: Any, entry: Entry) -> Any:
-        live = (*self.source.live, *[RETURNED] * self.source.returns)
+        live = (*self._live, *[RETURNED] * self.source.returns)
         if entry.device is None:
             wraps = any(type(guard) is tuple and len(guard) == 5 and not guard[4] for guard in entry.key[2:])
             return LoopPlan(loaded, self._names, live, wraps=wraps, owned=True, is_loop=self.source.is_loop)
@@ -356,22 +393,22 @@ class SiteServer:
         if len(self._refused()) == len(self._entries):
             self._refuse(reason, line)
         else:
-            note(reason, kind="loop", where=(self.source.file, line))
+            note(shown(reason), kind="loop", where=(self.source.file, line))
 
     def _refuse_value(self, reason: str) -> None:
         """Leave the statements to Python since a value has no guard: for good if there are many of these."""
         if not self._strange:
-            note(reason, kind="loop", where=(self.source.file, self.source.line))
+            note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
             self._heat_inner()
         self._strange += 1
         if self._strange >= admission.STRANGE and not self._is_ready():
-            self.site.refuse()
+            self.site.refuse(shown(reason))
 
     def _refuse(self, reason: str, line: int) -> None:
         """Leave the statements to Python from now on; sites inside of them may be hot instead."""
         if not self.site.refused:
-            note(reason, kind="loop", where=(self.source.file, line))
-        self.site.refuse()
+            note(shown(reason), kind="loop", where=(self.source.file, line))
+        self.site.refuse(shown(reason))
         self._heat_inner()
 
     def _heat_inner(self) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from ..syntax.attributes import Attributes
+
 __all__ = ["Site", "SiteSource"]
 
 
@@ -35,6 +37,10 @@ class SiteSource:
     is_loop : bool
     returns : bool
         Whether the last statement is a ``return``.
+    members : tuple of tuple of str
+        The attributes of global names that it reads, as ``("np", "sqrt")``.
+    attributes : Attributes or None
+        The attributes of ``self`` that are names to compiled code.
     """
 
     source: str
@@ -47,6 +53,8 @@ class SiteSource:
     counters: frozenset[str] = frozenset()
     is_loop: bool = True
     returns: bool = False
+    members: tuple[tuple[str, ...], ...] = ()
+    attributes: Attributes | None = None
 
 
 class Site:
@@ -66,14 +74,19 @@ class Site:
     ----------
     enabled, resuming : bool
         Whether the code before its statements, and that in each iteration, asks it.
-    refused : bool
-        Whether it is left to Python for good, so that sites inside of it may be hot.
+    refused : str
+        Why it is left to Python for good; empty if it is not.
     seconds : float
-        For how long the sampler has seen its statements run in Python.
+        For how long the sampler has seen its statements run, also inside of what they call.
+    compiled : float
+        Seconds of its runs as compiled code.
+    runs : int
+        And their number.
     """
 
     __slots__ = (
         "_server",
+        "compiled",
         "enabled",
         "inner",
         "names",
@@ -81,6 +94,7 @@ class Site:
         "refused",
         "resumable",
         "resuming",
+        "runs",
         "seconds",
         "source",
     )
@@ -89,9 +103,11 @@ class Site:
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
     ) -> None:
         self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
-        self.enabled = self.resuming = self.refused = False
+        self.enabled = self.resuming = False
         self.inner: list[Site] = []
-        self.seconds = 0.0
+        self.refused = ""
+        self.seconds = self.compiled = 0.0
+        self.runs = 0
         self._server: Any = None
         if outer is not None:
             outer.inner.append(self)
@@ -137,7 +153,7 @@ class Site:
         self.enabled = True
         self.resuming = self.resumable
 
-    def refuse(self) -> None:
+    def refuse(self, reason: str) -> None:
         """Leave the statements to Python for good."""
         self.enabled = self.resuming = False
-        self.refused = True
+        self.refused = reason

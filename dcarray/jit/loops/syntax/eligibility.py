@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from .attributes import append_call, list_of
 from .liveness import LoopNode
 from .supported import KnownCalls
 from .syntax_facts import facts, loads, stores
@@ -37,10 +38,16 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
     and conditions without loops, at the end perhaps a ``return``."""
     run: list[ast.stmt] = []
     for stmt in body:
+        if run and _uses_list_otherwise([*run, stmt]):
+            if any(map(_computes, run)):
+                yield run
+            run = []
+        if _uses_list_otherwise([stmt]):
+            continue
         if isinstance(stmt, ast.Return) and stmt.value is not None and known.all_known(stmt):
             if _is_plain(stmt, _EXCLUDED - {ast.Return}):
                 run.append(stmt)
-        elif isinstance(stmt, _IN_RUNS) and _is_plain(stmt, _NOT_IN_RUNS) and known.all_known(stmt):
+        elif isinstance(stmt, _IN_RUNS) and _is_plain(stmt, _NOT_IN_RUNS) and known.all_known(*_parts(stmt)):
             run.append(stmt)
             continue
         if any(map(_computes, run)):
@@ -48,6 +55,18 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
         run = []
     if any(map(_computes, run)):
         yield run
+
+
+def _parts(stmt: ast.stmt) -> list[ast.AST]:
+    """Return a statement as a list, or of ``name.append(item)`` the item."""
+    call = append_call(stmt)
+    return [stmt] if call is None else [*call.args]
+
+
+def _uses_list_otherwise(run: Sequence[ast.stmt]) -> bool:
+    """Whether statements do something else to lists to which they append."""
+    lists = set(filter(None, map(list_of, run)))
+    return any(not lists.isdisjoint(loads(*_parts(stmt)) | stores(stmt)) for stmt in run)
 
 
 def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
@@ -58,7 +77,7 @@ def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 
 def _computes(stmt: ast.stmt) -> bool:
     """Whether a statement has an operator, an element or a call, so that it may take some time."""
-    return not facts(stmt).kinds.isdisjoint(_COMPUTING)
+    return any(not facts(part).kinds.isdisjoint(_COMPUTING) for part in _parts(stmt))
 
 
 def is_eligible(loop: LoopNode) -> bool:

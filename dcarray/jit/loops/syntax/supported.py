@@ -10,263 +10,59 @@ import ast
 import builtins
 from collections.abc import Mapping
 
+from .syntax_facts import facts
+
 __all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
-BUILTINS = frozenset(
-    ["abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "zip"]
-)
-METHODS = frozenset(
-    [
-        "all",
-        "any",
-        "astype",
-        "clip",
-        "copy",
-        "diagonal",
-        "dot",
-        "fill",
-        "max",
-        "mean",
-        "min",
-        "outer",
-        "prod",
-        "reduce",
-        "reshape",
-        "squeeze",
-        "std",
-        "sum",
-        "swapaxes",
-        "trace",
-        "transpose",
-        "var",
-    ]
-)
-MATH = frozenset(
-    [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "ceil",
-        "cos",
-        "cosh",
-        "degrees",
-        "exp",
-        "exp2",
-        "expm1",
-        "fabs",
-        "floor",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "pow",
-        "radians",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-    ]
-)
-_UFUNCS = frozenset(
-    [
-        "abs",
-        "absolute",
-        "acos",
-        "acosh",
-        "add",
-        "arccos",
-        "arccosh",
-        "arcsin",
-        "arcsinh",
-        "arctan",
-        "arctan2",
-        "arctanh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "bitwise_and",
-        "bitwise_count",
-        "bitwise_invert",
-        "bitwise_left_shift",
-        "bitwise_not",
-        "bitwise_or",
-        "bitwise_right_shift",
-        "bitwise_xor",
-        "cbrt",
-        "ceil",
-        "conj",
-        "conjugate",
-        "copysign",
-        "cos",
-        "cosh",
-        "deg2rad",
-        "degrees",
-        "divide",
-        "equal",
-        "exp",
-        "exp2",
-        "expm1",
-        "fabs",
-        "float_power",
-        "floor",
-        "floor_divide",
-        "fmax",
-        "fmin",
-        "fmod",
-        "gcd",
-        "greater",
-        "greater_equal",
-        "heaviside",
-        "hypot",
-        "invert",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "lcm",
-        "ldexp",
-        "left_shift",
-        "less",
-        "less_equal",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "logaddexp",
-        "logaddexp2",
-        "logical_and",
-        "logical_not",
-        "logical_or",
-        "logical_xor",
-        "maximum",
-        "minimum",
-        "mod",
-        "multiply",
-        "negative",
-        "nextafter",
-        "not_equal",
-        "positive",
-        "pow",
-        "power",
-        "rad2deg",
-        "radians",
-        "reciprocal",
-        "remainder",
-        "right_shift",
-        "rint",
-        "sign",
-        "signbit",
-        "sin",
-        "sinh",
-        "spacing",
-        "sqrt",
-        "square",
-        "subtract",
-        "tan",
-        "tanh",
-        "true_divide",
-        "trunc",
-    ]
-)
-_SCALARS = frozenset(
-    [
-        "bool",
-        "bool_",
-        "byte",
-        "cdouble",
-        "complex128",
-        "complex64",
-        "csingle",
-        "double",
-        "float16",
-        "float32",
-        "float64",
-        "half",
-        "int16",
-        "int32",
-        "int64",
-        "int8",
-        "int_",
-        "intc",
-        "intp",
-        "long",
-        "longlong",
-        "short",
-        "single",
-        "ubyte",
-        "uint",
-        "uint16",
-        "uint32",
-        "uint64",
-        "uint8",
-        "uintc",
-        "uintp",
-        "ulong",
-        "ulonglong",
-        "ushort",
-    ]
-)
-_FUNCTIONS = frozenset(
-    [
-        "all",
-        "amax",
-        "amin",
-        "any",
-        "arange",
-        "asarray",
-        "ascontiguousarray",
-        "clip",
-        "column_stack",
-        "concatenate",
-        "copy",
-        "count_nonzero",
-        "diag",
-        "diagonal",
-        "dot",
-        "empty",
-        "empty_like",
-        "expand_dims",
-        "eye",
-        "flip",
-        "full",
-        "full_like",
-        "hstack",
-        "inner",
-        "matmul",
-        "max",
-        "mean",
-        "min",
-        "ndarray",
-        "ones",
-        "ones_like",
-        "outer",
-        "prod",
-        "reshape",
-        "roll",
-        "squeeze",
-        "stack",
-        "std",
-        "sum",
-        "swapaxes",
-        "trace",
-        "transpose",
-        "tril",
-        "triu",
-        "var",
-        "vstack",
-        "where",
-        "zeros",
-        "zeros_like",
-    ]
-)
+BUILTINS = frozenset((
+    "abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "sum",
+    "zip",
+))  # fmt: skip
+METHODS = frozenset((
+    "accumulate", "all", "any", "argmax", "argmin", "astype", "at", "clip", "conj", "conjugate", "copy",
+    "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min", "outer",
+    "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum", "swapaxes", "trace",
+    "transpose", "var",
+))  # fmt: skip
+MATH = frozenset((
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "degrees",
+    "exp", "exp2", "expm1", "fabs", "floor", "log", "log10", "log1p", "log2", "pow", "radians", "sin",
+    "sinh", "sqrt", "tan", "tanh",
+))  # fmt: skip
+_UFUNCS = frozenset((
+    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
+    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_count",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees",
+    "divide", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor", "floor_divide", "fmax",
+    "fmin", "fmod", "gcd", "greater", "greater_equal", "heaviside", "hypot", "invert", "isfinite", "isinf",
+    "isnan", "lcm", "ldexp", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum",
+    "minimum", "mod", "multiply", "negative", "nextafter", "not_equal", "positive", "pow", "power",
+    "rad2deg", "radians", "reciprocal", "remainder", "right_shift", "rint", "sign", "signbit", "sin",
+    "sinh", "spacing", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc",
+))  # fmt: skip
+_SCALARS = frozenset((
+    "bool", "bool_", "byte", "cdouble", "complex128", "complex64", "csingle", "double", "float16",
+    "float32", "float64", "half", "int16", "int32", "int64", "int8", "int_", "intc", "intp", "long",
+    "longlong", "short", "single", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc",
+    "uintp", "ulong", "ulonglong", "ushort",
+))  # fmt: skip
+_FUNCTIONS = frozenset((
+    "all", "amax", "amin", "angle", "any", "arange", "argmax", "argmin", "around", "array", "asarray",
+    "ascontiguousarray", "average", "bincount", "clip", "column_stack", "concatenate", "copy",
+    "count_nonzero", "cross", "cumprod", "cumsum", "diag", "diagonal", "diff", "dot", "empty",
+    "empty_like", "expand_dims", "eye", "flip", "full", "full_like", "hstack", "imag", "inner",
+    "linalg.norm", "linspace", "matmul", "max", "mean", "meshgrid", "min", "ndarray", "ones", "ones_like",
+    "outer", "pad", "prod", "ravel", "real", "reshape", "roll", "round", "squeeze", "stack", "std", "sum",
+    "swapaxes", "trace", "transpose", "trapezoid", "tril", "triu", "var", "vstack", "where", "zeros",
+    "zeros_like",
+))  # fmt: skip
 NUMPY = _FUNCTIONS | _UFUNCS | _SCALARS
+_NOT_INLINED = frozenset((
+    ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom,
+))  # fmt: skip
 _BY_MODULE = {"numpy": NUMPY, "math": MATH}
 
 
@@ -317,14 +113,25 @@ class KnownCalls:
         if module is None:
             return callee.attr in METHODS
         known = _BY_MODULE.get(module, frozenset())
-        if len(path) == 2:  # a method of a ufunc
-            return path[1] in known and path[0] in ("outer", "reduce")
-        return len(path) == 1 and path[0] in known
+        if ".".join(reversed(path)) in known:
+            return True
+        return (
+            len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")
+        )  # of a ufunc
 
     def _is_known_name(self, name: str) -> bool:
         if name not in self._functions:  # else it may be a parameter, or imported
             return name in BUILTINS or not hasattr(builtins, name)
         if name not in self._known:
-            self._known[name] = True  # where functions call each other
-            self._known[name] = self.all_known(*self._functions[name].body)
+            self._known[name] = False  # where functions call each other, none is inlined
+            self._known[name] = self._may_inline(self._functions[name])
         return self._known[name]
+
+    def _may_inline(self, function: ast.FunctionDef) -> bool:
+        given = function.args
+        return (
+            not function.decorator_list
+            and not (given.vararg or given.kwarg)
+            and all(facts(stmt).kinds.isdisjoint(_NOT_INLINED) for stmt in function.body)
+            and self.all_known(*function.body)
+        )

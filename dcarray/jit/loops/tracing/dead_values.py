@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dcarray.core.fp_attribution import DIVIDE, INVALID, OVER, RAISING
+from dcarray.core.fp_bits import DIVIDE, INVALID, OVER, RAISING
 from dcarray.ir.nodes import Apply, Expr
 from dcarray.ir.ops import const
 from dcarray.ir.windows import walk

@@ -62,6 +62,10 @@ COPY = Assumption()  # a copy of the array that the last iteration left
 REORDERED_COPY = Assumption()  # the same, where NumPy's array may have another memory order than the copy
 
 
+class FirstDiffers(Untraceable):
+    """Exception: the first iteration of a loop has other types than the rest: it is traced by itself."""
+
+
 @dataclass
 class CarriedVariable:
     """The memory that holds the value of a loop-carried name at the start of an iteration."""
@@ -273,8 +277,8 @@ class LoopBodies(Statements):
         others = [n for n, kind in kinds.items() if kind != assumed[n]]
         if not others:
             return
-        different = self.scope.fail(
-            f"the first iteration of the loop may differ: {others[0]} has another type"
+        different = FirstDiffers(
+            f"the first iteration of the loop may differ: {others[0]} has another type", self.scope.line
         )
         values = {}
         for name in others:

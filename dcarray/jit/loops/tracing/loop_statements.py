@@ -17,10 +17,12 @@ from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
 from ..syntax.syntax_facts import Names, loads, stores
 from .expressions import Frame
-from .loop_carried import MAX_UNROLLED, LoopBodies, PermutedNames
+from .loop_carried import MAX_UNROLLED, FirstDiffers, LoopBodies, PermutedNames
 from .statements import FALLS_THROUGH
 
 _UNROLLED = 64
+_FEW = 4  # iterations that are traced one by one rather than the first by itself
+_MAX_PEELED = 6
 _ATTEMPTS = 16  # how often a loop is unrolled because its body cannot be traced once
 _BOOL = np.dtype(np.bool_)
 
@@ -31,6 +33,7 @@ class LoopStatements(LoopBodies):
     outermost: ast.stmt | None = None  # the loop of the site, of which it is known that it runs at least once
     start: Dim | None = None  # where it begins, if not at the start of its range
     _attempts = 0
+    _peeled = 0  # loops whose first iteration was traced by itself
 
     def loop(self, stmt: ast.For | ast.While, frame: Frame, after: Names) -> None:
         if stmt.orelse:
@@ -159,6 +162,13 @@ class LoopStatements(LoopBodies):
             period, reason = found.period, found.reason
         except Untraceable as found:
             period, reason = 0, found
+        peeled = isinstance(reason, FirstDiffers) and runs is True and self._peeled < _MAX_PEELED
+        if peeled and not (iterations is not None and len(iterations) <= _FEW):
+            self.memory.restore(checkpoint)
+            frame.names, self.scope.line, self.memory.file = before, line, frame.file
+            self._peeled += 1
+            self._peel(stmt, steps, last, frame, after)
+            return
         if iterations is None or (
             not period and (len(iterations) > MAX_UNROLLED or self._attempts >= _ATTEMPTS)
         ):
@@ -180,6 +190,13 @@ class LoopStatements(LoopBodies):
             self._unrolled(stmt, list(iterations), frame, after, steps.item)
         except Untraceable:
             raise reason from None
+
+    def _peel(self, stmt: ast.For, steps: ItemRange, last: Dim | None, frame: Frame, after: Names) -> None:
+        """Trace the first iteration of a loop by itself, and then the others."""
+        self._unrolled(stmt, [steps.start], frame, after | live_in_loop(stmt.body, after), steps.item)
+        others = replace(steps, start=dims.simplify(steps.start + steps.step))
+        if (runs := self._runs(others)) is not False:
+            self._for(stmt, others, last, runs, frame, after)
 
     def _symbolic(
         self, stmt: ast.For, steps: ItemRange, last: Dim | None, runs: bool | None, frame: Frame,
@@ -206,6 +223,7 @@ class LoopStatements(LoopBodies):
             self.memory.emit(Loop(var, bounds, tuple(iteration.block), loc=loc))
         ends = None if last is None else {var: last}
         self.leave(iteration, loop, stores(*stmt.body) | bound, after, ends)
+        self.memory.forget(var)
 
     def _while(self, stmt: ast.While, frame: Frame, after: Names) -> None:
         first = self.condition(stmt.test, frame)

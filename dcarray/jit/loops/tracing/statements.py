@@ -32,11 +32,12 @@ from ..operations.values import (
 )
 from ..syntax.exits import may_exit
 from ..syntax.liveness import live_before
-from ..syntax.syntax_facts import Names
+from ..syntax.syntax_facts import Names, loads, stores
 from .dead_values import dead_targets, with_flag_check
 from .expressions import Expressions, Frame
 
 _MAX_DEPTH = 24  # of calls
+_MAX_TAIL_COPIES = 8  # how often statements after a condition are traced for each of its sides
 _BOOL = np.dtype(np.bool_)
 
 
@@ -51,6 +52,7 @@ class Statements(Expressions):
 
     request: LoopDescription
     _dead_targets: frozenset[ast.expr] = frozenset()
+    _tail_copies = 0
 
     def block(self, stmts: Sequence[ast.stmt], frame: Frame, after: Names) -> Value:
         """Trace statements; ``after`` are the names read afterwards.  Returns the program's return value, or
@@ -66,14 +68,10 @@ class Statements(Expressions):
                         if may_exit(chosen):
                             return self.block([*chosen, *following], frame, after)
                         self.block(chosen, frame, live_before(following, after))
-                    elif may_exit([stmt]):
+                    elif may_exit([stmt]) or not self._joined(stmt, decided, following, frame, after):
                         sides = [[*body, *following], [*orelse, *following]]
                         doing = [partial(self.block, side, frame, after) for side in sides]
                         return self._branch(decided, frame, after, *doing)
-                    else:
-                        needed_after = live_before(following, after)
-                        doing = [partial(self.block, side, frame, needed_after) for side in (body, orelse)]
-                        self._branch(decided, frame, needed_after, *doing)
                 case ast.Continue():
                     return FALLS_THROUGH
                 case ast.Break():
@@ -84,6 +82,24 @@ class Statements(Expressions):
                 case _:
                     self.statement(stmt, frame, live_before(following, after))
         return FALLS_THROUGH
+
+    def _joined(
+        self, stmt: ast.If, test: Data, following: Sequence[ast.stmt], frame: Frame, after: Names
+    ) -> bool:
+        """Trace a run-time condition, and join the values of names after it; False, with nothing done, if the
+        type of a name that is read then differs, and the statements after it had better be traced twice."""
+        needed = live_before(following, after)
+        checkpoint, names, line = self.memory.checkpoint(), dict(frame.names), self.scope.line
+        doing = [partial(self.block, side, frame, needed) for side in (stmt.body, stmt.orelse)]
+        self._branch(test, frame, needed, *doing)
+        read = (needed & stores(stmt)) - (after - loads(*following))
+        differ = any(isinstance(value := frame.names.get(name), Unbound) and value.differs for name in read)
+        if not differ or self._tail_copies >= _MAX_TAIL_COPIES or may_exit(following):
+            return True
+        self._tail_copies += 1
+        self.memory.restore(checkpoint)
+        frame.names, self.scope.line = names, line
+        return False
 
     def statement(self, stmt: ast.stmt, frame: Frame, after: Names) -> None:
         """Trace a statement that neither branches nor returns."""
@@ -176,6 +192,9 @@ class Statements(Expressions):
             self.arrays.masks.assign(array, key, value)
             return
         if self.arrays.gathers.is_data_dependent(key):
+            if self.arrays.scatters.is_scatter(key):
+                self.arrays.scatters.write(array, key, value)
+                return
             settled = self.arrays.gathers.normalised_key(array, key)
             with self.arrays.gathers.write_at(array, settled, *[value] * spent) as inside:
                 self.setitem(array, inside, value, spent)
@@ -207,7 +226,10 @@ class Statements(Expressions):
                 key = self.arrays.gathers.normalised_key(array, key)
             old = self.subscript(array, key)
             value = self.evaluate(node, frame)
-            if is_array(old) and placed:
+            if is_array(old) and placed and self.arrays.scatters.is_scatter(key):
+                expr, _ = self.arrays.updated(self.sign(sign), old, value)
+                self.arrays.scatters.write(array, key, self.memory.value(expr, old.shape))
+            elif is_array(old) and placed:
                 del old
                 with self.arrays.gathers.write_at(array, key, value) as inside:
                     self.arrays.update(self.sign(sign), self.subscript(array, inside), value)
@@ -335,7 +357,7 @@ class Statements(Expressions):
             made = self.arrays.empty(a.shape, a.dtype)
         else:
             if kind_of(a) != kind_of(b):
-                return Unbound(f"the type of {name} depends on a condition")
+                return Unbound(f"the type of {name} depends on a condition", differs=True)
             dtype = np.dtype(kind_of(a))
             made = self.arrays.empty((), dtype)
         window = made.window

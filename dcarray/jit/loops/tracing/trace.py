@@ -35,6 +35,7 @@ from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
 from ..operations.arrays import Arrays
 from ..operations.calls import Calls
+from ..operations.indexing import basic_key
 from ..operations.memory import Memory
 from ..operations.reductions import Reductions
 from ..operations.scope import Scope
@@ -219,7 +220,7 @@ class Tracer(LoopStatements):
         if is_array(value):
             if value.entry_name:
                 return Result("alias", value.entry_name)
-            return Result("array", self._result_array(name, value))
+            return self._result_array(name, value)
         if isinstance(value, NumberList) and value.array.entry_name:
             return Result("alias", value.array.entry_name)
         if isinstance(value, Data):
@@ -228,19 +229,37 @@ class Tracer(LoopStatements):
             return Result("scalar", array.array, weak=value.weak is not None)
         if (is_number(value) and not isinstance(value, Masked)) or value is None or isinstance(value, str):
             return Result("value", value=value)
+        if type(value) is tuple:
+            known = [entry for entry, one in self._values.items() if one is value]
+            if known:
+                return Result("alias", known[0])
+            return self._returned(name, value)
         raise self.scope.fail(f"{name} is bound to what cannot be given back")
 
-    def _result_array(self, name: str, value: Data) -> str:
-        """Return the region's array that holds a result, with role "out"."""
+    def _result_array(self, name: str, value: Data) -> Result:
+        """Return the description of an array: new memory (role "out"), a view of it or of an entry value."""
         window = value.window
         assert window is not None
         array = self.memory.arrays[window.array]
-        if array.role in ("in", "inout") or window != whole_window(array.name, array.shape):
+        if array.base is not None:
+            return self._result_array(name, self.memory.copy(value, name))
+        if value.readonly:
             raise self.scope.fail(f"{name} is a view")
         if array.name in self.memory.reordered:
             raise self.scope.fail(f"{name} may lie in another order than C: return a copy of it, x.copy()")
-        self.memory.arrays[array.name] = replace(array, role="out")
-        return array.name
+        if array.role in ("in", "inout"):
+            base = Result("alias", self.memory.inputs[array.name])
+            if not isinstance(self._entries.get(base.name), ArrayType):
+                raise self.scope.fail(f"{name} is a view")
+        else:
+            base = Result("array", array.name)
+            self.memory.arrays[array.name] = replace(array, role="out")
+        if base.kind == "array" and window == whole_window(array.name, array.shape):
+            return base
+        key = basic_key(window, array.shape)
+        if key is None:
+            raise self.scope.fail(f"{name} is a view")
+        return Result("view", value=(base, *key))
 
     def region(self) -> tuple[Region, tuple[str, ...]]:
         """Return the region of what has been traced, and for each input the name or expression of its

@@ -7,7 +7,8 @@ child never inherits LLVM in the middle of a compilation.  llvmlite is imported 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,6 +24,10 @@ from dcarray.lowering.runtime.disk import sha256
 from .linking import LOCK, MATHEMATICS, keep
 
 _count = 0
+_LONG = 30_000
+"""Characters of optimised text from which on a module is emitted without loop strength reduction, which then
+takes most of the time of a code generator whose code is about as fast without it."""
+_KNOWN = 22  # the last version of LLVM that has been seen to have the option: it ends the process without
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,20 @@ def _optimise(text: str, tm: Any = None, masks: bool | None = None) -> Any:
     return module
 
 
+@contextmanager
+def _strength_reduction(on: bool) -> Iterator[None]:
+    """A context in which the code generator reduces the strength of loops' address arithmetic, or not."""
+    llvm = _llvm()
+    if on or llvm.llvm_version_info[0] > _KNOWN:
+        yield
+        return
+    llvm.set_option("dcarray", "--disable-lsr=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("dcarray", "--disable-lsr=false")
+
+
 def compile_object(text: str, optimised: bool = True) -> bytes:
     """Return the object code of a module given as LLVM text, for this processor; ``optimised``, or as
     written."""
@@ -204,7 +223,8 @@ def compile_object(text: str, optimised: bool = True) -> bytes:
                 # Loading code with an unresolved symbol would end the process.
                 raise RuntimeError(f"there is no function {name} here")
         machine = _target_machine() if optimised else _target_machine(0)
-        return bytes(machine.emit_object(module))
+        with _strength_reduction(not optimised or len(str(module)) <= _LONG):
+            return bytes(machine.emit_object(module))
 
 
 def library_object(text: str, level: str, machine: Machine) -> bytes:
@@ -236,7 +256,9 @@ def library_object(text: str, level: str, machine: Machine) -> bytes:
 def assembly(text: str) -> str:
     """Return the assembly of ``compile_object``'s result, for inspection."""
     with LOCK:
-        return str(_target_machine().emit_assembly(_optimise(text)))
+        module = _optimise(text)
+        with _strength_reduction(len(str(module)) <= _LONG):
+            return str(_target_machine().emit_assembly(module))
 
 
 def optimised(text: str) -> str:

@@ -8,7 +8,7 @@ OFFSETS = {
     "SLEEPERS": 64, "FLAGS": 128,
     "BUSY": 192, "THREADS": 200, "LAST": 208, "COOL": 216, "CPU": 224, "PATIENCE": 232, "REST": 240,
     "DEBT": 248,
-    "JOB": 256, "STOP": 320, "MUTEX": 384, "COND": 512, "DONE": 640, "NEXT": 704,
+    "JOB": 256, "GOOD": 304, "STOP": 320, "MUTEX": 384, "COND": 512, "DONE": 640, "NEXT": 704,
 }  # fmt: skip
 """Byte offsets.  Fields that different threads write are on different cache lines.  From the last field on,
 there is one line for each thread."""

@@ -287,11 +287,14 @@ together:
   %came = and i32 %theirs0, $came
   %nobody_came = icmp eq i32 %came, 0
   %vain = and i1 %woken, %nobody_came
-  br i1 %vain, label %regret, label %shared
-regret:
-  %cost = sub i64 %opened, %time
   %closed = call i64 @now()
   %took = sub i64 %closed, %time
+  br i1 %vain, label %regret, label %well
+well:
+  call void @went_well(ptr %pool, i64 %took)
+  br label %shared
+regret:
+  %cost = sub i64 %opened, %time
   call void @judge(ptr %pool, i64 %cost, i64 %took, i64 %closed)
   br label %shared
 shared:

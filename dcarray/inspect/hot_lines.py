@@ -1,0 +1,81 @@
+"""The hot lines of a program: how long each took, how it ran, and why it was not compiled."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from dcarray.jit.loops.sites.sampler import SAMPLER
+from dcarray.jit.loops.sites.site import Site
+
+__all__ = ["HotLine", "hot_lines", "table"]
+
+_SHOWN = 20  # lines
+_LEAST = 0.01  # of the time of all lines
+
+
+class HotLine(NamedTuple):
+    """A line, or several that are compiled together.
+
+    Attributes
+    ----------
+    file : str
+    line, last : int
+    seconds : float
+        In Python and NumPy as the sampler saw it, or as compiled code.
+    how : str
+        "compiled" or "Python and NumPy".
+    why : str
+        Of what is not compiled the reason, if one is known.
+    """
+
+    file: str
+    line: int
+    last: int
+    seconds: float
+    how: str
+    why: str
+
+
+def hot_lines() -> list[HotLine]:
+    """Return the hot lines of the program so far, those that took longest first."""
+    sites = SAMPLER.sites()
+    found = [
+        HotLine(s.source.file, s.source.line, s.source.last, s.compiled, f"compiled, {s.runs:,} runs", "")
+        for s in sites
+        if s.runs
+    ]
+    for (file, line), seconds in SAMPLER.lines.items():
+        found.append(HotLine(file, line, line, seconds, "Python and NumPy", _why(sites, file, line)))
+    return sorted(found, key=lambda one: -one.seconds)
+
+
+def _why(sites: list[Site], file: str, line: int) -> str:
+    """Return why a line ran in Python: what is said of the innermost site around it."""
+    around = [s for s in sites if s.source.file == file and s.source.line <= line <= s.source.last]
+    if not around:
+        return "nothing that can be compiled"
+    innermost = min(around, key=lambda s: s.source.last - s.source.line)
+    reasons = [s.refused for s in (innermost, *around) if s.refused]
+    if reasons:
+        return reasons[0]
+    if any(s.runs for s in around):
+        return "before its plan was there"
+    return "its plan was not there in time" if innermost.enabled or innermost.seconds else ""
+
+
+def table() -> str:
+    """Return the hot lines as a table of text."""
+    lines = hot_lines()
+    total = sum(one.seconds for one in lines)
+    if not total:
+        return "hot lines: none, the program was too short to be seen"
+    rows = ["hot lines (seconds, share, how they ran)"]
+    for one in lines[:_SHOWN]:
+        if one.seconds < _LEAST * total:
+            break
+        name = os.path.basename(one.file)
+        place = f"{name}:{one.line}" + (f"-{one.last}" if one.last > one.line else "")
+        why = f": {one.why}" if one.why else ""
+        rows.append(f"  {one.seconds:8.3f} s  {one.seconds / total:4.0%}  {place:<28}  {one.how}{why}")
+    return "\n".join(rows)

@@ -1,0 +1,80 @@
+"""Members of modules that compiled code stands for, like ``np.sqrt``: the program may bind them anew."""
+
+from __future__ import annotations
+
+import ast
+import math
+from types import ModuleType
+from typing import Any
+
+__all__ = ["Check", "member_paths", "still_hold", "watched_members"]
+
+Check = tuple[dict[str, Any], str, Any]
+"""A dictionary of names, one of them, and the object that it has to be bound to."""
+
+_MODULES = frozenset({"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math"})
+_ALIASES = {
+    "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+    "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
+    "bitwise_not": "invert", "bitwise_right_shift": "right_shift", "conj": "conjugate", "mod": "remainder",
+    "pow": "power", "true_divide": "divide", "amax": "max", "amin": "min", "concat": "concatenate",
+    "bool_": "bool", "permute_dims": "transpose",
+}  # fmt: skip
+_NUMBERS = {"pi": math.pi, "e": math.e, "inf": math.inf, "euler_gamma": 0.5772156649015329}
+
+
+def member_paths(*nodes: ast.AST) -> tuple[tuple[str, ...], ...]:
+    """Return the attributes of names in syntax trees, as ``("np", "linalg", "norm")``, each once."""
+    found: dict[tuple[str, ...], None] = {}
+    for root in nodes:
+        for node in ast.walk(root):
+            path: list[str] = []
+            inner: ast.AST = node
+            while isinstance(inner, ast.Attribute):
+                path.append(inner.attr)
+                inner = inner.value
+            if path and isinstance(inner, ast.Name):
+                found[inner.id, *reversed(path)] = None
+    return tuple(found)
+
+
+def watched_members(paths: tuple[tuple[str, ...], ...], names: dict[str, Any]) -> list[Check] | None:
+    """Return the checks that members of modules are what they are now, given what names mean; None if one is
+    not its module's own."""
+    checks: list[Check] = []
+    for path in paths:
+        value = names.get(path[0])
+        for name in path[1:]:
+            if not isinstance(value, ModuleType) or value.__name__ not in _MODULES:
+                break
+            held = vars(value)
+            if name not in held:  # made when it is asked for
+                break
+            value = held[name]
+            if not _is_own(name, value):
+                return None
+            checks.append((held, name, value))
+    return checks
+
+
+def _is_own(name: str, value: Any) -> bool:
+    """Whether an object is what NumPy or `math` has under a name."""
+    if isinstance(value, float):
+        return _NUMBERS.get(name) == value or (name == "nan" and value != value)
+    if value is None or isinstance(value, int | ModuleType):
+        return True
+    where = getattr(value, "__module__", None)
+    if type(value).__name__ == "ufunc":
+        where = "numpy"
+    if not isinstance(where, str) or where.partition(".")[0] not in ("numpy", "math", "dcarray"):
+        return False
+    own = getattr(value, "__name__", name)
+    return own == name or _ALIASES.get(name) == own or not callable(value) or isinstance(value, type)
+
+
+def still_hold(checks: list[Check]) -> bool:
+    """Whether all checks hold."""
+    for held, name, value in checks:
+        if held.get(name) is not value:
+            return False
+    return True

@@ -1,0 +1,36 @@
+"""Memory of wrapped arrays that compiled code of a site reads, writes and makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.api.array import ndarray
+from dcarray.core.counters import note
+from dcarray.core.handle import Handle, large, small
+from dcarray.core.processes import communicator
+from dcarray.core.store import Store
+
+__all__ = ["evaluated", "wrapped"]
+
+NDArray = np.ndarray[Any, Any]
+
+
+def evaluated(x: Handle, writing: bool) -> NDArray:
+    """Return the evaluated memory of a wrapped array, gathered if it is distributed."""
+    if x._small is None and communicator() is not None:
+        x._run()
+        head = x._store.family
+        if head.remote is not None:
+            note("a compiled loop (gathered)", head.size * head.dtype.itemsize)
+    return x._writable() if writing else x._evaluated()
+
+
+def wrapped(a: NDArray, address: int, below: int) -> Any:
+    """Return a wrapped array with new memory."""
+    if a.size < below:
+        return small(ndarray, a)
+    store = Store(a.shape, a.dtype, None, a.size)
+    store.bind_new(a, address)
+    return large(ndarray, store, a.shape, None)
