@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import gcd
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -312,7 +312,18 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(*roots: Expr) -> Sequence[Expr]:
     """Return every node once, children before parents, in a fixed order."""
-    return _walked(roots[0]) if len(roots) == 1 else _walk(roots)
+    if len(roots) != 1:
+        return _walk(roots)
+    (root,) = roots
+    if not children(root):
+        return roots
+    below = _below.get(root)
+    if below is None:
+        below = _below[root] = _walk(roots)[:-1]  # an entry that held its own key would live for ever
+    return (*below, root)
+
+
+_below: WeakKeyDictionary[Expr, tuple[Expr, ...]] = WeakKeyDictionary()
 
 
 def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -328,11 +339,6 @@ def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
         stack.append((node, True))
         stack.extend([(child, False) for child in reversed(below)])
     return tuple(order)
-
-
-@lru_cache(maxsize=2048)
-def _walked(root: Expr) -> tuple[Expr, ...]:
-    return _walk((root,))
 
 
 def rewrite(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
@@ -355,7 +361,6 @@ def map_loads(expr: Expr, fn: Callable[[Load | Gather], Expr]) -> Expr:
     return rewrite(expr, lambda node: fn(node) if isinstance(node, Load | Gather) else node)
 
 
-@lru_cache(maxsize=1 << 14)
 def loads(expr: Expr) -> tuple[Load | Gather, ...]:
     """Return every ``Load`` and ``Gather`` of ``expr`` once, in a fixed order."""
     return tuple(node for node in walk(expr) if isinstance(node, Load | Gather))
