@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -128,6 +129,30 @@ def test_other_threads_are_looked_at_too() -> None:
     thread.start()
     thread.join()
     assert watched[0].enabled
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="allocations collect no garbage")
+def test_no_garbage_is_collected_while_frames_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection lets other threads go on, which may leave the frames of which objects are being made."""
+    seen: list[bool] = []
+    looked = threading.Event()
+
+    class Stopped(Exception):
+        pass
+
+    def look(*args: object) -> None:
+        seen.append(gc.isenabled())
+        looked.set()
+        raise Stopped
+
+    made = Sampler()
+    monkeypatch.setattr(made, "_look", look)
+    thread = threading.Thread(target=looked.wait)
+    thread.start()
+    with pytest.raises(Stopped):
+        made._watch()
+    thread.join()
+    assert seen == [False] and gc.isenabled()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

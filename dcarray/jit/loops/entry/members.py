@@ -15,8 +15,8 @@ Check = tuple[dict[str, Any], str, Any]
 _MODULES = frozenset({"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math"})
 _ALIASES = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
-    "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
-    "bitwise_not": "invert", "bitwise_right_shift": "right_shift", "conj": "conjugate", "mod": "remainder",
+    "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift", "bitwise_not": "invert", "bitwise_right_shift": "right_shift", "conj": "conjugate", "mod": "remainder",
     "pow": "power", "true_divide": "divide", "amax": "max", "amin": "min", "concat": "concatenate",
     "bool_": "bool", "permute_dims": "transpose",
 }  # fmt: skip
