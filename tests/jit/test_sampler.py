@@ -69,7 +69,7 @@ def test_cold_sites_stay_cold(own: Sampler) -> None:
 def test_refused_sites_are_not_heated_but_those_inside_are(own: Sampler) -> None:
     f = written(PROGRAM, look=lambda: own._look(sys._getframe(1), HOT))
     outer, *others = put_sites(f)
-    outer.refuse()
+    outer.refuse("for this test")
     f(1)
     assert not outer.enabled and outer.seconds == 0
     assert any(site.enabled for site in others if site.source.is_loop)
@@ -93,10 +93,10 @@ def test_programs_without_sites_are_not_counted(own: Sampler) -> None:
 
 
 def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> None:
-    f = written("def f(n):\n    for i in range(1):\n        f(n - 1) if n else look()\n    return n")
+    f = written("def f(n, g):\n    for i in range(1):\n        g(n - 1, g) if n else look()\n    return n")
     f.__globals__["look"] = lambda: own._look(sys._getframe(1), HOT)
     (site, *_) = put_sites(f)
-    f(200)
+    f(200, f)
     assert site.enabled and site.seconds < HOT * 200
 
 

@@ -164,7 +164,7 @@ def test_inner_sites_of_a_refused_one_are_not_heated_by_it() -> None:
             return x
     """)
     outer, *inner = put_sites(f)
-    outer.refuse()
+    outer.refuse("for this test")
     assert inner and not any(site.enabled for site in inner)
 
 
