@@ -111,7 +111,8 @@ class _Checker:
 
     def array(self, array: Array) -> None:
         name = array.name
-        self.need(array.dtype in _NATIVE and array.dtype.isnative, f"{name} has the dtype {array.dtype}")
+        if not (array.dtype in _NATIVE and array.dtype.isnative):
+            raise self.fail(f"{name} has the dtype {array.dtype}")
         self.need(array.role in _ROLES, f"{name} has the role {array.role!r}")
         self.dims(array.shape, f"the shape of {name}")
         for n in array.shape:
@@ -240,7 +241,8 @@ class _Checker:
         dtype = self.arrays[target.array].dtype
         self.writable(target)
         self.expr(stmt.body, target.shape)
-        self.need(_dtype(stmt.body) == dtype, f"a {_dtype(stmt.body)} is stored in a {dtype} array")
+        if not (_dtype(stmt.body) == dtype):
+            raise self.fail(f"a {_dtype(stmt.body)} is stored in a {dtype} array")
         omitted = {k for k in range(len(target.shape))} - {ix.axis for ix in target.index}
         if stmt.combine is None:
             self.need(stmt.init is None, "only a fold has a start value")
@@ -248,7 +250,8 @@ class _Checker:
         else:
             op = OPS.get(stmt.combine)
             self.need(op is not None and op.combine, f"{stmt.combine} cannot fold values")
-            self.need(has_loop(stmt.combine, (dtype, dtype), dtype), f"{stmt.combine} does not fold {dtype}")
+            if not (has_loop(stmt.combine, (dtype, dtype), dtype)):
+                raise self.fail(f"{stmt.combine} does not fold {dtype}")
         scans = stmt.scan in range(len(target.shape)) and stmt.init is not None and injective(target) is True
         self.need(stmt.scan is None or scans, "a scan folds along an axis, from a start")
         if stmt.init is not None:
@@ -362,7 +365,8 @@ class _Checker:
                 case Load(window, dtype):
                     self.window(window)
                     self.need(window.shape == domain, f"{window.array} is loaded over another domain")
-                    self.need(dtype == self.arrays[window.array].dtype, f"{window.array} is no {dtype}")
+                    if not (dtype == self.arrays[window.array].dtype):
+                        raise self.fail(f"{window.array} is no {dtype}")
                 case Gather():
                     self.gather(node, domain)
                 case Const(bits, dtype):
@@ -375,7 +379,8 @@ class _Checker:
                     self.apply(node)
                 case _:
                     raise self.fail(f"{node!r} is no expression")
-            self.need(_dtype(node) in _NATIVE, f"an expression has the dtype {_dtype(node)}")
+            if _dtype(node) not in _NATIVE:
+                raise self.fail(f"an expression has the dtype {_dtype(node)}")
 
     def gather(self, node: Gather, domain: tuple[Dim, ...]) -> None:
         array = self.arrays.get(node.window.array)
@@ -384,7 +389,8 @@ class _Checker:
         self.need(node.window.shape == domain, f"{array.name} is gathered over another domain")
         self.need(node.window.index == (), "the window of a gather has no index")
         self.need(len(node.index) == len(array.shape), f"{array.name} needs one index per axis")
-        self.need(node.dtype == array.dtype, f"{array.name} is no {node.dtype}")
+        if not (node.dtype == array.dtype):
+            raise self.fail(f"{array.name} is no {node.dtype}")
         whole = all(_dtype(ix).kind in "iu" for ix in node.index)
         self.need(whole, "an index is an integer")
 
@@ -395,11 +401,11 @@ class _Checker:
             self.need(len(given) == 1, "a cast has one argument")
             return
         found = loop_dtype(node.op, given)
-        words = ", ".join(map(str, given))
-        self.need(found is not None, f"{node.op} has no loop for ({words})")
-        self.need(
-            has_loop(node.op, given, node.dtype), f"{node.op} of ({words}) is {found}, not {node.dtype}"
-        )
+        if found is None or not has_loop(node.op, given, node.dtype):
+            words = ", ".join(map(str, given))  # of a dtype its text takes longer than all else here
+            if found is None:
+                raise self.fail(f"{node.op} has no loop for ({words})")
+            raise self.fail(f"{node.op} of ({words}) is {found}, not {node.dtype}")
 
 
 def _dtype(expr: Any) -> np.dtype[Any]:

@@ -28,6 +28,7 @@ _LONG = 1e-3  # seconds in Python of which one measurement is enough
 _TRIALS = 4  # measurements of compiled code until it is judged
 _FASTER = 0.95  # of the time in Python, which compiled code has to take at most
 _MAX_KEYS = 8  # kinds of values with a plan each, of one site
+_MOST_PLANS = 40  # of one site, in all
 _REMEMBERED = 64  # kinds of values that are counted
 _COMES_BACK = 2  # runs with a kind of values until it may get a plan
 _UNUSED = 16  # runs of a site without a kind of values after which another one may take its place
@@ -72,10 +73,10 @@ class Measured:
 class Traffic:
     """How often a site gets values of kinds that it knows, and which new kinds may get a plan."""
 
-    __slots__ = ("_hits", "_misses", "_new")
+    __slots__ = ("_admitted", "_hits", "_misses", "_new")
 
     def __init__(self) -> None:
-        self._hits = self._misses = 0
+        self._hits = self._misses = self._admitted = 0
         self._new: dict[Any, int] = {}
 
     def hit(self) -> None:
@@ -91,13 +92,14 @@ class Traffic:
         if len(self._new) >= _REMEMBERED:
             self._new.clear()
         seen = self._new[key] = self._new.get(key, 0) + 1
-        if seen < _COMES_BACK and not eagerly:
+        if (seen < _COMES_BACK and not eagerly) or self._admitted >= _MOST_PLANS:
             return False
         if len(entries) >= _MAX_KEYS:
             if self._hits + self._misses < _UNUSED * len(entries):
                 return False
             entries.pop(next(iter(dict(entries))), None)
         self._new.pop(key, None)
+        self._admitted += 1
         return True
 
     def is_a_loss(self) -> bool:

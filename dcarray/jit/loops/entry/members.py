@@ -14,11 +14,11 @@ Check = tuple[dict[str, Any], str, Any]
 
 _MODULES = frozenset({"numpy", "numpy.linalg", "numpy.fft", "numpy.random", "math"})
 _ALIASES = {
-    "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan":
-    "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift":
-    "left_shift", "bitwise_not": "invert", "bitwise_right_shift": "right_shift", "conj": "conjugate",
-    "mod": "remainder", "pow": "power", "true_divide": "divide", "amax": "max", "amin": "min", "concat":
-    "concatenate", "bool_": "bool", "permute_dims": "transpose",
+    "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
+    "atan": "arctan", "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift", "bitwise_not": "invert", "bitwise_right_shift": "right_shift",
+    "conj": "conjugate", "mod": "remainder", "pow": "power", "true_divide": "divide", "amax": "max",
+    "amin": "min", "concat": "concatenate", "bool_": "bool", "permute_dims": "transpose",
 }  # fmt: skip
 _NUMBERS = {"pi": math.pi, "e": math.e, "inf": math.inf, "euler_gamma": 0.5772156649015329}
 
@@ -74,4 +74,7 @@ def _is_own(name: str, value: Any) -> bool:
 
 def still_hold(checks: list[Check]) -> bool:
     """Whether all checks hold."""
-    return all(held.get(name) is value for held, name, value in checks)
+    for held, name, value in checks:  # noqa: SIM110 (a generator takes twice as long)
+        if held.get(name) is not value:
+            return False
+    return True
