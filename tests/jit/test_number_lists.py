@@ -6,6 +6,7 @@ import copy
 import importlib.util
 import random
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from dcarray.core import native
 from dcarray.ir.nodes import Call
 from dcarray.jit.loops.entry import lists
 from dcarray.jit.loops.sites.list_conversion import ListConversion
-from dcarray.plans.slot import PlanSlot
+from dcarray.plans.slot import PlanState
 
 
 def outcome(f: Any, *args: Any) -> tuple[Any, str]:
@@ -326,9 +327,9 @@ def test_lists_and_arrays_have_one_plan(name: str) -> None:
 
 
 def test_the_report_names_the_list() -> None:
-    text = "def f(A, B):\n    for i in range(2):\n        B.append(A[i][0])\n    return B"
+    text = "def f(A, B):\n    for i in range(2):\n        B[i] = A[i][0]\n    return B"
     dc.report(reset=True)
-    both(text, [[1.0], [2.0]], [])
+    both(text, [[1.0], [2.0]], ["a", 3])
     assert any("B is no list" in line.function for line in dc.report().fallbacks)
 
 
@@ -337,11 +338,15 @@ def test_conversions_that_last_longer_than_loops() -> None:
     big = ([[0.5] * 1000 for _ in range(1000)],)
     for _ in range(40):
         found.elements(big)
-    waiting, refused = PlanSlot[Any](), PlanSlot[Any]()
-    refused.refuse()
-    assert found.are_a_loss(1e-6, [waiting, refused]) and not found.are_a_loss(10.0, [waiting])
+
+    def entries(seconds: float, *states: PlanState) -> list[Any]:
+        return [SimpleNamespace(state=state, gain=SimpleNamespace(seconds=seconds)) for state in states]
+
+    waiting, refused = PlanState.ASKED, PlanState.REFUSED
+    assert found.are_a_loss(entries(1e-6, waiting, refused)) and not found.are_a_loss(entries(10.0, waiting))
     twice = 2 * found._seconds / 40
-    assert not found.are_a_loss(twice, [refused, waiting]) and found.are_a_loss(twice, [refused])
+    assert not found.are_a_loss(entries(twice, refused, waiting))
+    assert found.are_a_loss(entries(twice, refused))
 
 
 def test_in_the_background() -> None:
