@@ -76,6 +76,5 @@ class Trial:
 
     def numpy_is_sooner(self) -> bool:
         """Whether NumPy was sooner, when it is over."""
-        plan, numpy = self._best
         plan, one_by_one = self._best
         return one_by_one - self._more < plan
