@@ -51,7 +51,7 @@ def requests_of(program: Callable[[], object]) -> list[requests.Request]:
 
 
 def _started() -> PlanningProcess:
-    return PlanningProcess(0, lambda: False, lambda: True)
+    return PlanningProcess(0, lambda: False)
 
 
 def _settled(process: PlanningProcess) -> float:

@@ -207,7 +207,7 @@ def _outside() -> Options:
 def current() -> Options:
     """Return the options in force in this thread and context; cheap enough for every call."""
     found = _scoped.get() or _process or _outside()
-    return found if _allowed is None else _limited(found)
+    return found if _limit is None else _limited(found)
 
 
 def refresh() -> None:
@@ -220,7 +220,7 @@ def refresh() -> None:
 _fixed: int | None = None  # what the environment says
 _looked, _pause = 0.0, 0.0  # when the processors were looked at, and the seconds until the next look
 _FIRST, _LAST = 0.02, 1.0  # such seconds; they double from the one to the other
-_allowed: int | None = None  # what other code allows
+_limit: int | None = None  # what other code allows
 _whole = 0  # the number of threads of the process when it did so
 _capped: tuple[Options, Options] | None = None  # options, and the same within that limit
 
@@ -246,11 +246,11 @@ def look_again() -> Options:
 def set_threads(most: int | None) -> None:
     """Limit the threads of all this process does, also in blocks of `options` that say more; with None, or
     with what there were before, there is no limit any more."""
-    global _allowed, _whole
+    global _limit, _whole
     now = process_threads(limited=False)
-    if _allowed is None:
+    if _limit is None:
         _whole = now
-    _allowed = None if most is None or most >= min(now, _whole) else max(1, most)
+    _limit = None if most is None or most >= min(now, _whole) else max(1, most)
     _tell()
 
 
@@ -258,12 +258,12 @@ def process_threads(limited: bool = True) -> int:
     """Return the number of threads outside of all blocks of `options`, with the limit of other code or
     without."""
     whole = _outside().threads
-    return min(whole, _allowed) if limited and _allowed is not None else whole
+    return min(whole, _limit) if limited and _limit is not None else whole
 
 
 def _limited(found: Options) -> Options:
     global _capped
-    known, limit = _capped, _allowed
+    known, limit = _capped, _limit
     if limit is None or found.threads <= limit:
         return found
     if known is None or known[0] is not found or known[1].threads != limit:

@@ -26,7 +26,7 @@ LONG = 0.5  # seconds
 
 def test_jobs_wait_until_they_are_worth_their_while() -> None:
     done: list[int] = []
-    beside = Background(lambda: None)
+    beside = Background()
     beside.submit_later(lambda: done.append(1))
     beside.add_unplanned_work(PATIENCE / 2)
     beside.submit(lambda: done.append(0))
@@ -42,7 +42,7 @@ def test_a_thread_that_reads_files_goes_on_while_others_hold_the_interpreter() -
     """Who waits for a disk has the interpreter again when the call has ended that began meanwhile."""
     done: list[int] = []
     hold = ctypes.PyDLL(None).usleep  # keeps the interpreter's lock
-    beside = Background(lambda: None)
+    beside = Background()
     beside.submit(lambda: [time.sleep(1e-4) or done.append(k) for k in range(100)])
     for _ in range(50):
         hold(5000)
@@ -53,7 +53,7 @@ def test_a_thread_that_reads_files_goes_on_while_others_hold_the_interpreter() -
 
 def test_who_waits_has_everything_done() -> None:
     done: list[int] = []
-    beside = Background(lambda: None)
+    beside = Background()
     beside.submit_later(lambda: done.append(1))
     beside.wait()
     assert done == [1]
@@ -61,7 +61,7 @@ def test_who_waits_has_everything_done() -> None:
 
 def test_a_job_is_pending_from_when_it_is_asked_for_until_it_is_done() -> None:
     begun, end = threading.Event(), threading.Event()
-    beside = Background(lambda: None)
+    beside = Background()
     assert not beside.pending
     beside.submit_later(lambda: (begun.set(), end.wait(), None)[-1])
     assert beside.pending
@@ -107,7 +107,7 @@ def test_unused_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatc
         return 0
 
     monkeypatch.setattr(background, "_trim", lambda: trim)
-    thread = background.Background(lambda: None)
+    thread = background.Background()
     for _ in range(50):
         thread.submit(int)
     thread.wait()

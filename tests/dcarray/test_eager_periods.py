@@ -26,7 +26,7 @@ SHAPE = 150, 200
 @pytest.fixture(autouse=True)
 def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     dc.evaluate()  # what another test has left
-    background = Background(lambda: None)
+    background = Background()
     monkeypatch.setattr(session.EXECUTOR, "background", background)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         dc.report(reset=True)

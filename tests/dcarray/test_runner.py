@@ -148,7 +148,7 @@ raise KeyError("no")
     assert done.returncode == 1 and "KeyError" in done.stderr
     assert "dcarray report" in done.stderr and "work.py" in done.stderr
     page = (folder / "out.html").read_text()
-    assert "<svg" in page and "work.py:5" in page
+    assert "<svg" in page and "work.py:4" in page
     assert done.stdout == _python(folder, "work.py").stdout
 
 

@@ -29,7 +29,7 @@ BYTES = 150 * 200 * 8
 
 @pytest.fixture(autouse=True)
 def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    background = Background(lambda: None)
+    background = Background()
     monkeypatch.setattr(session.EXECUTOR, "background", background)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
         yield

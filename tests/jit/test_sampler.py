@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -68,7 +69,7 @@ def test_cold_sites_stay_cold(own: Sampler) -> None:
 def test_refused_sites_are_not_heated_but_those_inside_are(own: Sampler) -> None:
     f = written(PROGRAM, look=lambda: own._look(sys._getframe(1), HOT))
     outer, *others = put_sites(f)
-    outer.refuse()
+    outer.refuse("for this test")
     f(1)
     assert not outer.enabled and outer.seconds == 0
     assert any(site.enabled for site in others if site.source.is_loop)
@@ -92,10 +93,10 @@ def test_programs_without_sites_are_not_counted(own: Sampler) -> None:
 
 
 def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> None:
-    f = written("def f(n):\n    for i in range(1):\n        f(n - 1) if n else look()\n    return n")
+    f = written("def f(n, g):\n    for i in range(1):\n        g(n - 1, g) if n else look()\n    return n")
     f.__globals__["look"] = lambda: own._look(sys._getframe(1), HOT)
     (site, *_) = put_sites(f)
-    f(200)
+    f(200, f)
     assert site.enabled and site.seconds < HOT * 200
 
 
@@ -128,6 +129,30 @@ def test_other_threads_are_looked_at_too() -> None:
     thread.start()
     thread.join()
     assert watched[0].enabled
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="allocations collect no garbage")
+def test_no_garbage_is_collected_while_frames_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection lets other threads go on, which may leave the frames of which objects are being made."""
+    seen: list[bool] = []
+    looked = threading.Event()
+
+    class Stopped(Exception):
+        pass
+
+    def look(*args: object) -> None:
+        seen.append(gc.isenabled())
+        looked.set()
+        raise Stopped
+
+    made = Sampler()
+    monkeypatch.setattr(made, "_look", look)
+    thread = threading.Thread(target=looked.wait)
+    thread.start()
+    with pytest.raises(Stopped):
+        made._watch()
+    thread.join()
+    assert seen == [False] and gc.isenabled()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

@@ -16,7 +16,6 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.execution.executor import EXECUTOR
 from dcarray.jit.loops.sites import server
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.sampler import SAMPLER
@@ -35,8 +34,8 @@ def f(x, n):
 
 @pytest.fixture(autouse=True)
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    background = Background(lambda: None)
-    monkeypatch.setattr(EXECUTOR, "background", background)
+    background = Background()
+    monkeypatch.setattr(server, "BACKGROUND", background)
     monkeypatch.setattr(SAMPLER, "_look", lambda *_: None)  # sites are heated by hand
     with dc.options(jit="background", cache_dir=None, debug=False):
         dc.report(reset=True)
@@ -47,8 +46,8 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def at_once(beside: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are there as soon as they are asked for."""
-    monkeypatch.setattr(EXECUTOR.background, "submit", lambda job, *_: job())
-    monkeypatch.setattr(EXECUTOR.background, "waiting", nullcontext)
+    monkeypatch.setattr(server.BACKGROUND, "submit", lambda job, *_: job())
+    monkeypatch.setattr(server.BACKGROUND, "waiting", nullcontext)
 
 
 def heated(f: Any) -> Site:
@@ -66,7 +65,7 @@ def called(f: Any, n: int = 30_000) -> None:
 
 
 def waited() -> None:
-    EXECUTOR.background.wait()
+    server.BACKGROUND.wait()
 
 
 def reasons() -> list[Any]:
@@ -96,8 +95,8 @@ def test_hot_sites_have_a_plan_made_after_a_run() -> None:
 
 def test_sites_that_wait_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[Any] = []
-    monkeypatch.setattr(EXECUTOR.background, "submit", lambda job, *_: jobs.append(job))
-    monkeypatch.setattr(EXECUTOR.background, "waiting", nullcontext)
+    monkeypatch.setattr(server.BACKGROUND, "submit", lambda job, *_: jobs.append(job))
+    monkeypatch.setattr(server.BACKGROUND, "waiting", nullcontext)
     monkeypatch.setattr(admission.Measured, "is_known", lambda self: True)
     monkeypatch.setattr(admission.Measured, "may_pay", lambda self: True)
     f = written(LONG)
@@ -165,7 +164,7 @@ def test_inner_sites_of_a_refused_one_are_not_heated_by_it() -> None:
             return x
     """)
     outer, *inner = put_sites(f)
-    outer.refuse()
+    outer.refuse("for this test")
     assert inner and not any(site.enabled for site in inner)
 
 

@@ -6,6 +6,7 @@ call it: the plan of a small part is there soon, that of a whole loop gains most
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -20,6 +21,9 @@ from .site import Site
 
 __all__ = ["SAMPLER", "Sampler"]
 
+# Before Python 3.12 an allocation may collect garbage, and so run code and let other threads go on: one that
+# returns from a function while its frame object is being made leaves that with memory that is no frame.
+_COLLECTS = sys.version_info < (3, 12)
 _QUIET = 100  # looks without anything to do, after which they become rare
 _DEPTH = 60  # frames of a thread that are looked at
 
@@ -62,9 +66,16 @@ class Sampler:
             now = time.perf_counter()
             took, last = min(now - last, 4 * PERIOD), now
             self._quiet += 1
-            for thread, frame in sys._current_frames().items():
-                if thread != own:
-                    self._look(frame, took)
+            collects = _COLLECTS and gc.isenabled()
+            if collects:
+                gc.disable()
+            try:
+                for thread, frame in sys._current_frames().items():
+                    if thread != own:
+                        self._look(frame, took)
+            finally:
+                if collects:
+                    gc.enable()
 
     def _look(self, top: FrameType, seconds: float) -> None:
         """Count what one thread does."""
