@@ -70,4 +70,5 @@ $(VENV)/.has-mpi $(VENV)/.has-opencl $(VENV)/.has-nvrtc $(VENV)/.has-cuda: $(VEN
 $(VENV)/.has-%: pyproject.toml $(wildcard dcarray/_native/*.[ch]) | $(PY)
 	@echo "== installing dcarray[$*$(CC_WHEEL)] (the first time takes a minute)"
 	@$(PY) -m pip install -qq --disable-pip-version-check --no-input -e '.[$*$(CC_WHEEL)]'
+	@$(PY) -m compileall -q dcarray ir lowering comm  # which pip does but for editable installs
 	@touch $@

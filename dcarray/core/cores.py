@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterator
 from math import ceil
-from pathlib import Path, PurePosixPath
 from typing import Any
 
 __all__ = ["affinity", "available", "quota", "siblings"]
@@ -46,7 +45,7 @@ def quota(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> fl
         The folder where hierarchies are mounted.
     """
     try:
-        lines = Path(groups).read_text().splitlines()
+        lines = _read(groups).splitlines()
     except (OSError, ValueError):
         return None
     found: list[float] = []
@@ -65,19 +64,22 @@ def quota(groups: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> fl
 def _around(mount: str, path: str) -> Iterator[str]:
     """Yield the folders of a group and of those around it.  In a container the path may be that of the host,
     where only the mount itself is there: folders that are not there have no limit."""
-    inner = PurePosixPath(path.lstrip("/"))
-    if ".." not in inner.parts:
-        for group in (inner, *inner.parents):
-            if group.parts:
-                yield f"{mount}/{group}"
+    names = [name for name in path.split("/") if name]
+    if ".." not in names:
+        for depth in range(len(names), 0, -1):
+            yield "/".join((mount, *names[:depth]))
     yield mount
+
+
+def _read(file: str) -> str:
+    with open(file, encoding="utf-8", errors="surrogateescape") as text:
+        return text.read()
 
 
 def _numbers(file: str) -> list[int]:
     """Return the integers in a file; none if it is not there, or has something else in it."""
     try:
-        with open(file, encoding="ascii") as text:
-            return [int(word) for word in text.read().split()]
+        return [int(word) for word in _read(file).split()]
     except (OSError, ValueError):
         return []
 
@@ -126,9 +128,7 @@ def _children(process: int) -> list[int]:
     found: list[int] = []
     for thread in os.listdir(f"/proc/{process}/task"):
         try:
-            found += [
-                int(word) for word in Path(f"/proc/{process}/task/{thread}/children").read_text().split()
-            ]
+            found += [int(word) for word in _read(f"/proc/{process}/task/{thread}/children").split()]
         except FileNotFoundError:  # the thread has ended, unless there are no such files
             if not os.path.exists("/proc/thread-self/children"):
                 raise
@@ -141,7 +141,7 @@ def _runs(process: int, program: str) -> bool:
     try:
         if os.readlink(f"/proc/{process}/exe") != program:
             return False
-        return b"resource_tracker" not in Path(f"/proc/{process}/cmdline").read_bytes()
+        return "resource_tracker" not in _read(f"/proc/{process}/cmdline")
     except OSError:
         return False
 

@@ -7,7 +7,7 @@ never what a sum goes along.
 The helping threads are started when they are first needed, and stay.  Parts are taken one by one, so a helper
 that wakes up late, or a processor that is busy, takes fewer of them; nobody waits for a helper that has none.
 One that has a part and loses its processor to another program is waited for: where that has cost more than
-help gains, calls are not helped with for a while.
+help gains, no helpers are called for a while.
 """
 
 from __future__ import annotations
@@ -150,18 +150,20 @@ class _Account:
 
     def __init__(self) -> None:
         self.until = 0.0  # no help is called before
-        self._lost = self._rest = 0.0
+        self._lost = self._good = self._rest = 0.0
 
     def judge(self, start: float, alone: float, helped: bool) -> None:
         """Note a call: when it began, when its own thread had nothing left to do, and whether others had done
         something."""
         now = monotonic()
         took = now - start
+        self._good += took
         self._lost = max(0.0, self._lost + now - alone - (took / 4 if helped else 0.0))
         if self._lost > max(_MOST_LOST, took / 8):
-            longer = _LEAST_ALONE if now - self.until > _CALM else 2 * self._rest
+            longer = _LEAST_ALONE if self._good > _CALM else 2 * self._rest
             self._rest = min(max(longer, _REPAID * self._lost, _LEAST_ALONE), _MOST_ALONE)
-            self.until, self._lost = now + self._rest, 0.0
+            self.until = now + self._rest
+            self._lost = self._good = 0.0
 
 
 class _Helpers:

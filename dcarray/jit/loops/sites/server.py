@@ -364,6 +364,8 @@ class SiteServer:
             self.site.heat()
 
     def _bind_plan(self, loaded: Any, entry: Entry) -> Any:
+        if loaded.interpreted:  # statement by statement, which NumPy's own calls are not slower at
+            raise PlanMismatch("some of it does not compile")
         live = (*self._live, *[RETURNED] * self.source.returns)
         if entry.device is None:
             wraps = any(type(guard) is tuple and len(guard) == 5 and not guard[4] for guard in entry.key[2:])

@@ -68,6 +68,8 @@ begin:
   store atomic i32 %cpu, ptr %pool[i8 $CPU] monotonic, align 4
   %ago = sub i64 %t, %last
   %thick = icmp slt i64 %ago, $thick
+  %lately = call i64 @llvm.smin.i64(i64 %ago, i64 $thick)
+  call void @went_well(ptr %pool, i64 %lately)
   %z = load atomic i64, ptr %pool[i8 $SLEEPERS] seq_cst, align 8
   %any = icmp sgt i64 %z, 0
   %worthy = or i1 %large, %thick
@@ -126,6 +128,15 @@ define internal i64 @waiting(ptr %since) {
   ret i64 %waited
 }
 
+; time in which jobs were shared
+define internal void @went_well(ptr %pool, i64 %time) {
+  %goodp = getelementptr i8, ptr %pool, i64 $GOOD
+  %good = load i64, ptr %goodp
+  %more = add i64 %good, %time
+  store i64 %more, ptr %goodp
+  ret void
+}
+
 ; Sharing a job of %took nanoseconds has cost the launching thread so many, or gained some.  If it has lost
 ; too much, jobs run alone for a while, which is longer each time unless sharing was good for some time.
 define internal void @judge(ptr %pool, i64 %lost, i64 %took, i64 %now) {
@@ -141,9 +152,9 @@ entry:
   br i1 %much, label %stop, label %end
 stop:
   store i64 0, ptr %debtp
-  %coolp = getelementptr i8, ptr %pool, i64 $COOL
-  %ended = load atomic i64, ptr %coolp monotonic, align 8
-  %shared = sub i64 %now, %ended
+  %goodp = getelementptr i8, ptr %pool, i64 $GOOD
+  %shared = load i64, ptr %goodp
+  store i64 0, ptr %goodp
   %calm = icmp sgt i64 %shared, $calm
   %restp = getelementptr i8, ptr %pool, i64 $REST
   %last = load i64, ptr %restp
@@ -155,7 +166,7 @@ stop:
   %rest = call i64 @llvm.smin.i64(i64 %least, i64 $longest)
   store i64 %rest, ptr %restp
   %until = add i64 %now, %rest
-  store atomic i64 %until, ptr %coolp monotonic, align 8
+  store atomic i64 %until, ptr %pool[i8 $COOL] monotonic, align 8
   br label %end
 end:
   ret void

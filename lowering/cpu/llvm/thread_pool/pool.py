@@ -30,15 +30,15 @@ _LONGER_NS = 200_000
 # where the last job is no longer ago than that many nanoseconds, since then others are likely to follow.
 _WORTH_WAKING = 8
 _THICK_NS = 500_000
-# Where launches have lost so much by sharing, and an eighth of the time that the last one took, others
-# have the processors: jobs run alone for so many times as long as what was lost, twice as long as last time
-# if that was not long ago, and in any case between the two bounds.  One that had to be woken may be late by
-# 40 us, which is no sign of that.
+# Where launches have lost so much by sharing, and an eighth of the time that the last one took, other
+# programs have the processors: jobs run alone for so many times as long as what was lost, twice as long as
+# last time if sharing was good for less than a time since then, and in any case between two bounds.  A
+# worker that had to be woken may be late by 40 us, which is no sign of other programs.
 _LATE_NS = 80_000
 _REPAID = 16
 _COOL_NS = 1_000_000
 _LONGEST_NS = 500_000_000
-_CALM_NS = 50_000_000  # of sharing without such a loss, after which earlier ones do not count
+_CALM_NS = 50_000_000
 # Jobs of so many grains are shared all the same: a worker is late by a slice of the scheduler's, some 3 ms.
 _LONG = 4096
 
