@@ -1,2 +1,1 @@
-"""``dcarray.accelerate``: NumPy calls of functions and modules go to dcarray, loops are compiled from
-source."""
+"""``dcarray.accelerate``: loops and runs of statements of functions and modules, compiled from their source."""

@@ -34,7 +34,7 @@ _SMALL = 1024  # elements up to which NumPy allocates, since the memory is not w
 
 
 class PlanMismatch(Exception):
-    """Exception: a plan cannot be used by its loop site, for the reason in the message."""
+    """Exception: a plan cannot be used by its site, for the reason in the message."""
 
 
 class LoopPlan:
