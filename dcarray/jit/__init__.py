@@ -1,1 +1,1 @@
-"""``dcarray.accelerate``: loops and runs of statements of functions and modules, compiled from their source."""
+"""``dcarray.accelerate``: loops and runs of statements, compiled from their source."""
