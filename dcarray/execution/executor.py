@@ -17,7 +17,7 @@ from dcarray.plans import templates
 from dcarray.plans.background import BACKGROUND, PATIENCE
 from dcarray.plans.plan_folder import stores_plans
 from dcarray.recording import log_format, session
-from dcarray.tiering import call_sites, cost_model, eager_period, policy
+from dcarray.tiering import call_sites, eager_period, policy
 from dcarray.tiering.state import Tier
 
 from . import blocked_statements, op_sequences, run_plan
@@ -110,7 +110,7 @@ class Executor:
         plan_entry = self.prepare(rec, options)
         counters.flushes += 1
         counters.statements += len(rec.log) - len(rec.slots)
-        template, tally = plan_entry.template, cost_model.tally
+        template = plan_entry.template
         if plan_entry.eager_elements is None:
             plan_entry.eager_elements = eager_elements(rec, plan_entry, options.threads)
         if plan_entry.eager_elements and options.eager_below:
@@ -137,7 +137,6 @@ class Executor:
         elif plan is None:
             plan = self.plan_for(plan_entry, options)
         if plan is None:
-            tally.unplanned += 1
             notes = _run_op_by_op(rec, plan_entry, self.background.add_unplanned_work)
             if template.is_requested and not rec.one_off and rec.device is None:
                 self._awaiting.bridge(rec, plan_entry, options, again)
@@ -167,16 +166,14 @@ class Executor:
         self, rec: Recording, plan_entry: templates.PlanEntry, options: config.Options
     ) -> list[Any]:
         """Run a recording by its plan; gives the notes of floating-point exceptions."""
-        template, tally = plan_entry.template, cost_model.tally
+        template = plan_entry.template
         _block_sites(rec)
-        tally.add(template.cost, options.fastmath)
         self._awaiting.planned += template.cost.numpy
         if plan_entry.direct:
             return run_plan.run_kernels(rec, plan_entry, plan_entry.plan, options.threads)
         arrays, addresses, fresh = run_plan.allocate_arrays(rec, template)
         told = run_plan.run_steps(rec, plan_entry, plan_entry.plan, arrays, addresses, options)
         if told is None:
-            tally.unplanned += 1
             return _run_op_by_op(rec, plan_entry)
         for store, mem, address in fresh:
             if store.mem is None:

@@ -39,7 +39,6 @@ from dcarray.core.window import Index, identity
 from dcarray.lowering.runtime.buffer_pool import POOLED
 from dcarray.recording.log_format import reads
 from dcarray.recording.operands import enter
-from dcarray.tiering.cost_model import tally
 from dcarray.tiering.state import OP_SEQUENCE, TierState
 
 if TYPE_CHECKING:
@@ -346,7 +345,7 @@ def _kernel_sequence(rec: Recording, plan_entry: PlanEntry, options: Options) ->
         return
     letters = "".join([declared[k][1] for k in slots])
     symbols, threads, kernels = plan_entry.symbols, options.threads, plan.kernels
-    moved, count, launch, cost = plan_entry.bytes, len(statements), plan.run, plan_entry.template.cost
+    moved, count, launch = plan_entry.bytes, len(statements), plan.run
 
     def run(addresses: list[int]) -> int:
         flags: int = launch((), addresses, symbols, threads)
@@ -355,7 +354,6 @@ def _kernel_sequence(rec: Recording, plan_entry: PlanEntry, options: Options) ->
         counters.plan_hits += 1
         counters.kernels += kernels
         counters.bytes += moved
-        tally.add(cost, options.fastmath)
         return flags
 
     what = places, tuple(found), letters, loops, shape, size, rec.watched, options, error_state

@@ -16,7 +16,7 @@ from dcarray.lowering.program.input_range_check import MIN_COPIED_BESIDE
 from . import op_costs
 from .blas_sharing import is_skinny_product
 
-__all__ = ["Estimate", "Tally", "eager_elements", "estimate", "tally"]
+__all__ = ["Estimate", "eager_elements", "estimate"]
 
 # Nanoseconds, measured on a Xeon with AVX-512: for a byte that a call on some 100,000 elements reads or
 # writes, for one of a temporary array besides, for a call of NumPy; for recording a statement, one that gives
@@ -41,31 +41,6 @@ _MARGIN = 1.3  # by which one thread is to be faster than NumPy: an estimate is 
 _WORTH_SHARING = 100000.0
 
 
-class Tally:
-    """Totals of the regions that have run, from which `dcarray.jit.variants` sees what a call gains.
-
-    Attributes
-    ----------
-    numpy : float
-        Nanoseconds that NumPy would have taken for those that ran by a plan, about.
-    rounded : int
-        Regions by a plan whose results may differ from NumPy's in their last bits.
-    unplanned : int
-        Regions that ran call by call since their plan was not there.
-    """
-
-    __slots__ = ("numpy", "rounded", "unplanned")
-
-    def __init__(self) -> None:
-        self.numpy = 0.0
-        self.rounded = self.unplanned = 0
-
-    def add(self, cost: Estimate, fastmath: bool) -> None:
-        """Add a region that has run by its plan."""
-        self.numpy += cost.numpy
-        self.rounded += cost.rounded or fastmath
-
-
 class Estimate(NamedTuple):
     """The estimated cost of a recording.
 
@@ -85,9 +60,6 @@ class Estimate(NamedTuple):
     numpy: float = 0.0
     region: float = 0.0
     rounded: bool = True
-
-
-tally = Tally()
 
 
 def eager_elements(cost: Estimate) -> int:
