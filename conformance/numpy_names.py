@@ -1,9 +1,9 @@
 """NumPy as the modules of its own test-suite see it: the same names, making wrapped arrays.
 
 A test module is executed with builtins of its own.  Their ``__import__`` answers ``numpy`` as it does in a
-script under ``python -m dcarray run``; beyond that, ``np.ndarray`` is the class of wrapped arrays, so that
-``type(x) is np.ndarray`` holds, with ``isinstance`` and the making of subclasses to go with it.  The
-assertions of `numpy.testing` are given plain arrays.  The source of the tests stays as it is.
+script under ``python -m dcarray run`` on a device or over ranks; beyond that, ``np.ndarray`` is the class of
+wrapped arrays, so that ``type(x) is np.ndarray`` holds, with ``isinstance`` and the making of subclasses to
+go with it.  The assertions of `numpy.testing` are given plain arrays.  The source of the tests stays.
 """
 
 from __future__ import annotations

@@ -330,8 +330,8 @@ _ABOUT = """\
 
 runs the test modules of the installed NumPy twice, with plain NumPy and with the arrays that the tests create
 wrapped; this section is what it wrote.  The tests' source stays as it is: their `import numpy` is answered as
-under `python -m dcarray run`.  `conformance/numpy_suite.py` names the modules that run and those that are out
-of scope, with the reason.
+under `python -m dcarray run` on a device or over ranks.  `conformance/numpy_suite.py` names the modules that
+run and those that are out of scope, with the reason.
 
 Each test that NumPy passes and we do not is listed in `conformance/numpy_suite_known.txt` under its reason.
 The command fails on a failure that is not listed, on an entry that passes, below 97% of all tests, and with

@@ -1,7 +1,9 @@
-"""dcarray: NumPy calls on wrapped arrays are recorded, fused and compiled.
+"""dcarray: ordinary NumPy code, compiled.
 
-``x = dcarray.asarray(a)`` wraps an array; NumPy's own functions on it are recorded, and run together when a
-value is needed.  Every public name of NumPy is here too, with wrapped arrays as results.
+``python -m dcarray run script.py`` and ``dcarray.accelerate`` compile what is hot in a program from its
+source; its arrays stay NumPy's own.  ``x = dcarray.asarray(a)`` wraps an array: NumPy's own functions on it
+are recorded, fused, and run together when a value is needed.  Every public name of NumPy is here too, with
+wrapped arrays as results.
 """
 
 from __future__ import annotations

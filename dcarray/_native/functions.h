@@ -283,7 +283,7 @@ call_plain(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject
         return NULL;
     while (done < n && (plains[done] = plain_argument(args[done], &found, 0)) != NULL)
         done++;
-    /* in accelerated code what is made of plain arrays is wrapped, too */
+    /* dcarray's own functions wrap what they make of plain arrays, too */
     if (done == n && (found.wrapped || (!like && names == NULL && arrays == 0 && !made_on_device())) &&
         !(looks == GROWN ? makes_large(plains, n, arrays) : n == 2 && names == NULL && product_is_large(function, plains))) {
         PyObject *made = PyObject_Vectorcall(function, plains, nargs, names);

@@ -63,7 +63,7 @@ class Fallback:
     Attributes
     ----------
     function : str
-        The function; of the kind ``"loop"`` the reason why a loop of an accelerated function is not compiled.
+        The function; of the kind ``"loop"`` the reason why a loop or a run of statements is not compiled.
     where : str
         The user's file and line.
     kind : {"fallback", "numpy", "loop"}
@@ -94,7 +94,7 @@ class Report:
     Attributes
     ----------
     loops : int
-        Loops of accelerated functions run as compiled code.
+        Loops of accelerated code run as compiled code.
     waiting : int
         Such loops, and runs of statements, run by Python since their plan was not ready.
     runs : int

@@ -69,8 +69,8 @@ def explain(
 
     Notes
     -----
-    The plan is made once more, as it is made for the run, and reports what it does.  Loops of an accelerated
-    function are compiled before they run, whatever the option ``jit`` says.
+    The plan is made once more, as it is made for the run, and reports what it does.  Loops and runs
+    of statements of accelerated code are compiled before they run, whatever the option ``jit`` says.
 
     Examples
     --------

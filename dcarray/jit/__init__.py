@@ -1,2 +1,1 @@
-"""``dcarray.accelerate``: NumPy calls of functions and modules go to dcarray, loops are compiled from
-source."""
+"""``dcarray.accelerate``: loops and runs of statements, compiled from their source."""

@@ -1,4 +1,6 @@
-"""Stand-ins for NumPy's modules in accelerated code: the same names, with functions that make wrapped arrays.
+"""Stand-ins for NumPy's modules where accelerated code has wrapped arrays.
+
+They have the same names, with functions that make wrapped arrays.
 
 A name that dcarray has too is dcarray's object; any other is NumPy's own.  ``isinstance(x, np.ndarray)`` is
 true of plain and of wrapped arrays, and a class that derives from ``np.ndarray`` derives from the real one.

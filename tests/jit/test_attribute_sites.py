@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -47,17 +48,19 @@ print(p.x.tolist(), p.v.tolist(), p.f.tolist(), p.w.tolist(), p.t, p.k, sorted(v
 
 
 @pytest.fixture(autouse=True)
-def hot(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Sites that are hot from the start."""
-    made = Site.__init__
-
-    def heated(self: Site, *args: Any) -> None:
-        made(self, *args)
-        self.heat()
-
-    monkeypatch.setattr(Site, "__init__", heated)
+def eager() -> Iterator[None]:
+    """Plans are made at once."""
     with dc.options(jit="eager", cache_dir=None):
         yield
+
+
+def heat(code: CodeType) -> None:
+    """Have all sites of a code object ask for plans."""
+    for one in code.co_consts:
+        if isinstance(one, Site):
+            one.heat()
+        elif isinstance(one, CodeType):
+            heat(one)
 
 
 def compare(source: str, file: Path) -> int:
@@ -69,6 +72,7 @@ def compare(source: str, file: Path) -> int:
         code = compile(source, file, "exec")
         if compiled:
             code = modules.compile_module(source, str(file), names, True)
+            heat(code)
         before, text = counters.runs + counters.loops, io.StringIO()
         with contextlib.redirect_stdout(text):
             exec(code, names)

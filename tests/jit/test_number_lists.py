@@ -199,7 +199,7 @@ s = A == []
 s = 1.5 in A[i]
 A[0, 0] = 1.0
 s = A[i][2 * i]
-s = np.sum(A)
+s = np.median(A)
 A[i][0] = 'a'
 s = A[1.0]
 del A[0]

@@ -1,6 +1,6 @@
-"""Loops of accelerated functions, compiled from their source instead of recorded call by call.
+"""Loops and runs of statements of accelerated code, compiled from their source.
 
-`sites` puts a loop site before each loop, which decides at each entry whether a plan runs it.  `syntax` finds
-the loops and the names that they read, `entry` describes the values of these names, and `tracing` turns
+`sites` puts sites into the program's code, finds which are hot, and decides each time whether a plan runs.
+`syntax` finds the loops, the runs and the names that they read, `entry` describes the values of these names, and `tracing` turns
 source and descriptions into a region, with `operations` on its values.
 """

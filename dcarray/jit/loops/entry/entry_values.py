@@ -146,7 +146,7 @@ class TracedLoop:
     ``inputs`` has for each array of the region with role "in" or "inout", in order, the name of its value, or
     for an array without axes a Python expression of scalars' names, like ``"(2.0 * dx)"``, to be evaluated
     when the loop begins.  If that raises, the loop has to run in Python.  ``results`` are the bindings after
-    the loop: all of ``LoopDescription.live`` that the loop binds, if it runs at least once (the loop site has
+    the loop: all of ``LoopDescription.live`` that the loop binds, if it runs at least once (the site has
     found the condition of a ``while`` true).  ``may_raise`` says whether the loop may raise an exception
     other than NumPy's floating-point ones.  ``symbols`` are those of the region, with the names of the
     Python ints that are their values.

@@ -49,7 +49,7 @@ class Calls(Scans):
             return Method(owner.__name__, name)
         full = f"{thing.name}.{name}"
         found = public_object(full)
-        if found is None and thing.name == "numpy":  # which is dcarray in accelerated functions
+        if found is None and thing.name == "numpy":  # which is dcarray where arrays are wrapped
             full = f"dcarray.{name}"
             found = public_object(full)
         if isinstance(found, float):  # numpy.pi

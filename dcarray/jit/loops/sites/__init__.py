@@ -1,1 +1,1 @@
-"""Loop sites: where a loop begins, the choice between Python and a plan, and the run of the plan."""
+"""Sites: places in a program's code where compiled code may take over, and what runs there."""

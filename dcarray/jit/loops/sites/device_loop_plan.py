@@ -32,7 +32,7 @@ __all__ = ["DeviceLoopPlan"]
 
 
 class DeviceLoopPlan:
-    """A loop's plan for a device, bound to the names of its loop site; see `LoopPlan`.
+    """A loop's plan for a device, bound to the names of its site; see `LoopPlan`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The lists among the values of a loop site, and whether to convert them takes longer than the loop."""
+"""The lists among the values of a site, and whether to convert them takes longer than its statements."""
 
 from __future__ import annotations
 
