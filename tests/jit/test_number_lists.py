@@ -49,10 +49,15 @@ def places(lists: Any, seen: dict[int, int]) -> Any:
     ]
 
 
+def held(x: Any) -> list[Any]:
+    """Return references to all lists in lists."""
+    return [x, *[held(one) for one in x if isinstance(one, list | tuple)]]
+
+
 def both(text: str, *args: Any, exact: bool = True) -> int:
     """Compare a function with Python's, also in its arguments; returns how many loops were compiled."""
     theirs, mine = copy.deepcopy(args), copy.deepcopy(args)
-    alive = [list(x) for x in (*theirs, *mine) if type(x) is list]  # no other list gets their identity
+    alive = held((theirs, mine))  # no other list gets their identity
     known: tuple[dict[int, int], dict[int, int]] = {}, {}
     places(theirs, known[0])
     places(mine, known[1])
