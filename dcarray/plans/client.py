@@ -97,6 +97,11 @@ class PlanningClient:
         """Stop waiting for replies, since the program ends."""
         self._stopping = True
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the program ends, so that nobody makes plans any more."""
+        return self._stopping
+
     def _leave(self) -> None:
         """Leave the planning process to the parent, in a child after a fork."""
         self._lock = threading.Lock()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.program.loaded_plan import LoadedPlan
     from dcarray.lowering.runtime.disk import DiskCache
 
-__all__ = ["load_bytes", "load_plan", "save"]
+__all__ = ["load_bytes", "load_plan", "load_text", "save", "save_text"]
 
 
 def load_plan(request: Request) -> LoadedPlan | None:
@@ -41,7 +41,7 @@ def load_bytes(request: Request | RoutineRequest) -> bytes | None:
     if not folder or not os.path.isdir(folder):
         return None
     store = _store(folder)
-    found = store.read(_key(request)) if store else None
+    found = store.read(_key(request, store)) if store else None
     if found is None:
         return None
     from dcarray.lowering.cpu import machine_fingerprint
@@ -56,7 +56,7 @@ def save(request: Request | RoutineRequest, plan: bytes) -> None:
     folder = plan_folder(request.cache_dir)
     store = _store(folder) if folder else None
     if store:
-        store.write(_key(request), machine_fingerprint.machine_fingerprint().encode() + plan)
+        store.write(_key(request, store), machine_fingerprint.machine_fingerprint().encode() + plan)
 
 
 PLANNING = ("core", "tiering", "recording", "plans", "jit")
@@ -72,22 +72,53 @@ def _store(folder: str) -> DiskCache | None:
     return DiskCache(folder) if is_supported() else None
 
 
-def _key(request: Request | RoutineRequest) -> str:
+def load_text(cache_dir: str | None, kind: str, what: str) -> str | None:
+    """Return a text that `save_text` has stored for something of a kind, or None."""
+    folder = plan_folder(cache_dir)
+    store = _store(folder) if folder and os.path.isdir(folder) else None
+    found = store.read(_text_key(store, kind, what)) if store else None
+    return None if found is None else found.decode()
+
+
+def save_text(cache_dir: str | None, kind: str, what: str, text: str) -> None:
+    """Store a text."""
+    folder = plan_folder(cache_dir)
+    store = _store(folder) if folder else None
+    if store:
+        store.write(_text_key(store, kind, what), text.encode())
+
+
+def _text_key(store: DiskCache, kind: str, what: str) -> str:
+    from dcarray.lowering.runtime.disk import sha256
+
+    return sha256("\0".join((kind, *_environment(store), what)).encode()).hexdigest()
+
+
+def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
     from dcarray.lowering.runtime.disk import sha256
     from dcarray.lowering.target import source_digest
 
     own = "" if isinstance(request, RoutineRequest) else source_digest(request.target)
-    text = "\0".join(("plan", *_environment(), own, request.text()))
+    text = "\0".join(("plan", *_environment(store), own, request.text()))
     return sha256(text.encode()).hexdigest()
 
 
 @cache
-def _environment() -> tuple[str, ...]:
+def _environment(store: DiskCache) -> tuple[str, ...]:
     """Return the inputs of a plan besides the request and the processor: versions, and a digest of the
-    sources that make plans."""
-    from dcarray.lowering.runtime.disk import digest
+    sources that make plans.
 
-    return sys.version, np.__version__, digest(*source_folders())
+    To read them takes 50 ms, so the digest is stored under their sizes and times of change.
+    """
+    from dcarray.lowering.runtime.disk import digest, sha256, stamp
+
+    folders = source_folders()
+    key = sha256(("sources\0" + stamp(*folders)).encode()).hexdigest()
+    found = store.read(key)
+    if found is None:
+        found = digest(*folders).encode()
+        store.write(key, found)
+    return sys.version, np.__version__, found.decode()
 
 
 def source_folders() -> list[str]:

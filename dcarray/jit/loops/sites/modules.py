@@ -14,6 +14,7 @@ from ..syntax.liveness import parameters_of
 from ..syntax.originals import originals
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import facts, stores
+from .profiles import heat_known
 from .rewrite import Scope, Text, add_sites, reads_frames, with_constants
 from .sampler import SAMPLER
 from .site import Site
@@ -61,6 +62,7 @@ def compile_module(
     for site in adder.sites.values():
         site.enabled = eagerly and site.outer is None
     _pair(made, plain, adder.sites_of)
+    heat_known(source, [*adder.sites.values()])
     return made
 
 

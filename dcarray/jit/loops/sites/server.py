@@ -240,6 +240,12 @@ class SiteServer:
         if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
             entry.ask()
             self._plan(entry, options)
+        elif self.site.known and entry.state is PlanState.UNASKED:
+            found = provider.load_stored(entry.request)
+            if found is None:
+                self._request(entry)
+            else:
+                entry.fill(self._bind_plan(found, entry))
         if watchers and entry.plan is not None:
             for seen in watchers:
                 seen(entry.request)

@@ -74,6 +74,8 @@ class Site:
     ----------
     enabled, resuming : bool
         Whether the code before its statements, and that in each iteration, asks it.
+    known : bool
+        Whether an earlier run of the program had a plan of it.
     refused : str
         Why it is left to Python for good; empty if it is not.
     seconds : float
@@ -89,6 +91,7 @@ class Site:
         "compiled",
         "enabled",
         "inner",
+        "known",
         "names",
         "outer",
         "refused",
@@ -103,7 +106,7 @@ class Site:
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
     ) -> None:
         self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
-        self.enabled = self.resuming = False
+        self.enabled = self.resuming = self.known = False
         self.inner: list[Site] = []
         self.refused = ""
         self.seconds = self.compiled = 0.0
