@@ -23,10 +23,13 @@ FAILURES = 3
 STRANGE = 8
 """Runs with values that no plan is made for, after which a site without plans is left to Python."""
 
-_LEAST = 10e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 5 us
-_LONG = 1e-3  # seconds in Python of which one measurement is enough
-_TRIALS = 4  # measurements of compiled code until it is judged
-_FASTER = 0.95  # of the time in Python, which compiled code has to take at most
+_LEAST = 20e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 5 us
+_LONG = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
+_TRIALS = 5  # measurements of compiled code, and of Python in turn, until compiled code is judged
+_FEW = 2  # and of what takes long
+_LONGER = 20e-3  # seconds in Python
+_CLEAR = 0.5  # of the time in Python: compiled code that takes less needs no trial
+_FASTER = 0.9  # of the time in Python, which compiled code has to take at most
 _MAX_KEYS = 8  # kinds of values with a plan each, of one site
 _MOST_PLANS = 40  # of one site, in all
 _REMEMBERED = 64  # kinds of values that are counted
@@ -36,21 +39,38 @@ _LOSS = 64  # runs with new kinds of values until these are judged
 
 
 class Measured:
-    """The times of statements in Python and as compiled code."""
+    """The times of statements in Python and as compiled code.
 
-    __slots__ = ("_best", "_runs", "runs", "seconds")
+    Where compiled code is not clearly faster, both run in turn for a while: what else the program and the
+    machine do at the time then slows down both.
+
+    Attributes
+    ----------
+    seconds : float
+        The least time in Python.
+    runs : int
+        The number of runs in Python that were measured.
+    judged : bool
+        Whether compiled code is known to be faster, or not to be.
+    """
+
+    __slots__ = ("_compiled", "_python", "judged", "runs", "seconds")
 
     def __init__(self) -> None:
-        self.seconds, self.runs = 0.0, 0  # in Python: the least, and how many
-        self._best, self._runs = 0.0, 0
+        self.seconds, self.runs = 0.0, 0
+        self.judged = False
+        self._compiled: list[float] = []
+        self._python: list[float] = []  # since there is compiled code
 
     def python(self, seconds: float) -> None:
         """Note a run in Python."""
         self.seconds = seconds if not self.runs else min(self.seconds, seconds)
         self.runs += 1
+        if self._compiled:
+            self._python.append(seconds)
 
     def is_known(self) -> bool:
-        """Whether the time in Python is known well enough."""
+        """Whether the time in Python is known well enough to wait for a plan."""
         return self.runs >= 2 or self.seconds >= _LONG
 
     def may_pay(self) -> bool:
@@ -61,13 +81,23 @@ class Measured:
         """Whether compiled code is known not to be faster, before there is any."""
         return self.runs >= 8 and self.seconds < _LEAST
 
+    def is_pythons_turn(self) -> bool:
+        """Whether the next run is to be Python's, though there is compiled code."""
+        return not self.judged and len(self._compiled) > len(self._python)
+
     def compiled(self, seconds: float) -> bool:
-        """Note a run of compiled code; returns whether it is known not to be faster than Python."""
-        if self._runs >= _TRIALS or not self.is_known():
+        """Note a run of compiled code; returns whether it is now known not to be faster than Python."""
+        if self.judged:
             return False
-        self._best = seconds if not self._runs else min(self._best, seconds)
-        self._runs += 1
-        return self._runs >= _TRIALS and self._best > _FASTER * self.seconds
+        self._compiled.append(seconds)
+        if self.runs and seconds < _CLEAR * self.seconds:
+            self.judged = True
+            return False
+        trials = _FEW if self.seconds >= _LONGER else _TRIALS
+        if len(self._compiled) < trials:
+            return False
+        self.judged = True
+        return bool(self._python) and min(self._compiled) > _FASTER * min(self._python)
 
 
 class Traffic:

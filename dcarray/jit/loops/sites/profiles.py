@@ -40,7 +40,7 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
     def save() -> None:
         from dcarray.plans import disk_store
 
-        numbers = [number for number, site in enumerate(sites) if site.runs]
+        numbers = [number for number, site in enumerate(sites) if site.runs and not site.refused]
         if numbers and os.getpid() == pid:
             text = " ".join(map(str, numbers))
             if disk_store.load_text(folder, _KIND, source) != text:

@@ -172,7 +172,7 @@ class SiteServer:
                 raise
             self._refuse(f"{type(error).__name__}: {error}", self.source.line)
             return (), None
-        if plan is None:
+        if plan is None or (start is None and options.jit != "eager" and entry.gain.is_pythons_turn()):
             return (), entry
         served = self._run_plan(entry, plan, values, start, options)
         if processors is not None:
@@ -224,12 +224,13 @@ class SiteServer:
         took = perf_counter() - begun
         self.site.compiled += took
         self.site.runs += 1
-        if entry.gain.compiled(took) and options.jit != "eager":
+        if start is None and options.jit != "eager" and entry.gain.compiled(took):
             entry.refuse()
             self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
         alone = len(entry.key) == 2 + len(values)  # no two names share an array
         # of lists there are no checks
-        if addresses is None and start is None and alone and ListElements not in map(type, values):
+        settled = alone and (entry.gain.judged or options.jit == "eager")
+        if addresses is None and start is None and settled and ListElements not in map(type, values):
             plan.remember(values, entry.key[2:])
             self._last = entry
         return (found,)
@@ -246,6 +247,7 @@ class SiteServer:
                 self._request(entry)
             else:
                 entry.fill(self._bind_plan(found, entry))
+                entry.gain.judged = True  # it was, in an earlier run
         if watchers and entry.plan is not None:
             for seen in watchers:
                 seen(entry.request)
