@@ -382,6 +382,10 @@ class SiteServer:
 
         return DeviceLoopPlan(loaded, self._names, entry.device, live)
 
+    def requests(self) -> list[LoopRequest]:
+        """Return the requests of the plans that are there."""
+        return [entry.request for entry in [*self._entries.values()] if entry.plan is not None]
+
     def _is_ready(self) -> bool:
         return any(entry.plan is not None for entry in self._entries.values())
 
