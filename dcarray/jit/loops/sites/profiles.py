@@ -1,4 +1,4 @@
-"""Profiles of earlier runs: which sites of a source ran as compiled code, so that the next run begins with them."""
+"""Profiles of earlier runs: which sites of a source ran as compiled code; the next run begins with them."""
 
 from __future__ import annotations
 

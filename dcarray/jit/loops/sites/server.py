@@ -176,7 +176,7 @@ class SiteServer:
             return (), entry
         served = self._run_plan(entry, plan, values, start, options)
         if processors is not None:
-            served = tuple([tuple(map(processors.back, one)) for one in served])
+            served = tuple(map(processors.back, served))
         return served, entry
 
     def _try_last(
