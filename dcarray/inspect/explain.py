@@ -21,6 +21,7 @@ from dcarray.execution.executor import EXECUTOR
 from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
 from dcarray.jit.loops.sites.requests import LoopRequest
+from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.server import watchers
 from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions
@@ -246,33 +247,29 @@ def _watch(seen: Callable[[Recording], None]) -> None:
 
 
 class Collection:
-    """The regions run in this process from now on, in all threads; one of each log template or plan."""
+    """The regions run in this process from now on, in all threads: one of each log template, and those of the
+    sites that have run as compiled code."""
 
     MOST = 300
 
     def __init__(self) -> None:
         self._views: list[RegionView] = []
         self._templates: set[int] = set()
-        self._requests: dict[int, LoopRequest] = {}  # by their identities
         _watch(self._seen)
-        watchers.append(self._served)
-
-    def _served(self, request: LoopRequest) -> None:
-        if id(request) not in self._requests:
-            self._requests[id(request)] = request
-            if len(self._requests) + len(self._templates) <= self.MOST:
-                self._views.append(_view_loop(request))
 
     def _seen(self, rec: Recording) -> None:
         options = current() if rec.device is None else device_backend().planning_options(rec, current())
         template = id(EXECUTOR.prepare(rec, options).template)
         if template not in self._templates:
             self._templates.add(template)
-            if len(self._requests) + len(self._templates) <= self.MOST:
+            if len(self._templates) <= self.MOST:
                 self._views += _view(rec)
 
     def explanation(self) -> Explanation:
         """Return the explanation of the regions collected so far."""
-        more = len(self._requests) + len(self._templates) - self.MOST
-        remark = "" if self._views else "no region was run"
-        return Explanation(tuple(self._views), remark=f"{more} more are left out" if more > 0 else remark)
+        requests = [r for site in SAMPLER.sites() if site.runs for r in site.server.requests()]
+        more = len(self._templates) + len(requests) - self.MOST
+        room = max(0, self.MOST - len(self._views))
+        views = (*self._views, *map(_view_loop, requests[:room]))
+        remark = "" if views else "no region was run"
+        return Explanation(views, remark=f"{more} more are left out" if more > 0 else remark)

@@ -134,7 +134,8 @@ def test_modules_packages_and_folders(folder: Path) -> None:
     assert _ours(folder, "-m", "helper").returncode == 0
 
 
-def test_report_and_regions_also_after_an_exception(folder: Path) -> None:
+def test_report_and_regions_also_after_an_exception(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "DCARRAY_JIT", "eager")  # the loop is too short to be hot
     source = """
 import numpy as np
 x = np.ones(50_000)
