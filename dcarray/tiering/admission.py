@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "STRANGE", "WARM", "Measured", "Traffic"]
+__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "STRANGE", "WARM", "Measured", "Pace", "Traffic"]
 
 PERIOD = 0.005
 """Seconds between two looks of the sampler at what runs."""
@@ -24,8 +24,10 @@ STRANGE = 8
 """Runs with values that no plan is made for, after which a site without plans is left to Python."""
 
 _LEAST = 20e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 5 us
+_SURE = 3  # measurements of a short time in Python
 _LONG = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
 _TRIALS = 5  # measurements of compiled code, and of Python in turn, until compiled code is judged
+_SLOW = 100e-6  # seconds of an iteration, of which to ask a site is a small part
 _FEW = 2  # and of what takes long
 _LONGER = 20e-3  # seconds in Python
 _CLEAR = 0.5  # of the time in Python: compiled code that takes less needs no trial
@@ -71,11 +73,11 @@ class Measured:
 
     def is_known(self) -> bool:
         """Whether the time in Python is known well enough to wait for a plan."""
-        return self.runs >= 2 or self.seconds >= _LONG
+        return self.runs >= _SURE or self.seconds >= _LONG
 
     def may_pay(self) -> bool:
         """Whether compiled code may be faster."""
-        return bool(self.runs) and self.seconds >= _LEAST
+        return self.seconds >= _LEAST and self.runs >= (1 if self.seconds >= _LONG else _SURE)
 
     def cannot_pay(self) -> bool:
         """Whether compiled code is known not to be faster, before there is any."""
@@ -98,6 +100,33 @@ class Measured:
             return False
         self.judged = True
         return bool(self._python) and min(self._compiled) > _FASTER * min(self._python)
+
+
+class Pace:
+    """The time of an iteration of a loop that has begun: in Python, and as compiled code."""
+
+    __slots__ = ("_from", "seconds")
+
+    def __init__(self) -> None:
+        self._from: tuple[float, int] | None = None  # a time, and the loop variable then
+        self.seconds = 0.0  # of an iteration in Python; 0 as long as that is not known
+
+    def look(self, now: float, start: int, items: range) -> None:
+        """Note that an iteration of a loop over a range begins."""
+        begun = self._from
+        if begun is None or not items.step or (start - begun[1]) // items.step < 1:
+            self._from = now, start
+        else:
+            self.seconds = (now - begun[0]) / ((start - begun[1]) // items.step)
+
+    def is_slow(self) -> bool:
+        """Whether an iteration takes so long that each may ask its own sites."""
+        return self.seconds > _SLOW
+
+    def is_faster(self, seconds: float, start: int, items: range) -> bool:
+        """Whether compiled code that has done the remaining iterations in so many seconds was faster."""
+        remaining = len(range(start, items.stop, items.step))
+        return not self.seconds or seconds < _FASTER * self.seconds * remaining
 
 
 class Traffic:

@@ -7,7 +7,7 @@
                                       else:
                                           for i in range(n):
                                               if site.resuming:
-                                                  for x, i in site.resume(i, n, x):
+                                                  for x, i in site.resume(i, range(n), n, x):
                                                       break
                                                   if site.done():
                                                       break
@@ -22,6 +22,7 @@ statements return has a name of its own, which is no identifier.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 
 from ..entry.names import RETURNED
@@ -64,10 +65,10 @@ def with_site(stmts: Sequence[ast.stmt], constant: str, source: SiteSource, resu
     if isinstance(first, ast.While):
         test = ast.BoolOp(ast.And(), [test, first.test])
     if resumable and isinstance(first, ast.For | ast.While):
-        start: ast.expr = ast.Constant(None)
+        start: list[ast.expr] = [ast.Constant(None), ast.Constant(None)]
         if isinstance(first, ast.For) and isinstance(first.target, ast.Name):
-            start = ast.Name(first.target.id, ast.Load())
-        again = taking(call("resume", [start, *needed()]))
+            start = [ast.Name(first.target.id, ast.Load()), copy.deepcopy(first.iter)]
+        again = taking(call("resume", [*start, *needed()]))
         ended = ast.If(call("done", []), [ast.Break()], [])
         first.body = [ast.If(part("resuming"), [again, ended], []), *first.body]
     whole = taking(ast.IfExp(test, call("enter", needed()), ast.Tuple([], ast.Load())))

@@ -13,7 +13,7 @@ from ..syntax.attributes import OWNER, attributes_as_names, list_of
 from ..syntax.eligibility import is_eligible, may_resume, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
-from ..syntax.syntax_facts import Names, loads, stores
+from ..syntax.syntax_facts import Names, facts, loads, stores
 from .emit import with_site
 from .site import Site, SiteSource
 
@@ -93,6 +93,9 @@ def add_sites(body: list[ast.stmt], scope: Scope, text: Text) -> list[Site]:
     return [*scope.sites.values()][before:]
 
 
+_LOOPS = frozenset({ast.For, ast.While, ast.ListComp, ast.GeneratorExp})
+
+
 class _Adder:
     def __init__(self, body: list[ast.stmt], scope: Scope, text: Text) -> None:
         self._scope, self._text = scope, text
@@ -161,9 +164,15 @@ class _Adder:
             counters & needed,
             isinstance(first, ast.For | ast.While),
             isinstance(last, ast.Return),
+            isinstance(first, ast.For | ast.While) and _has_loop(first.body),
             tuple([path for path in member_paths(*stmts) if path[0] not in scope.variables]),
             attributes,
         )
+
+
+def _has_loop(body: Sequence[ast.stmt]) -> bool:
+    """Whether there is a loop among statements or in them, or a comprehension."""
+    return any(not facts(stmt).kinds.isdisjoint(_LOOPS) for stmt in body)
 
 
 def _position(body: Sequence[ast.stmt], stmt: ast.stmt) -> int:

@@ -55,7 +55,7 @@ class SiteServer:
         self._done: set[int] = set()  # threads in which all iterations have been done
         self._members: list[Check] | None = None
         self._strange = 0  # runs with values of which no plan is made
-        self._traffic = admission.Traffic()
+        self._traffic, self._pace = admission.Traffic(), admission.Pace()
         self._lists = ListConversion()
         self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
         needed, self._live = self.source.needed, self.source.live
@@ -71,9 +71,19 @@ class SiteServer:
             self._running[get_ident()] = perf_counter(), entry
         return found
 
-    def resume(self, start: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def resume(self, start: Any, items: range | None, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Do what `Site.resume` does."""
+        begun = perf_counter()
+        if type(start) is not int or type(items) is not range:
+            items = None
+        if items is not None:
+            self._pace.look(begun, start, items)
+            if self._pace.is_slow() and not self.source.is_nested:
+                self.site.resumable = self.site.resuming = False  # its statements have sites
+                return ()
         found, entry = self._serve(values, start)
+        if found and items is not None and not self._pace.is_faster(perf_counter() - begun, start, items):
+            self._refuse("compiled code is not faster than NumPy", self.source.line)
         if found:
             self._done.add(get_ident())
         elif entry is None or entry.state is not PlanState.READY or entry.failures:

@@ -37,6 +37,8 @@ class SiteSource:
     is_loop : bool
     returns : bool
         Whether the last statement is a ``return``.
+    is_nested : bool
+        Whether there is a loop in a loop.
     members : tuple of tuple of str
         The attributes of global names that it reads, as ``("np", "sqrt")``.
     attributes : Attributes or None
@@ -53,6 +55,7 @@ class SiteSource:
     counters: frozenset[str] = frozenset()
     is_loop: bool = True
     returns: bool = False
+    is_nested: bool = False
     members: tuple[tuple[str, ...], ...] = ()
     attributes: Attributes | None = None
 
@@ -139,10 +142,10 @@ class Site:
         """Note that the statements have run in Python after `enter`."""
         self.server.leave()
 
-    def resume(self, start: Any, *values: Any) -> tuple[Any, ...]:
-        """Return what `enter` does, of the remaining iterations of a loop: from ``start`` on, the loop
-        variable now; None of a ``while``."""
-        found: tuple[Any, ...] = self.server.resume(start, values)
+    def resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
+        """Return what `enter` does, of the remaining iterations of a loop over a range: from ``start`` on,
+        which is the loop variable now.  Both are None of a ``while``."""
+        found: tuple[Any, ...] = self.server.resume(start, items, values)
         return found
 
     def done(self) -> bool:
