@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import people
+from benchmarks.whole_programs import ACCELERATED, difference
 
 SCRIPTS = sorted(people.SCRIPTS.glob("*.py"))
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
@@ -33,14 +34,22 @@ def test_programs_are_plain_numpy() -> None:
         assert not imported & {"dcarray", "numba", "jax", "scipy"}, script
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
-def test_programs_run_with_plain_numpy(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+# The command itself runs all of them.
+SHORT = ("convex_hull", "game_of_life", "percolation", "ripple_tank", "seam_carving")
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_programs_agree_when_all_is_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
-    found = people.run(script, folder=str(tmp_path), cache=str(tmp_path), limit=200)
-    assert not found.problem
+    script = people.SCRIPTS / f"{name}.py"
+    plain = people.run(script, folder=str(tmp_path), cache=str(tmp_path), limit=200)
+    assert not plain.problem
     assert not list(tmp_path.iterdir())
-    numbers = [float(number) for number in NUMBER.findall(found.output)]
-    assert numbers and all(map(math.isfinite, numbers)) and "nan" not in found.output
+    numbers = [float(number) for number in NUMBER.findall(plain.output)]
+    assert numbers and all(map(math.isfinite, numbers)) and "nan" not in plain.output
+    monkeypatch.setenv("DCARRAY_JIT", "eager")
+    ours = people.run(script, ACCELERATED, folder=str(tmp_path), cache=str(tmp_path / "cache"), limit=200)
+    assert not ours.problem and not difference(plain.output, ours.output)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

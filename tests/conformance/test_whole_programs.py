@@ -23,7 +23,7 @@ from conformance.whole_programs.writer import HEAD, kinds, program
 
 KNOWN = known("defaults", Path(__file__).with_name("whole_programs_known.txt"))
 WAYS = ("run", "decorated", "module")
-SEEDS = 36
+SEEDS = 12
 
 
 def _parameters() -> list[Any]:
