@@ -22,6 +22,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
+from dcarray.core import cores
 from dcarray.core.errors import Untraceable
 
 from . import server
@@ -91,7 +92,7 @@ class PlanningClient:
     def start(self) -> None:
         """Start the planning process, if there is none, without waiting for it: it gets ready meanwhile."""
         with self._lock, suppress(NoPlanningProcess):
-            self._ensure_started(server.NICE)
+            self._ensure_started(_nice())
 
     def stop(self) -> None:
         """Stop waiting for replies, since the program ends."""
@@ -120,7 +121,7 @@ class PlanningClient:
             fresh = self._process is None or not self._process.has_begun
             try:
                 try:
-                    reply = self._ensure_started(server.NICE).ask(data)
+                    reply = self._ensure_started(_nice()).ask(data)
                 except Starved:
                     self._close()
                     fresh = True
@@ -143,6 +144,10 @@ class PlanningClient:
                 raise NoPlanningProcess
             self._process = PlanningProcess(nice, lambda: self._stopping)
         return self._process
+
+
+def _nice() -> int:
+    return server.NICE if cores.available() > 1 else server.NICE_ALONE
 
 
 def _can_start() -> bool:

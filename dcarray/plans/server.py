@@ -23,6 +23,8 @@ from dcarray.core.errors import Untraceable
 from . import disk_store, requests
 
 IDLE = 30.0  # seconds
+NICE_ALONE = 15
+"""Priority steps where there is one processor: a thirtieth of it."""
 NICE = 10
 """Priority steps below the program: a tenth of a core that the program uses too, all of a free one."""
 HEAD = 8  # bytes of a message's length, which comes before it

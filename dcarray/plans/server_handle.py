@@ -34,7 +34,7 @@ class PlanningProcess:
     Parameters
     ----------
     nice : int
-        Priority steps below the program; with 0 it is never starved.
+        Priority steps below the program; only with `server.NICE` it is ever starved.
     stopping : callable
         Whether the program ends, so that replies are no longer waited for.
 
@@ -143,7 +143,7 @@ class PlanningProcess:
             if not poll.poll(_LOOK):
                 waited = time.monotonic() - start
                 lost = self._lost + waited - (self.processor_seconds() - had)
-                if self._nice > 0 and lost > STARVED_AFTER:
+                if self._nice == server.NICE and lost > STARVED_AFTER:
                     raise Starved
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""
