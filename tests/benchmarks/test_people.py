@@ -39,7 +39,7 @@ SHORT = ("convex_hull", "game_of_life", "percolation", "ripple_tank", "seam_carv
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_programs_agree_when_all_is_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_agree_when_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     script = people.SCRIPTS / f"{name}.py"
     plain = people.run(script, folder=str(tmp_path), cache=str(tmp_path), limit=200)
