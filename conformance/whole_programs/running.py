@@ -11,6 +11,7 @@ import importlib.util
 import itertools
 import os
 import re
+import resource
 import runpy
 import shutil
 import signal
@@ -36,6 +37,7 @@ JITS: dict[str, dict[str, str]] = {
     "recorded": {"DCARRAY_JIT": "eager", "DCARRAY_EAGER_BELOW": "0"},
 }
 LIMIT = 120  # seconds of a process
+MEMORY = 8 << 30  # bytes that a process may map; a program of which more is asked has a MemoryError
 # Functions that are not decorated, besides those of `HEAD`: what calls the others, and what these call back.
 _KEPT = re.compile("main|scene|tick|cb|child")
 
@@ -103,6 +105,7 @@ def _child(way: str, path: Path, environment: dict[str, str], output: Path) -> N
     code = 1
     try:
         signal.alarm(LIMIT)
+        _limit_memory()
         target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(target, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -121,6 +124,11 @@ def _child(way: str, path: Path, environment: dict[str, str], output: Path) -> N
             sys.stdout.flush()
         finally:
             os._exit(code)
+
+
+def _limit_memory() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY if hard < 0 else min(MEMORY, hard), hard))
 
 
 def _last(error: BaseException) -> str:
@@ -147,6 +155,7 @@ def _started(way: str, path: Path, environment: dict[str, str]) -> str:
         timeout=LIMIT,
         check=False,
         env={**os.environ, **environment, "PYTHONPATH": paths},
+        preexec_fn=_limit_memory,
     )
     said = [line for line in done.stderr.splitlines() if line and not line.startswith(" ")]
     last = f"uncaught {said[-1]}\n" if said and done.returncode else ""

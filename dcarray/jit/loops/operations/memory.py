@@ -272,6 +272,7 @@ class Memory:
 
     # ---- statements ---------------------------------------------------------------------------------
     def emit(self, stmt: Stmt) -> None:
+        self.scope.count_statement()
         if self.checks_passed is not None:
             self._track(stmt, self.checks_passed)
         self.block.append(stmt)

@@ -12,6 +12,8 @@ from dcarray.ir.nodes import Dim
 from dcarray.ir.relations import compare
 
 _LARGE = 1 << 62
+_MAX_EXPRESSIONS = 16_000  # that are evaluated, in all iterations, calls and sides of conditions
+_MAX_STATEMENTS = 4_000  # that come of them, with those of attempts that failed
 
 
 class Scope:
@@ -38,11 +40,29 @@ class Scope:
         self.sizes = dict(sizes or {})
         self.guards: list[Any] = []
         self.loops_run = False
+        self._expressions = self._statements = 0
         self._facts: list[Dim] = []  # known to be >= 0
         self._proofs: dict[Dim, bool | None] = {}
 
     def fail(self, reason: str) -> Untraceable:
         return Untraceable(reason, self.line)
+
+    # ---- work ---------------------------------------------------------------------------------------
+    def count_expression(self) -> None:
+        """Count an expression that is evaluated.
+
+        What is traced again for iterations, calls or sides of conditions inside of one another may be very
+        much more than the source.
+        """
+        self._expressions += 1
+        if self._expressions > _MAX_EXPRESSIONS:
+            raise self.fail("it is too long to compile: too many iterations, calls or cases are written out")
+
+    def count_statement(self) -> None:
+        """Count a statement that is made, as `count_expression`."""
+        self._statements += 1
+        if self._statements > _MAX_STATEMENTS:
+            raise self.fail("it is too long to compile: too many iterations, calls or cases are written out")
 
     # ---- facts --------------------------------------------------------------------------------------
     @contextmanager

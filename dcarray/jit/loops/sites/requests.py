@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
 
 
+_MAX_STATEMENTS = 500  # of a region: the time to compile it grows faster than their number
+_MAX_NODES = 16_000  # of its expressions
+
+
 class LoopInterface(NamedTuple):
     """The arguments and results of a loop's plan, for `run_loop`.
 
@@ -85,6 +89,8 @@ class LoopRequest(NamedTuple):
         from ..tracing.trace import trace
 
         traced = trace(self.loop)
+        if _is_too_long(traced.region):
+            raise Untraceable("it is too long to compile: it has too many operations", self.loop.line)
         if self.max_elements is not None and _largest(traced.region) > self.max_elements:
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
         arguments = [a for a in traced.region.arrays if a.role != "temp"]
@@ -155,6 +161,19 @@ def _largest(region: Region) -> int:
                 whole = all(type(n) is int for n in window.shape)
                 found = max(found, math.prod(window.shape) if whole else sizes[window.array])
     return found
+
+
+def _is_too_long(region: Region) -> bool:
+    """Whether a region has so many statements or operations that to compile it would take too long."""
+    from dcarray.ir.nodes import Compute
+    from dcarray.ir.statements import all_statements
+    from dcarray.ir.windows import walk
+
+    stmts = [*all_statements(region.body)]
+    return (
+        len(stmts) > _MAX_STATEMENTS
+        or sum(sum(1 for _ in walk(stmt.body)) for stmt in stmts if isinstance(stmt, Compute)) > _MAX_NODES
+    )
 
 
 def is_checked(region: Region) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -45,7 +46,8 @@ class _DeadTargets:
 
     def of_block(self, block: Sequence[ast.stmt], follow: Sequence[ast.stmt]) -> Iterator[ast.expr]:
         """Yield the dead targets of a block, after which the statements ``follow`` run."""
-        for k, stmt in enumerate(block):
+        # backwards, so that what is read after a statement is known before it is asked for
+        for k, stmt in reversed([*enumerate(block)]):
             following = [*block[k + 1 :], *follow]
             match stmt:
                 case ast.Assign(targets):
@@ -139,15 +141,23 @@ def _single_targets(target: ast.expr) -> Iterator[ast.expr]:
 def _is_assigned_again(element: str, stmts: Sequence[ast.stmt], once: ast.stmt | None) -> bool:
     """Whether another statement assigns an element without reading it."""
     return any(
-        isinstance(node, ast.Assign)
-        and node is not once
-        and any(element == ast.unparse(part) for part in node.targets)
-        and element not in ast.unparse(node.value)
+        node is not once and element in targets and element not in value
         for stmt in stmts
-        for node in ast.walk(stmt)
+        for node, targets, value in _assignments(stmt)
     )
 
 
+@lru_cache(maxsize=1024)
+def _assignments(stmt: ast.stmt) -> list[tuple[ast.Assign, list[str], str]]:
+    """Return the assignments in a statement, with the texts of their targets and values."""
+    return [
+        (node, [ast.unparse(part) for part in node.targets], ast.unparse(node.value))
+        for node in ast.walk(stmt)
+        if isinstance(node, ast.Assign)
+    ]
+
+
+@lru_cache(maxsize=4096)
 def _certain_reads(node: ast.expr) -> frozenset[str]:
     """Return the names that an expression certainly reads."""
     match node:

@@ -55,6 +55,7 @@ class Expressions(Operations):
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """Return the value of an expression."""
+        self.scope.count_expression()
         match node:
             case ast.Constant(value):
                 return value

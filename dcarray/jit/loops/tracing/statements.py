@@ -79,8 +79,10 @@ class Statements(Expressions):
                     return FALLS_THROUGH
                 case ast.Return(value):
                     return None if value is None else self.evaluate(value, frame)
+                case ast.For() | ast.While():
+                    self.loop(stmt, frame, live_before(following, after))
                 case _:
-                    self.statement(stmt, frame, live_before(following, after))
+                    self.statement(stmt, frame)
         return FALLS_THROUGH
 
     def _joined(
@@ -101,8 +103,8 @@ class Statements(Expressions):
         frame.names, self.scope.line = names, line
         return False
 
-    def statement(self, stmt: ast.stmt, frame: Frame, after: Names) -> None:
-        """Trace a statement that neither branches nor returns."""
+    def statement(self, stmt: ast.stmt, frame: Frame) -> None:
+        """Trace a statement that neither branches, repeats others nor returns."""
         match stmt:
             case ast.Assign(targets, value):
                 self._assign(targets, value, frame)
@@ -115,8 +117,6 @@ class Statements(Expressions):
                     self._discard(self.evaluate(value, frame))
             case ast.Pass():
                 pass
-            case ast.For() | ast.While():
-                self.loop(stmt, frame, after)
             case _:
                 raise self.scope.fail(f"{type(stmt).__name__} is not understood")
 
