@@ -217,6 +217,7 @@ def test_the_rest_of_a_loop_is_compiled(at_once: None, monkeypatch: pytest.Monke
     """)
     want = f(np.arange(300.0), 100)
     loops = [site for site in put_sites(f) if site.source.is_loop]
+    monkeypatch.setattr(admission, "_SLOW", 1e9)  # plans are made between two iterations
     asked: list[Any] = []
     resume = Site.resume
 
@@ -294,7 +295,7 @@ def test_a_loop_that_cannot_be_resumed_may_have_a_plan(at_once: None) -> None:
     site.enabled = False
     f(np.arange(300.0), 100)
     assert not (site.resumable or site.resuming or site.refused)
-    for _ in range(3):
+    for _ in range(admission._SURE + 2):
         site.heat()
         got = f(np.arange(300.0), 100)
     np.testing.assert_array_equal(got[0], want[0])
@@ -306,7 +307,7 @@ def test_a_value_of_which_no_plan_is_made_does_not_refuse_a_site(at_once: None) 
     site = heated(f)
     assert f([1.0, "a"][:1], 1) == [1.0]
     f(np.zeros(30, object), 30)
-    for _ in range(4):
+    for _ in range(admission._SURE + 2):
         called(f, 3000)
     assert not site.refused and dc.report().loops and len(reasons()) == 1
 
