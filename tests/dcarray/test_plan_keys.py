@@ -17,7 +17,7 @@ from dcarray.lowering.program import code_cache
 from dcarray.plans import disk_store, provider
 
 PACKAGE = Path(disk_store.__file__).resolve().parents[1]
-EXTENSION = "dcarray._native.extension"  # `core.native` has its revision
+NATIVE = {"dcarray._native", "dcarray._native.extension"}  # `core.native` has its revision
 PLANNING = """
 import pickle, sys
 import dcarray
@@ -67,13 +67,13 @@ def planning():
         [sys.executable, "-c", PLANNING], input=given, capture_output=True, cwd=PACKAGE.parent
     )
     assert done.returncode == 0, done.stderr.decode()
-    todo, found = done.stdout.decode().split(), {EXTENSION}
+    todo, found = done.stdout.decode().split(), {*NATIVE}
     while todo:
         name = todo.pop()
         if name not in found and name.startswith("dcarray.") and importlib.util.find_spec(name):
             found.add(name)
             todo += imports(name)
-    return found - {EXTENSION}
+    return found - NATIVE
 
 
 def imports(name):
