@@ -68,7 +68,8 @@ def __getattr__(name: str) -> Any:
 
 def _lookup(name: str) -> Any:
     """Return what has one of NumPy's names."""
-    if name.startswith("__") and name != "__array_namespace_info__":  # `import` asks for others
+    of_standard = ("__array_api_version__", "__array_namespace_info__")
+    if name.startswith("__") and name not in of_standard:  # `import` asks for others
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .api import lazy_selection  # noqa: F401
     from .api.functions import namespace
