@@ -7,6 +7,8 @@ import os
 import sys
 import threading
 import time
+import weakref
+from types import SimpleNamespace
 
 import pytest
 from written import written
@@ -153,6 +155,36 @@ def test_no_garbage_is_collected_while_frames_are_looked_at(monkeypatch: pytest.
         made._watch()
     thread.join()
     assert seen == [False] and gc.isenabled()
+
+
+def test_no_variables_are_kept_alive_between_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[weakref.ref[threading.Event]] = []
+    ready, done = threading.Event(), threading.Event()
+
+    class Stopped(Exception):
+        pass
+
+    def holds() -> None:
+        held = threading.Event()
+        kept.append(weakref.ref(held))
+        ready.set()
+        done.wait()
+
+    thread = threading.Thread(target=holds)
+
+    def sleep(seconds: float) -> None:
+        if not kept:  # before the first look
+            thread.start()
+            ready.wait()
+        else:
+            done.set()
+            thread.join()
+            raise Stopped
+
+    monkeypatch.setattr(sampler, "time", SimpleNamespace(sleep=sleep, perf_counter=time.perf_counter))
+    with pytest.raises(Stopped):
+        Sampler()._watch()
+    assert kept[0]() is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

@@ -70,12 +70,16 @@ class Sampler:
             if collects:
                 gc.disable()
             try:
-                for thread, frame in sys._current_frames().items():
-                    if thread != own:
-                        self._look(frame, took)
+                self._look_at_threads(own, took)
             finally:
                 if collects:
                     gc.enable()
+
+    def _look_at_threads(self, own: int, seconds: float) -> None:
+        """Count what the threads but one do; holds no frame afterwards, which keeps its variables alive."""
+        for thread, frame in sys._current_frames().items():
+            if thread != own:
+                self._look(frame, seconds)
 
     def _look(self, top: FrameType, seconds: float) -> None:
         """Count what one thread does."""
