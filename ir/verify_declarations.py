@@ -24,7 +24,7 @@ class VerifyError(ValueError):
 
 
 class DeclarationChecker:
-    """What all checks of a region share: its symbols and arrays, and errors that name a rule and statement."""
+    """What all checks of a region share: its symbols and arrays, and errors that name rule and statement."""
 
     def __init__(self, region: Region) -> None:
         self.source = region

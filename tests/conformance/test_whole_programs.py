@@ -1,8 +1,4 @@
-"""Random source programs and those written by hand: how they are compared, and that they agree.
-
-`whole_programs_known.txt` lists the programs that are wrong today; whoever repairs them takes them out.  They
-are not strict: one that has become right does not fail.
-"""
+"""Random source programs and those written by hand: how they are compared, and that they agree."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from conformance.known import known
 from conformance.whole_programs import __main__ as command
 from conformance.whole_programs.cases import CASES
 from conformance.whole_programs.more_scenes import ALL_SCENES
@@ -21,7 +16,6 @@ from conformance.whole_programs.reducing import reduced
 from conformance.whole_programs.running import Runs, decorated, difference_of
 from conformance.whole_programs.writer import HEAD, kinds, program
 
-KNOWN = known("defaults", Path(__file__).with_name("whole_programs_known.txt"))
 WAYS = ("run", "decorated", "module")
 SEEDS = 12
 
@@ -29,20 +23,12 @@ SEEDS = 12
 def _parameters() -> list[Any]:
     found = [(name, way, CASES[name]) for name in CASES for way in WAYS]
     found += [(f"program {seed}", WAYS[seed % 3], program(seed)) for seed in range(SEEDS)]
-    marks = {key: [pytest.mark.xfail(reason=why, strict=False)] for key, why in KNOWN.items()}
-    return [
-        pytest.param(way, source, id=f"{name} | {way}", marks=marks.get(f"{name} | {way}", ()))
-        for name, way, source in found
-    ]
+    return [pytest.param(way, source, id=f"{name} | {way}") for name, way, source in found]
 
 
 @pytest.mark.parametrize(("way", "source"), _parameters())
 def test_accelerated_programs_do_as_they_are_written(way: str, source: str) -> None:
     assert list(Runs().differences(source, (way, "eager"))) == []
-
-
-def test_every_listed_program_is_run() -> None:
-    assert KNOWN.keys() <= {parameter.id for parameter in _parameters()}
 
 
 def test_programs_are_the_same_every_time() -> None:

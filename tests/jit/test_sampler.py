@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 import weakref
-from types import SimpleNamespace
 
 import pytest
 from written import written
@@ -49,7 +48,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Sampler:
 
 def test_what_is_seen_counts_for_all_sites_around_it(own: Sampler) -> None:
     f = written("def g(n):\n    for i in range(n):\n        f(3)\n" + PROGRAM)
-    f.__globals__["look"] = lambda: own._look(sys._getframe(1), HOT / 4)
+    f.__globals__["look"] = lambda: own._look(own._chain(sys._getframe(1)), HOT / 4)
     g = f.__globals__["g"]
     around, inside = put_sites(g), put_sites(f)
     g(1)
@@ -62,14 +61,14 @@ def test_what_is_seen_counts_for_all_sites_around_it(own: Sampler) -> None:
 
 
 def test_cold_sites_stay_cold(own: Sampler) -> None:
-    f = written(PROGRAM, look=lambda: own._look(sys._getframe(1), HOT / 1000))
+    f = written(PROGRAM, look=lambda: own._look(own._chain(sys._getframe(1)), HOT / 1000))
     sites = put_sites(f)
     f(3)
     assert not any(site.enabled for site in sites) and any(site.seconds for site in sites)
 
 
 def test_refused_sites_are_not_heated_but_those_inside_are(own: Sampler) -> None:
-    f = written(PROGRAM, look=lambda: own._look(sys._getframe(1), HOT))
+    f = written(PROGRAM, look=lambda: own._look(own._chain(sys._getframe(1)), HOT))
     outer, *others = put_sites(f)
     outer.refuse("for this test")
     f(1)
@@ -81,7 +80,7 @@ def test_lines_are_those_of_the_innermost_code_of_the_program(own: Sampler) -> N
     f = written(PROGRAM, look=lambda: deep(5))
 
     def deep(n: int) -> None:
-        deep(n - 1) if n else own._look(sys._getframe(), 1.0)
+        deep(n - 1) if n else own._look(own._chain(sys._getframe()), 1.0)
 
     put_sites(f)
     f(1)
@@ -90,13 +89,13 @@ def test_lines_are_those_of_the_innermost_code_of_the_program(own: Sampler) -> N
 
 
 def test_programs_without_sites_are_not_counted(own: Sampler) -> None:
-    own._look(sys._getframe(), 1.0)
+    own._look(own._chain(sys._getframe()), 1.0)
     assert not own.lines
 
 
 def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> None:
     f = written("def f(n, g):\n    for i in range(1):\n        g(n - 1, g) if n else look()\n    return n")
-    f.__globals__["look"] = lambda: own._look(sys._getframe(1), HOT)
+    f.__globals__["look"] = lambda: own._look(own._chain(sys._getframe(1)), HOT)
     (site, *_) = put_sites(f)
     f(200, f)
     assert site.enabled and site.seconds < HOT * 200
@@ -133,6 +132,23 @@ def test_other_threads_are_looked_at_too() -> None:
     assert watched[0].enabled
 
 
+def test_frames_are_let_go_before_what_is_seen_is_counted(own: Sampler) -> None:
+    """The variables of a function end with it, also while its sites are heated and the sampler sleeps."""
+    f = written("def f(n):\n    held = made()\n    for k in range(n):\n        look()\n    return n")
+    put_sites(f)
+    held: list[weakref.ref[Sampler]] = []
+    chains: list[object] = []
+
+    def made() -> Sampler:
+        found = Sampler()
+        held.append(weakref.ref(found))
+        return found
+
+    f.__globals__.update(made=made, look=lambda: chains.extend(own._chains(-1)))
+    f(2)
+    assert any(chains) and held[0]() is None
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="allocations collect no garbage")
 def test_no_garbage_is_collected_while_frames_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """A collection lets other threads go on, which may leave the frames of which objects are being made."""
@@ -148,43 +164,13 @@ def test_no_garbage_is_collected_while_frames_are_looked_at(monkeypatch: pytest.
         raise Stopped
 
     made = Sampler()
-    monkeypatch.setattr(made, "_look", look)
+    monkeypatch.setattr(made, "_chain", look)
     thread = threading.Thread(target=looked.wait)
     thread.start()
     with pytest.raises(Stopped):
         made._watch()
     thread.join()
     assert seen == [False] and gc.isenabled()
-
-
-def test_no_variables_are_kept_alive_between_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[weakref.ref[threading.Event]] = []
-    ready, done = threading.Event(), threading.Event()
-
-    class Stopped(Exception):
-        pass
-
-    def holds() -> None:
-        held = threading.Event()
-        kept.append(weakref.ref(held))
-        ready.set()
-        done.wait()
-
-    thread = threading.Thread(target=holds)
-
-    def sleep(seconds: float) -> None:
-        if not kept:  # before the first look
-            thread.start()
-            ready.wait()
-        else:
-            done.set()
-            thread.join()
-            raise Stopped
-
-    monkeypatch.setattr(sampler, "time", SimpleNamespace(sleep=sleep, perf_counter=time.perf_counter))
-    with pytest.raises(Stopped):
-        Sampler()._watch()
-    assert kept[0]() is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

@@ -72,9 +72,10 @@ def _with_ends(a: Any, axis: int, before: Any, after: Any) -> Any:
     def part(of: Any, first: int | None, last: int | None) -> Any:
         return of[plain_key(of.ndim, axis, slice(first, last))]
 
-    np.subtract(part(a, 1, None), part(a, None, -1), out=part(result, start, start + length - 1))
     if before is not None:
         np.subtract(part(a, None, 1), before.astype(dtype).item(), out=part(result, None, 1))
+    # in between: one small part after the other would be taken for a sweep over parts
+    np.subtract(part(a, 1, None), part(a, None, -1), out=part(result, start, start + length - 1))
     if after is not None:
         np.subtract(after.astype(dtype).item(), part(a, -1, None), out=part(result, -1, None))
     return result

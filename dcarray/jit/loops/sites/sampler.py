@@ -66,23 +66,26 @@ class Sampler:
             now = time.perf_counter()
             took, last = min(now - last, 4 * PERIOD), now
             self._quiet += 1
-            collects = _COLLECTS and gc.isenabled()
+            for chain in self._chains(own):
+                self._look(chain, took)
+
+    def _chains(self, own: int) -> list[list[tuple[CodeType, int]]]:
+        """Return the chain of each thread but this one.
+
+        The frames are let go at once: one that is held keeps all variables of a function alive after its
+        return, and so memory that the program then closes.
+        """
+        collects = _COLLECTS and gc.isenabled()
+        if collects:
+            gc.disable()
+        try:
+            return [self._chain(top) for thread, top in sys._current_frames().items() if thread != own]
+        finally:
             if collects:
-                gc.disable()
-            try:
-                self._look_at_threads(own, took)
-            finally:
-                if collects:
-                    gc.enable()
+                gc.enable()
 
-    def _look_at_threads(self, own: int, seconds: float) -> None:
-        """Count what the threads but one do; holds no frame afterwards, which keeps its variables alive."""
-        for thread, frame in sys._current_frames().items():
-            if thread != own:
-                self._look(frame, seconds)
-
-    def _look(self, top: FrameType, seconds: float) -> None:
-        """Count what one thread does."""
+    def _chain(self, top: FrameType) -> list[tuple[CodeType, int]]:
+        """Return the codes with sites, and their lines, of a frame and its callers, innermost first."""
         chain: list[tuple[CodeType, int]] = []
         frame: FrameType | None = top
         depth = 0
@@ -91,6 +94,10 @@ class Sampler:
                 chain.append((frame.f_code, frame.f_lineno or _line_before(frame)))
             frame = frame.f_back
             depth += 1
+        return chain
+
+    def _look(self, chain: list[tuple[CodeType, int]], seconds: float) -> None:
+        """Count what one thread does."""
         if not chain:
             return
         code, line = chain[0]
