@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from dcarray.core import fp_state
+from dcarray.core import config, fp_state
 from dcarray.core.fp_bits import RAISING
+from dcarray.core.processes import communicator
 from dcarray.plans.slot import PlanSlot
 from dcarray.tiering import admission
 
+from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
+from ..entry.guards import ARRAYS, DeviceGuard, entry_value
 from .requests import LoopRequest
+from .site import SiteSource
 
-__all__ = ["MISSING", "SYMBOLIC", "Entry", "watched_exceptions", "why_unknown"]
+__all__ = ["MISSING", "SYMBOLIC", "Entry", "request_of", "watched_exceptions", "why_unknown"]
 
 MISSING = object()
 """The value of a global name that is not bound."""
@@ -60,3 +64,36 @@ def why_unknown(name: str, value: Any) -> str:
     device = getattr(value, "_device", None)
     known = "nothing that compiled code knows" if device is None else f"an array on {device.name}"
     return f"{name} is {known}: {type(value).__name__}"
+
+
+def request_of(
+    source: SiteSource, every: tuple[str, ...], live: tuple[str, ...], values: tuple[Any, ...],
+    guards: list[Any], watched: int, resumed: bool, options: config.Options,
+) -> LoopRequest:  # fmt: skip
+    """Return the request for a plan of the statements.
+
+    ``every`` are the names of the values, of which ``guards`` are the guards, and ``live`` those that are
+    bound and read afterwards.
+    """
+    first: dict[int, str] = {}
+    names: list[tuple[str, EntryValue]] = []
+    for name, value, guard in zip(every, values, guards, strict=False):
+        if guard is SYMBOLIC:
+            names.append((name, IntegerSymbol()))
+            continue
+        is_array = type(value) in ARRAYS or isinstance(guard, DeviceGuard)
+        same = first.setdefault(id(value), name) if is_array else name
+        names.append((name, entry_value(value, guard, None if same == name else same)))
+    loop = LoopDescription(
+        source.source if source.attributes is None else source.attributes.source,
+        source.file,
+        source.line,
+        tuple(names),
+        frozenset(live),
+        watched,
+        resumed,
+    )
+    max_elements = None if communicator() is None else max(1, options.distribute_above)
+    return LoopRequest(
+        loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements
+    )

@@ -24,14 +24,13 @@ from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
-from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
-from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of, knows_wrapped
+from ..entry.guards import ARRAYS, DeviceGuard, guard_of, knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
 from ..entry.names import RETURNED
 from ..syntax.attributes import shown
 from .attribute_values import AttributeValues
-from .keys import MISSING, SYMBOLIC, Entry, watched_exceptions, why_unknown
+from .keys import MISSING, SYMBOLIC, Entry, request_of, watched_exceptions, why_unknown
 from .list_conversion import ListConversion
 from .plan_values import PlanMismatch
 from .requests import LoopRequest
@@ -309,7 +308,7 @@ class SiteServer:
             self._refuse("some of its arrays are on another device", self.source.line)
             return None
         device = there.pop() if there else None
-        request = self._request_of(values, guards, key[1], resumed, options)
+        request = request_of(self.source, self._names, self._live, values, guards, key[1], resumed, options)
         if device is not None:
             request = request._replace(target=device.target, undone=False)
         symbols = tuple([k for k, guard in enumerate(guards[: len(values)]) if guard is SYMBOLIC])
@@ -328,33 +327,6 @@ class SiteServer:
                     self._symbolic |= names
                     return True
         return False
-
-    def _request_of(
-        self, values: tuple[Any, ...], guards: list[Any], watched: int, resumed: bool, options: config.Options
-    ) -> LoopRequest:
-        source = self.source
-        first: dict[int, str] = {}
-        names: list[tuple[str, EntryValue]] = []
-        for name, value, guard in zip(self._names, values, guards, strict=False):
-            if guard is SYMBOLIC:
-                names.append((name, IntegerSymbol()))
-                continue
-            is_array = type(value) in ARRAYS or isinstance(guard, DeviceGuard)
-            same = first.setdefault(id(value), name) if is_array else name
-            names.append((name, entry_value(value, guard, None if same == name else same)))
-        loop = LoopDescription(
-            source.source if source.attributes is None else source.attributes.source,
-            source.file,
-            source.line,
-            tuple(names),
-            frozenset(self._live),
-            watched,
-            resumed,
-        )
-        max_elements = None if communicator() is None else max(1, options.distribute_above)
-        return LoopRequest(
-            loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements
-        )
 
     # ---- plans --------------------------------------------------------------------------------------------
     def _request(self, entry: Entry) -> None:
