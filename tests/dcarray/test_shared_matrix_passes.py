@@ -5,7 +5,6 @@ import pytest
 
 import dcarray as dc
 from dcarray.ir.passes.portable import row_fusion
-from dcarray.jit import decorator
 from dcarray.tiering import blas_sharing
 
 M, N = 330, 220
@@ -16,7 +15,6 @@ def wide():
     """Matrices of these tests count as large."""
     with pytest.MonkeyPatch.context() as patch, dc.options(jit="eager"):
         patch.setattr(blas_sharing, "WIDE", 1 << 16)
-        patch.setattr(decorator, "WIDE", 1 << 16)
         patch.setattr(row_fusion, "MIN_FOLDED", 1 << 16)
         yield
 
