@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .core import threadpools
+
 __version__ = "0.1.0"
 # Where a name comes from.  All is imported when it is first used: `python -m dcarray run` and programs with
 # accelerated code need little of it.
@@ -81,6 +83,8 @@ def __dir__() -> list[str]:
     dunders = (name for name in globals() if name.startswith("__"))
     return sorted({*namespace.names(), "map", *__all__, *dunders})
 
+
+threadpools.announce()  # it also has to know of us where all that runs is accelerated code
 
 __all__ = [
     "ProgramError",

@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import config
-
 __all__ = ["announce"]
 
 _NAME = "threadpoolctl"
@@ -59,6 +57,8 @@ def _register(module: Any) -> None:
     """Add our controller to those of threadpoolctl; versions before 3.2 take none."""
     if not hasattr(module, "register") or not hasattr(module, "LibController"):
         return
+
+    from . import config  # only programs with threadpoolctl need it at once
 
     class Controller(module.LibController):  # type: ignore[misc]  # its module may be absent
         """The threads of dcarray, whatever has started them."""

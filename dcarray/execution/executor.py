@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dcarray.core import config, fp_state, threadpools
+from dcarray.core import config, fp_state
 from dcarray.core.backend import backend
 from dcarray.core.counters import counters, note, user_line
 from dcarray.core.device_backend import device_backend
@@ -368,7 +368,6 @@ def _nothing() -> None:
 
 
 EXECUTOR = Executor()
-threadpools.announce()  # who runs plans has threads
 session.EXECUTOR = EXECUTOR
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,8 +124,8 @@ def _environment(store: DiskCache) -> tuple[str, ...]:
 
 def source_folders() -> list[str]:
     """Return the folders of the source that plans depend on."""
-    from dcarray import ir, lowering
-
+    # not `from dcarray import ir`, which asks the lazy package for an attribute, and so loads all of it
+    layers = [import_module(f"dcarray.{name}") for name in ("ir", "lowering")]
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = [os.path.join(package, name) for name in PLANNING]
-    return folders + [os.path.dirname(layer.__file__ or "") for layer in (ir, lowering)]
+    return folders + [os.path.dirname(layer.__file__ or "") for layer in layers]

@@ -13,7 +13,8 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
-from dcarray import ir, lowering
+import dcarray.ir
+import dcarray.lowering
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.runtime.buffer_pool import require
@@ -106,7 +107,7 @@ class CodeCache:
 
 def source_folders() -> list[str]:
     """The folders of the source that compiled code depends on."""
-    return [os.path.dirname(layer.__file__ or "") for layer in (ir, lowering)]
+    return [os.path.dirname(layer.__file__ or "") for layer in (dcarray.ir, dcarray.lowering)]
 
 
 def source_digest() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dcarray.tiering import admission
-from dcarray.tiering.admission import Measured, Traffic
+from dcarray.tiering.admission import Measured, Pace, Traffic
 
 
 def measured(*seconds: float) -> Measured:
@@ -20,29 +20,54 @@ def test_the_least_time_in_python_counts() -> None:
 
 def test_when_the_time_in_python_is_known() -> None:
     assert measured(admission._LONG).is_known() and not measured(admission._LONG / 2).is_known()
-    assert measured(1e-5, 1e-5).is_known()
+    assert measured(*[1e-5] * admission._SURE).is_known()
 
 
 def test_short_statements_cannot_pay() -> None:
     short, long = admission._LEAST / 2, admission._LEAST * 2
-    assert measured(long).may_pay() and not measured(short).may_pay()
+    assert measured(*[long] * admission._SURE).may_pay() and not measured(long).may_pay()
+    assert measured(admission._LONG).may_pay() and not measured(*[short] * admission._SURE).may_pay()
     assert not measured(*[short] * 7).cannot_pay() and measured(*[short] * 8).cannot_pay()
     assert not measured(*[long] * 8).cannot_pay()
 
 
+def judged(python: float, *compiled: float) -> bool | None:
+    """Whether compiled code is given up after such times, in turn with Python; None: it is not judged yet."""
+    made = measured(*[python] * admission._SURE)
+    found = False
+    for seconds in compiled:
+        assert not made.is_pythons_turn()
+        found = made.compiled(seconds)
+        if made.judged:
+            assert not made.is_pythons_turn() and not made.compiled(9.0)
+            return found
+        assert made.is_pythons_turn()
+        made.python(python)
+    return None
+
+
 def test_compiled_code_that_is_not_faster_is_found_in_a_few_runs() -> None:
-    slow, fast, lucky = measured(1.0, 1.0), measured(1.0, 1.0), measured(1.0, 1.0)
-    for k in range(admission._TRIALS):
-        last = k == admission._TRIALS - 1
-        assert slow.compiled(1.0) is last
-        assert not fast.compiled(0.5)
-        assert not lucky.compiled(0.5 if k == 1 else 2.0)  # the least counts here, too
-    assert not slow.compiled(9.0)  # it has been judged
+    trials = admission._TRIALS
+    short = admission._LEAST * 2
+    assert judged(short, *[short] * (trials - 1)) is None and judged(short, *[short] * trials) is True
+    assert judged(short, *[9.0] * (trials - 1), 0.6 * short) is False  # the least counts
+    assert judged(1.0, *[1.0] * admission._FEW) is True  # what takes long has few trials
 
 
-def test_compiled_code_is_not_judged_before_python_is_known() -> None:
-    once = measured(1e-5)
-    assert not any([once.compiled(1.0) for _ in range(20)])
+def test_compiled_code_that_is_clearly_faster_needs_no_trial() -> None:
+    assert judged(1.0, 0.9 * admission._CLEAR) is False
+    assert judged(1.0, 1.1 * admission._CLEAR) is None
+
+
+def test_the_pace_of_a_loop() -> None:
+    pace, items = Pace(), range(10, 110, 2)
+    pace.look(5.0, 10, items)
+    assert not pace.seconds and not pace.is_slow() and pace.is_faster(100.0, 10, items)
+    pace.look(6.0, 20, items)
+    assert pace.seconds == 1 / 5 and pace.is_slow()
+    assert pace.is_faster(8.0, 10, items) and not pace.is_faster(9.5, 10, items)
+    pace.look(7.0, 10, items)  # another loop begins
+    assert pace.seconds == 1 / 5
 
 
 def test_the_first_kind_of_values_may_get_a_plan_at_once_others_when_they_come_again() -> None:

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,14 +206,16 @@ def test_a_failed_allocation_changes_nothing():
         x = dc.asarray(np.arange(1000.0))
         y = x * 2
         x += 1
-        huge = dc.asarray(np.broadcast_to(np.ones(1), (1 << 30, 1 << 20))) + 1
+        huge: Any = None
         with pytest.raises(MemoryError):
+            huge = dc.asarray(np.broadcast_to(np.ones(1), (1 << 30, 1 << 20))) + 1
             dc.evaluate(huge)
         for left in (True, False):
             np.testing.assert_array_equal(np.asarray(y), np.arange(1000.0) * 2)
             np.testing.assert_array_equal(np.asarray(x), np.arange(1000.0) + 1)
             if left:
                 del huge
+                gc.collect()  # the error's frames held it
                 dc.evaluate()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from callers import call_beside_each_other
 
+import dcarray.api.array  # noqa: F401  (it sets up the C module)
 from dcarray.core.native import BUILT
 
 pytestmark = [

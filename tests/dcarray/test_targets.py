@@ -139,11 +139,12 @@ def test_another_process_plans_for_a_target_of_ones_own(mine):
 
 def test_the_source_of_the_target_is_part_of_the_key(mine):
     request = LogRequest((), (), "", (), (), (), False, 1, None, "mine:TARGET")
-    first = disk_store._key(request)
-    assert disk_store._key(request) == first != disk_store._key(request._replace(target="cpu"))
+    store = disk_store._store(str(mine / "plans"))
+    first = disk_store._key(request, store)
+    assert disk_store._key(request, store) == first != disk_store._key(request._replace(target="cpu"), store)
     targets._module_digest.cache_clear()
     (mine / "mine.py").write_text(MINE.replace("NUMBER = 1", "NUMBER = 2"))
-    assert disk_store._key(request) != first
+    assert disk_store._key(request, store) != first
 
 
 def test_derived_targets_leave_the_others_alone(mine):

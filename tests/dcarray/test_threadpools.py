@@ -81,7 +81,7 @@ ORDERS = [
 @pytest.mark.parametrize("order", ORDERS)
 def test_whichever_is_imported_first(order):
     program = f"""
-import sys
+import sys, numpy  # whose library stands for our threads
 {order}
 print(sum(p["user_api"] == "dcarray" for p in threadpoolctl.threadpool_info()))
 print([f for f in sys.meta_path if type(f).__module__.startswith("dcarray")])

@@ -158,3 +158,16 @@ def test_flag_checks_find_raised_flags(expr: Expr, names: set[str]) -> None:
         assert isinstance(made, Apply) and made.op == "checked"
         told = not computed(made.args[0])[0]
         assert bool(minded) <= told <= bool(raised)
+
+
+def test_a_dead_complex_scalar_warns() -> None:
+    f = written(
+        "import numpy as np\n"
+        "def f(a, n):\n    for i in range(3):\n        t = a[i] / n\n        a[i] += 1\n    return a\n"
+    )
+    a = np.arange(9.0) + 1j
+    with dc.options(jit="eager"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(dc.accelerate(f)(a.copy(), 2), f(a.copy(), 2))
+        with pytest.raises(RuntimeWarning, match="divide by zero"):
+            dc.accelerate(f)(a.copy(), 0)

@@ -126,10 +126,11 @@ def test_plans_that_are_not_faster_are_given_up(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(admission, "_FASTER", 0.0)
     f = written(LONG)
     site = heated(f)
-    for _ in range(admission._TRIALS + 6):
+    monkeypatch.setattr(admission, "_CLEAR", 0.0)
+    for _ in range(2 * admission._TRIALS + 6):
         called(f)
         waited()
-    assert dc.report().loops == admission._TRIALS and site.refused
+    assert dc.report().loops in (admission._FEW, admission._TRIALS) and site.refused
     (one,) = reasons()
     assert one.function == "compiled code is not faster than NumPy"
 
@@ -216,12 +217,13 @@ def test_the_rest_of_a_loop_is_compiled(at_once: None, monkeypatch: pytest.Monke
     """)
     want = f(np.arange(300.0), 100)
     loops = [site for site in put_sites(f) if site.source.is_loop]
+    monkeypatch.setattr(admission, "_SLOW", 1e9)  # plans are made between two iterations
     asked: list[Any] = []
     resume = Site.resume
 
-    def third(site: Site, start: Any, *values: Any) -> Any:
+    def third(site: Site, start: Any, items: Any, *values: Any) -> Any:
         asked.append((site, start))
-        return resume(site, start, *values) if len(asked) % 4 == 3 or len(asked) > 6 else ()
+        return resume(site, start, items, *values) if len(asked) % 4 == 3 or len(asked) > 6 else ()
 
     monkeypatch.setattr(Site, "resume", third)
     for site in loops:
@@ -293,7 +295,7 @@ def test_a_loop_that_cannot_be_resumed_may_have_a_plan(at_once: None) -> None:
     site.enabled = False
     f(np.arange(300.0), 100)
     assert not (site.resumable or site.resuming or site.refused)
-    for _ in range(3):
+    for _ in range(admission._SURE + 2):
         site.heat()
         got = f(np.arange(300.0), 100)
     np.testing.assert_array_equal(got[0], want[0])
@@ -305,7 +307,7 @@ def test_a_value_of_which_no_plan_is_made_does_not_refuse_a_site(at_once: None) 
     site = heated(f)
     assert f([1.0, "a"][:1], 1) == [1.0]
     f(np.zeros(30, object), 30)
-    for _ in range(4):
+    for _ in range(admission._SURE + 2):
         called(f, 3000)
     assert not site.refused and dc.report().loops and len(reasons()) == 1
 

@@ -44,6 +44,19 @@ def test_an_update_reads_all_before_it_writes() -> None:
     check("for k in range(2, 7):\n    y = x[:k]\n    y += x[k - 1::-1]", dict(x=data(9)), live=())
 
 
+@pytest.mark.parametrize("statement", ["x[::2] = x[:6]", "x[3:9] = x[::2]", "m[3] = m[:, 1]"])
+def test_a_vector_that_is_assigned_to_a_part_of_itself_with_another_step_is_left_to_numpy(
+    statement: str,
+) -> None:
+    assert "another step" in refused(statement, x=data(12), m=data(6, 6))
+
+
+def test_a_vector_that_is_assigned_to_a_part_of_itself() -> None:
+    check("x[2:9] = x[:7]; x[:7] = x[3:10]; x[1:4] = x[4:1:-1]; x[::2] = x[1::2]", dict(x=data(12)))
+    check("x[:6] = x[::2] + 0.5; x[1::2] = x[::-2]", dict(x=data(12)))
+    check("for k in range(1, 6):\n    m[k, :k] = m[:k, k]", dict(m=data(6, 6)))
+
+
 def test_values_are_stored_before_memory_changes() -> None:
     check(
         """

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from dcarray.ir.nodes import Dim, Expr
-from dcarray.ir.windows import compose, remap
+from dcarray.core.strides import c_strides
+from dcarray.ir import dims
+from dcarray.ir.nodes import Dim, Expr, Window
+from dcarray.ir.windows import compose, overlap, remap
 
 from ..entry.entry_values import DType, PublicObject
 from . import overflow
@@ -197,12 +199,35 @@ class Arrays(Operations):
             expr = self.math.expr(self._truncate(value), target.dtype)
         else:
             expr = self.math.expr(value, target.dtype)
+        if isinstance(value, Data) and value.window is not None:
+            self._check_direction(window, value.window)
         shape = self.math.fits(shape_of(value), window.shape)
         if len(shape) < len(shape_of(value)):
             drop = (0,) * (len(shape_of(value)) - len(shape)) + (Ellipsis,)
             expr = remap(expr, select(self.scope, shape_of(value), drop)[0], shape)
         done = [value] if spent and isinstance(value, Data) else []
         self.memory.write(window, self.math.expand(expr, shape, window.shape), *done)
+
+    def _check_direction(self, target: Window, source: Window) -> None:
+        """Check that a vector is not assigned to a part of its own memory with another step: NumPy goes
+        through both element by element, and reads elements that it has written."""
+        if target.array != source.array or len(target.shape) != 1 or len(source.shape) != 1:
+            return
+        if overlap(target, source) is not False and not self._steps_equal(target, source):
+            raise self.scope.fail("a vector is assigned to a part of itself with another step")
+
+    def _steps_equal(self, a: Window, b: Window) -> bool:
+        """Whether vectors in the memory of the same array have the same step, or opposite ones."""
+        array = self.memory.arrays[a.array]
+        each = array.strides or c_strides(array.shape)
+        steps = [
+            dims.simplify(
+                sum((ix.stride * s for ix, s in zip(w.index, each, strict=True) if ix.axis == 0), 0)
+            )
+            for w in (a, b)
+        ]
+        backwards = [self.scope.lt(step, 0) for step in steps]
+        return self.scope.eq(*steps) is True or set(backwards) == {True, False}
 
     def _checked_cast(self, value: Data, dtype: DType) -> Expr:
         """Return a scalar cast to a dtype; to integers with a check that it fits, as NumPy converts it by

@@ -68,6 +68,8 @@ class SiteServer:
         """Do what `Site.enter` does."""
         found, entry = self._serve(values, None)
         if not found:
+            if entry is not None and entry.plan is not None:  # it is Python's turn, for all iterations
+                self.site.resuming = False
             self._running[get_ident()] = perf_counter(), entry
         return found
 
@@ -112,6 +114,8 @@ class SiteServer:
         if entry is None:
             return
         entry.gain.python(took)
+        if entry.plan is not None:
+            self.site.resuming = self.site.resumable
         if entry.state is PlanState.UNASKED and entry.gain.may_pay():
             self._request(entry)
         elif entry.state is PlanState.UNASKED and entry.gain.cannot_pay():

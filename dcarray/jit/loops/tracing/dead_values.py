@@ -196,8 +196,10 @@ def with_flag_check(value: Expr, watched: int = RAISING) -> Expr:
 def _may_raise(node: Apply) -> bool:
     if node.op == "cast":
         source = node.args[0].dtype
-        return node.dtype.kind == source.kind == "f" and node.dtype.itemsize < source.itemsize
-    return node.dtype.kind == "f" and node.op not in _QUIET and all(a.dtype.kind == "f" for a in node.args)
+        same = node.dtype.kind in "fc" and node.dtype.kind == source.kind
+        return same and node.dtype.itemsize < source.itemsize
+    kinds = {x.dtype.kind for x in (node, *node.args)}
+    return kinds <= {"f", "c"} and node.op not in _QUIET
 
 
 def _flag_conditions(node: Apply, watched: int) -> Iterator[Expr]:
