@@ -26,6 +26,8 @@ SHAPE = 150, 200
 @pytest.fixture(autouse=True)
 def _options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     dc.evaluate()  # what another test has left
+    own = session.session()
+    own.rec.urgent = own.rec.one_off = own._unaligned = False  # the last one may have ended in a period
     background = Background()
     monkeypatch.setattr(session.EXECUTOR, "background", background)
     with dc.options(jit="background", cache_dir=None, eager_below=16384, debug=False, strict=False):
