@@ -246,7 +246,9 @@ CHILD = """
     from dcarray.execution.executor import EXECUTOR
     server_handle.STARVED_AFTER = 1e9  # else a second planner would find kernels of the first
     f = loops_of_a_file.f
-    put_sites(f)[0].heat()
+    site = put_sites(f)[0]
+    site.resumable = False  # one plan alone
+    site.heat()
     with dc.options(jit="background", cache_dir=sys.argv[1], debug=False):
         for k in range(12):
             f(np.arange(30000.0), 30000)
