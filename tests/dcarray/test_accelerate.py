@@ -18,6 +18,7 @@ from numpy import linspace, ndarray
 from numpy.linalg import norm
 
 import dcarray as dc
+from dcarray.core import config
 from dcarray.jit import decorator
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.syntax.originals import original
@@ -303,7 +304,9 @@ def test_classes() -> None:
     try:
         assert dc.accelerate(Solver) is Solver and not scope
         assert all(map(_sites, functions)) and [original(f) for f in functions] == codes
-        assert not any(site.enabled for f in functions for site in _sites(f)) or dc.options().jit == "eager"
+        assert (
+            not any(site.enabled for f in functions for site in _sites(f)) or config.current().jit == "eager"
+        )
         solver = Solver.make(30)
         np.testing.assert_array_equal(solver.step(1)[:3], [0, 1, 1.5])
         assert Solver.start(2).tolist() == [3, 3] and solver.total == solver.x.sum() * 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,8 @@ while not dc.report().runs and time.monotonic() < end:
 def test_regions_of_sites(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "dcarray", "run", "--explain=out.txt", "script.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    env = {**os.environ, "DCARRAY_JIT": "background"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert done.returncode == 0 and "regions saved" in done.stderr, done.stderr
     text = (tmp_path / "out.txt").read_text()
     assert "sqrt(x[i])" in text and "script.py:7" in text, text

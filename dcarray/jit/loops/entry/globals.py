@@ -115,6 +115,19 @@ def _counterpart(member: Any) -> Any:
     return member if proxy is None else proxy.counterpart(member)
 
 
+def makes_wrapped(value: Any) -> bool:
+    """Whether an object stands for one of NumPy's in code of which the arrays are wrapped."""
+    if "dcarray.jit.numpy_proxy" not in sys.modules:
+        return False
+    if isinstance(value, ModuleType):
+        return value is not sys.modules.get(value.__name__) or value.__name__.startswith("dcarray")
+    known = public_description(value) if callable(value) else None
+    if known is None or not known.name.startswith("numpy."):
+        return False
+    path, _, name = known.name.rpartition(".")
+    return vars(sys.modules[path]).get(name) is not value
+
+
 def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | None:
     """Return the guard of a Python function whose source is known and whose callees are supported."""
     from .guards import entry_value, guard_of

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dcarray.core import config, fp_state
 from dcarray.core.fp_bits import RAISING
 from dcarray.core.processes import communicator
@@ -11,11 +13,12 @@ from dcarray.plans.slot import PlanSlot
 from dcarray.tiering import admission
 
 from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
+from ..entry.globals import makes_wrapped
 from ..entry.guards import ARRAYS, DeviceGuard, entry_value
 from .requests import LoopRequest
 from .site import SiteSource
 
-__all__ = ["MISSING", "SYMBOLIC", "Entry", "request_of", "watched_exceptions", "why_unknown"]
+__all__ = ["MISSING", "SYMBOLIC", "Entry", "is_wrapped", "request_of", "watched_exceptions", "why_unknown"]
 
 MISSING = object()
 """The value of a global name that is not bound."""
@@ -35,9 +38,11 @@ class Entry(PlanSlot[Any]):
     device : object or None
         That its arrays are on.
     gain : dcarray.tiering.admission.Measured
+    wraps : bool
+        Whether new arrays among its results are wrapped: some of the values are, or make such arrays.
     """
 
-    __slots__ = ("device", "failures", "gain", "key", "request", "symbols", "used")
+    __slots__ = ("device", "failures", "gain", "key", "request", "symbols", "used", "wraps")
 
     def __init__(
         self, key: tuple[Any, ...], request: LoopRequest, symbols: tuple[int, ...], device: Any
@@ -46,6 +51,7 @@ class Entry(PlanSlot[Any]):
         self.key, self.request, self.symbols, self.device = key, request, symbols, device
         self.gain = admission.Measured()
         self.failures = self.used = 0
+        self.wraps = False
 
 
 def watched_exceptions() -> int:
@@ -97,3 +103,8 @@ def request_of(
     return LoopRequest(
         loop, options.fastmath, options.threads, options.cache_dir, options.target, max_elements
     )
+
+
+def is_wrapped(value: Any) -> bool:
+    """Whether a value is a wrapped array, or makes such arrays."""
+    return (type(value) in ARRAYS and type(value) is not np.ndarray) or makes_wrapped(value)

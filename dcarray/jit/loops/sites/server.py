@@ -30,7 +30,7 @@ from ..entry.members import Check, still_hold, watched_members
 from ..entry.names import RETURNED
 from ..syntax.attributes import shown
 from .attribute_values import AttributeValues
-from .keys import MISSING, SYMBOLIC, Entry, request_of, watched_exceptions, why_unknown
+from .keys import MISSING, SYMBOLIC, Entry, is_wrapped, request_of, watched_exceptions, why_unknown
 from .list_conversion import ListConversion
 from .plan_values import PlanMismatch
 from .requests import LoopRequest
@@ -313,6 +313,7 @@ class SiteServer:
             request = request._replace(target=device.target, undone=False)
         symbols = tuple([k for k, guard in enumerate(guards[: len(values)]) if guard is SYMBOLIC])
         entry = self._entries[key] = Entry(key, request, symbols, device)
+        entry.wraps = knows_wrapped() and any(map(is_wrapped, values))
         return entry
 
     def _find_symbols(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
@@ -362,8 +363,8 @@ class SiteServer:
             raise PlanMismatch("some of it does not compile")
         live = (*self._live, *[RETURNED] * self.source.returns)
         if entry.device is None:
-            wraps = any(type(guard) is tuple and len(guard) == 5 and not guard[4] for guard in entry.key[2:])
-            return LoopPlan(loaded, self._names, live, wraps=wraps, owned=True, is_loop=self.source.is_loop)
+            is_loop = self.source.is_loop
+            return LoopPlan(loaded, self._names, live, wraps=entry.wraps, owned=True, is_loop=is_loop)
         from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package
 
         return DeviceLoopPlan(loaded, self._names, entry.device, live)
