@@ -213,8 +213,17 @@ class Arrays(Operations):
         through both element by element, and reads elements that it has written."""
         if target.array != source.array or len(target.shape) != 1 or len(source.shape) != 1:
             return
-        if overlap(target, source) is not False and not self._steps_equal(target, source):
+        if overlap(target, source) is False or self._meet_at_their_starts(target, source):
+            return
+        if not self._steps_equal(target, source):
             raise self.scope.fail("a vector is assigned to a part of itself with another step")
+
+    def _meet_at_their_starts(self, a: Window, b: Window) -> bool:
+        """Whether vectors along different dimensions begin at the same element: no other is in both."""
+        pairs = list(zip(a.index, b.index, strict=True))
+        if any(x.axis == 0 == y.axis for x, y in pairs):
+            return False
+        return all(self.scope.eq(x.offset, y.offset) is True for x, y in pairs)
 
     def _steps_equal(self, a: Window, b: Window) -> bool:
         """Whether vectors in the memory of the same array have the same step, or opposite ones."""
