@@ -306,7 +306,7 @@ class _Refused(Exception):
 
 
 class _Unhashable(str):
-    """Words that cannot be looked up in a registry, so that nothing is shown and nothing noted."""
+    """A warning text without a hash: `warnings` cannot enter it in a registry of warnings already shown."""
 
     __slots__ = ()
 

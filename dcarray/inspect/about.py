@@ -103,7 +103,7 @@ def _blas() -> str:
 
 
 def _targets(versions: dict[str, str]) -> dict[str, str]:
-    """By what each target compiles, or what is missing and the command that installs it."""
+    """Return, for each target, the compiler that it uses, or what is missing and how to install it."""
     from dcarray.lowering.cpu.c.target import compiler
     from dcarray.lowering.errors import Unsupported
     from dcarray.lowering.gpu import device

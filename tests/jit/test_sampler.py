@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from written import written
@@ -101,15 +103,20 @@ def test_stacks_that_are_too_deep_are_looked_at_from_the_top(own: Sampler) -> No
     assert site.enabled and site.seconds < HOT * 200
 
 
-def test_a_thread_looks_by_itself() -> None:
-    made = Sampler()
+def waiting(sampler: Sampler) -> tuple[Any, Sequence[Site]]:
+    """A function that loops until it is told to end, and its sites, at which the sampler looks."""
     f = written(WAITING)
     result = functions.with_sites(f)
     assert result is not None
     code, sites = result
     f.__code__ = code
-    made.add(code, [Site(site.source, site.names, None, False) for site in sites])
-    watched = made._sites[id(code)][1]
+    sampler.add(code, [Site(site.source, site.names, None, False) for site in sites])
+    return f, sampler._sites[id(code)][1]
+
+
+def test_a_thread_looks_by_itself() -> None:
+    made = Sampler()
+    f, watched = waiting(made)
     ends = time.monotonic() + 60
     f(lambda: any(site.enabled for site in watched) or time.monotonic() > ends)
     assert any(site.enabled for site in watched) and made._pid == os.getpid() and made._loaded
@@ -117,13 +124,7 @@ def test_a_thread_looks_by_itself() -> None:
 
 def test_other_threads_are_looked_at_too() -> None:
     made = Sampler()
-    f = written(WAITING)
-    result = functions.with_sites(f)
-    assert result is not None
-    code, sites = result
-    f.__code__ = code
-    made.add(code, [Site(site.source, site.names, None, False) for site in sites])
-    watched = made._sites[id(code)][1]
+    f, watched = waiting(made)
     ends = time.monotonic() + 60
     hot = lambda: watched[0].enabled or time.monotonic() > ends  # noqa: E731
     thread = threading.Thread(target=f, args=(hot,))

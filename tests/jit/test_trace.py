@@ -51,6 +51,10 @@ def test_a_vector_that_is_assigned_to_a_part_of_itself_with_another_step_is_left
     assert "another step" in refused(statement, x=data(12), m=data(6, 6))
 
 
+def test_a_row_is_assigned_to_the_column_that_it_meets_in_its_first_element() -> None:
+    check("for k in range(5):\n    m[k, k:] *= 2\n    m[k:, k] = m[k, k:]", dict(m=data(5, 5)))
+
+
 def test_a_vector_that_is_assigned_to_a_part_of_itself() -> None:
     check("x[2:9] = x[:7]; x[:7] = x[3:10]; x[1:4] = x[4:1:-1]; x[::2] = x[1::2]", dict(x=data(12)))
     check("x[:6] = x[::2] + 0.5; x[1::2] = x[::-2]", dict(x=data(12)))

@@ -166,7 +166,7 @@ class Expressions(Operations):
         return self.math.both("logical_and", a, b)
 
     def _bool_op(self, sign: ast.boolop, nodes: list[ast.expr], frame: Frame, loose: bool = False) -> Value:
-        """Trace ``and`` and ``or``: operands without statements are computed in any case, others if asked."""
+        """Trace ``and`` and ``or``: operands that record no statement always run, others by need."""
         is_and = isinstance(sign, ast.And)
         open_: Value = None
         kinds: set[Any] = set()
