@@ -20,7 +20,7 @@ from pathlib import Path
 
 from .document import Telling
 from .measure import PAUSE, busy, described, machine, one_core, with_bytecode
-from .whole_programs import ACCELERATED, Outcome, difference, run
+from .whole_programs import ACCELERATED, Outcome, difference, run, scripts_named
 
 __all__ = ["SCRIPTS", "Row", "main", "summary"]
 
@@ -126,11 +126,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--docs", type=Path, metavar="FILE", help="write the figures into a section of FILE")
     args = parser.parse_args(arguments)
-    scripts = [
-        script
-        for script in sorted(args.scripts.resolve().glob("*.py"))
-        if any(word in script.stem for word in args.names or ("",))
-    ]
+    scripts = scripts_named(args.scripts, args.names)
     if not scripts:
         parser.error(f"no program in {args.scripts} has such a name")
     if args.rounds < 1:

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ACCELERATED", "Outcome", "difference", "run"]
+__all__ = ["ACCELERATED", "Outcome", "difference", "run", "scripts_named"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 #: What stands between the interpreter and the script for it to be accelerated.
@@ -95,3 +95,9 @@ def difference(expected: str, got: str, rtol: float = 1e-5, atol: float = 1e-8) 
         if before != after or not _close(a, b, rtol, atol):
             return f"{f'{after} {b}'.strip()[-60:]!r} instead of {f'{before} {a}'.strip()[-60:]!r}"
     return ""
+
+
+def scripts_named(folder: Path, words: Sequence[str]) -> list[Path]:
+    """Return the scripts in a folder whose names hold one of the words, or all where there are no words."""
+    scripts = sorted(folder.resolve().glob("*.py"))
+    return [script for script in scripts if any(word in script.stem for word in words or ("",))]

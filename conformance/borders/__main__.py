@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.whole_programs import ACCELERATED, difference, run
+from benchmarks.whole_programs import ACCELERATED, difference, run, scripts_named
 
 from ..numpy_suite import MODES
 
@@ -61,11 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--mode", choices=sorted(MODES), default="defaults")
     parser.add_argument("--scripts", type=Path, default=SCRIPTS, metavar="FOLDER", help="other scripts")
     args = parser.parse_args(arguments)
-    chosen = [
-        script
-        for script in sorted(args.scripts.resolve().glob("*.py"))
-        if any(word in script.stem for word in args.names or ("",))
-    ]
+    chosen = scripts_named(args.scripts, args.names)
     if not chosen:
         parser.error(f"no script in {args.scripts} has such a name")
     same = skipped = 0
