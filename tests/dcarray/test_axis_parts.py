@@ -34,7 +34,8 @@ SHAPES = [
 
 @pytest.fixture(autouse=True)
 def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """However little there is to do, three threads do it."""
+    """However little there is to do, three threads do it, whatever help has cost earlier tests."""
+    monkeypatch.setattr(parts, "_ACCOUNT", parts._Account())
     monkeypatch.setattr(parts, "LEAST", 1e-12)
     monkeypatch.setattr(axis_parts, "_RUN", 1)
     monkeypatch.setattr(axis_parts, "_SCANNED", 1)
