@@ -320,6 +320,7 @@ replace_method(PyMethodDef *definition, PyObject **old)
 #include "guard_checks.h"
 #include "blocked_statements.h"
 #include "accumulation.h"
+#include "sampler_rest.h"
 
 /* Keep the dtypes that compile. */
 static int
@@ -465,6 +466,7 @@ static PyMethodDef methods[] = {
     METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("run_block_program", run_block_program, METH_VARARGS)
     METHOD("split", split_log, METH_O)
+    METHOD("rest", rest, METH_O)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
 
@@ -493,7 +495,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 49) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 50) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     if (module != NULL && know_plain_arrays() < 0)
         Py_CLEAR(module);

@@ -6,9 +6,9 @@ core, if one is free.  Where none can be started, the caller plans in its thread
 
 It takes some time to get ready, so it is started (`PlanningClient.start`) before it is asked.
 
-The first planning process runs at low priority.  If the program keeps all processors busy - the threads of a
-BLAS that wait for work do - plans would take ten times as long: a starved process is abandoned, and another
-one started at normal priority.
+The first planning process only gets processors that are idle.  If other programs keep all of them busy, plans
+would never come: a starved process is abandoned, and another one started at normal priority.  If the program
+itself does - the threads of a BLAS that wait for work do - it is left alone for much longer.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ class PlanningClient:
             try:
                 try:
                     reply = self._ensure_started(_nice()).ask(data)
-                except Starved:
+                except Starved as starved:
                     self._close()
                     fresh = True
-                    reply = self._ensure_started(0).ask(data)
+                    reply = self._ensure_started(starved.nice).ask(data)
             except NoPlanningProcess:
                 self._close()
                 self._usable = False

@@ -11,13 +11,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from dcarray.core import cores
+
 from . import server
 
 _PATIENCE = 60.0  # seconds that a planning process may take to start
 _LOOK = 50  # milliseconds between two checks of one that is waited for
 STARVED_AFTER = 0.3
 """Seconds without a processor, while it had work, after which a planning process of low priority is starved:
-the program, or a spinning library of it, keeps all processors busy."""
+other programs keep all processors busy."""
+_STARVED_BY_ITSELF = 20
+"""How many times as long it waits where the program itself does, or a spinning library of it: these threads
+would lose what the planning process gets."""
 
 
 class NoPlanningProcess(Exception):
@@ -25,7 +30,16 @@ class NoPlanningProcess(Exception):
 
 
 class Starved(Exception):
-    """Raised when the planning process has had no processor for too long."""
+    """Raised when the planning process has had no processor for too long.
+
+    Attributes
+    ----------
+    nice : int
+        The priority steps below the program that another one should have.
+    """
+
+    def __init__(self, nice: int) -> None:
+        self.nice = nice
 
 
 class PlanningProcess:
@@ -137,14 +151,16 @@ class PlanningProcess:
         back = self._pipes[1]
         poll = select.poll()
         poll.register(back, select.POLLIN)
-        start, had = time.monotonic(), self.processor_seconds()
+        start, had, used = time.monotonic(), self.processor_seconds(), time.process_time()
         parts = bytearray()
         while len(parts) < size:
             if not poll.poll(_LOOK):
                 waited = time.monotonic() - start
                 lost = self._lost + waited - (self.processor_seconds() - had)
                 if self._nice == server.NICE and lost > STARVED_AFTER:
-                    raise Starved
+                    by_itself = time.process_time() - used > (cores.available() - 0.5) * waited
+                    if not by_itself or lost > _STARVED_BY_ITSELF * STARVED_AFTER:
+                        raise Starved(server.NICE_ALONE if by_itself else 0)
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""
                 continue

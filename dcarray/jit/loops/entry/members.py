@@ -7,6 +7,8 @@ import math
 from types import ModuleType
 from typing import Any
 
+from ..syntax.syntax_facts import walk
+
 __all__ = ["Check", "member_paths", "still_hold", "watched_members"]
 
 Check = tuple[dict[str, Any], str, Any]
@@ -27,7 +29,7 @@ def member_paths(*nodes: ast.AST) -> tuple[tuple[str, ...], ...]:
     """Return the attributes of names in syntax trees, as ``("np", "linalg", "norm")``, each once."""
     found: dict[tuple[str, ...], None] = {}
     for root in nodes:
-        for node in ast.walk(root):
+        for node in walk(root):
             path: list[str] = []
             inner: ast.AST = node
             while isinstance(inner, ast.Attribute):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import symtable
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import decode_source
 from types import CodeType
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from ..syntax.liveness import parameters_of
 from ..syntax.originals import originals
 from ..syntax.supported import KnownCalls
-from ..syntax.syntax_facts import facts, stores
+from ..syntax.syntax_facts import children, facts, stores, walk
 from .profiles import heat_known
 from .rewrite import Scope, Text, add_sites, reads_frames, with_constants
 from .sampler import SAMPLER
@@ -47,17 +47,17 @@ def compile_module(
     SyntaxError, ValueError
         As `compile` does.
     """
-    plain = compile(source, file, "exec", dont_inherit=True)
     try:
+        tree = compile(source, file, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        plain = compile(tree, file, "exec", dont_inherit=True)
         if isinstance(source, bytes):
             source = decode_source(source)
-        tree = ast.parse(source, file)
         table = symtable.symtable(source, file, "exec")
         adder = _Module(tree, table, source, file, names, is_script)
         adder.add()
         made = compile(tree, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError):
-        return plain
+        return compile(source, file, "exec", dont_inherit=True)
     made = with_constants(made, adder.sites)
     for site in adder.sites.values():
         site.enabled = eagerly and site.outer is None
@@ -101,8 +101,9 @@ class _Module:
         self._lines = source.splitlines(keepends=True)
         self._text = Text(self._of, _is_faithful, file)
         modules: dict[str, str] = {}
-        self._homes = _homes(tree)  # of imported names
-        for node in ast.walk(tree):
+        self._nodes = walk(tree)
+        self._homes = _homes(self._nodes)  # of imported names
+        for node in self._nodes:
             if isinstance(node, ast.Import):
                 modules.update(
                     {
@@ -118,13 +119,13 @@ class _Module:
 
     def add(self) -> None:
         """Add the sites of all functions, and of the module itself."""
-        given_away = _given_away(self._tree)
-        for table, node in _functions(self._table, self._tree):
+        given_away = _given_away(self._nodes, self._homes)
+        for table, node in _functions(self._table, self._nodes):
             if node.name not in given_away and all(map(self._keeps_code, node.decorator_list)):
                 self._add_to_function(table, node)
         if reads_frames(self._tree, self._known) or _has_future(self._tree):
             return
-        variables = stores(*self._tree.body) - _imported(self._tree)
+        variables = stores(*self._tree.body) - _imported(self._nodes)
         shared = _global_reads(self._table)
         always = variables if not self._is_script else variables & shared
         scope = Scope(
@@ -188,7 +189,7 @@ def _is_faithful(node: ast.stmt) -> bool:
 
 
 def _functions(
-    table: symtable.SymbolTable, tree: ast.AST
+    table: symtable.SymbolTable, nodes: Sequence[ast.AST]
 ) -> Iterator[tuple[symtable.Function, ast.FunctionDef]]:
     """Yield the functions of a module with their tables of symbols: inner ones, and methods, too."""
     tables = {
@@ -196,7 +197,7 @@ def _functions(
         for child in _all_tables(table)
         if isinstance(child, symtable.Function)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef):
             found = tables.get((node.name, node.lineno)) or (
                 tables.get((node.name, node.decorator_list[0].lineno)) if node.decorator_list else None
@@ -237,14 +238,14 @@ def _is_generator(node: ast.FunctionDef) -> bool:
         if isinstance(one, ast.Yield | ast.YieldFrom | ast.Await):
             return True
         if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            stack += ast.iter_child_nodes(one)
+            stack += children(one)
     return False
 
 
-def _imported(tree: ast.Module) -> frozenset[str]:
+def _imported(nodes: Sequence[ast.AST]) -> frozenset[str]:
     """Return the names that a module's imports, functions and classes bind."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             found |= {a.asname or a.name.partition(".")[0] for a in node.names}
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -252,10 +253,10 @@ def _imported(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _homes(tree: ast.Module) -> dict[str, str]:
+def _homes(nodes: Sequence[ast.AST]) -> dict[str, str]:
     """Return the modules that a module's imported names come from."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             found.update((a.asname or a.name, node.module or ".") for a in node.names)
         elif isinstance(node, ast.Import):
@@ -263,11 +264,10 @@ def _homes(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _given_away(tree: ast.Module) -> frozenset[str]:
+def _given_away(nodes: Sequence[ast.AST], homes: Mapping[str, str]) -> frozenset[str]:
     """Return the functions that are arguments of calls of other compilers, which read their code."""
-    homes = _homes(tree)
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call):
             root: ast.AST = node
             while isinstance(root, ast.Call | ast.Attribute):

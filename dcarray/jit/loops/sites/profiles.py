@@ -31,8 +31,6 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
         text = disk_store.load_text(folder, _KIND, source)
         numbers = [int(word) for word in text.split()] if text else []
         if numbers:
-            from . import server  # noqa: F401  (imported here, while the program begins)
-
             for number in numbers:
                 sites[number].known = True
                 sites[number].heat()

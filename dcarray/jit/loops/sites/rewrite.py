@@ -13,7 +13,7 @@ from ..syntax.attributes import OWNER, attributes_as_names, list_of
 from ..syntax.eligibility import is_eligible, may_resume, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
-from ..syntax.syntax_facts import Names, facts, loads, stores
+from ..syntax.syntax_facts import Names, facts, loads, stores, walk
 from .emit import with_site
 from .site import Site, SiteSource
 
@@ -79,7 +79,7 @@ def reads_frames(root: ast.AST, known: KnownCalls) -> bool:
         (isinstance(node, ast.Name) and node.id in _FRAME_READERS and isinstance(node.ctx, ast.Load))
         or (isinstance(node, ast.Attribute) and node.attr in _FRAME_READERS and not known.is_numpys(node))
         or (isinstance(node, ast.alias) and node.name in _FRAME_READERS)
-        for node in ast.walk(root)
+        for node in walk(root)
     )
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from _thread import get_ident, start_new_thread
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType
 
@@ -42,7 +42,7 @@ class Sampler:
         self._sites: dict[int, tuple[CodeType, list[Site]]] = {}
         self.lines: dict[tuple[str, int], float] = {}
         self._pid = 0
-        self._started = self._loaded = False
+        self._started = False
         self._quiet = 0
 
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
@@ -60,9 +60,10 @@ class Sampler:
 
     def _watch(self) -> None:
         own = get_ident()
+        rest = _rest()
         last = time.perf_counter()
         while True:
-            time.sleep(PERIOD if self._quiet < _QUIET else RESTING)
+            rest(PERIOD if self._quiet < _QUIET else RESTING)
             now = time.perf_counter()
             took, last = min(now - last, 4 * PERIOD), now
             self._quiet += 1
@@ -119,11 +120,18 @@ class Sampler:
             start_planning()
         if before < HOT <= site.seconds:
             self._quiet = 0
-            if not self._loaded:  # by this thread, while the program goes on
-                from . import server  # noqa: F401
-
-                self._loaded = True
             site.heat()
+
+
+def _rest() -> Callable[[float], None]:
+    """Return the function that waits between two looks."""
+    from dcarray.core import native  # which imports NumPy, as a program with sites does
+
+    if not native.BUILT:
+        return time.sleep
+    from dcarray._native.extension import rest
+
+    return rest
 
 
 def _line_before(frame: FrameType) -> int:

@@ -11,7 +11,7 @@ import ast
 from typing import NamedTuple
 
 from .liveness import live_before
-from .syntax_facts import NONE, Names, stores
+from .syntax_facts import NONE, Names, stores, walk
 
 __all__ = ["Attributes", "attributes_as_names", "shown"]
 
@@ -66,8 +66,8 @@ def attributes_as_names(source: str, live: Names, lists: Names = NONE) -> Attrib
     except SyntaxError:
         return None
     appending = [call for call in map(append_call, tree.body) if call is not None and _list_of(call) in lists]
-    apart = {id(node) for call in appending for node in ast.walk(call.func)}
-    nodes = [node for node in ast.walk(tree) if id(node) not in apart]
+    apart = {id(node) for call in appending for node in walk(call.func)}
+    nodes = [node for node in walk(tree) if id(node) not in apart]
     owners = {id(node) for node in nodes if isinstance(node, ast.Name) and node.id == OWNER}
     found = [node for node in nodes if isinstance(node, ast.Attribute) and id(node.value) in owners]
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}

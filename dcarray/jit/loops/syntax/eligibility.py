@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from .attributes import append_call, list_of
 from .liveness import LoopNode
 from .supported import KnownCalls
-from .syntax_facts import facts, loads, stores
+from .syntax_facts import facts, loads, stores, walk
 
 _EXCLUDED = frozenset((
     ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
@@ -115,7 +115,7 @@ def _only_names(target: ast.expr) -> bool:
 
 def _is_pure(test: ast.expr) -> bool:
     """Whether a condition has no side effects."""
-    for node in ast.walk(test):
+    for node in walk(test):
         if isinstance(node, ast.Call):
             name = node.func
             plain = isinstance(name, ast.Name) and name.id in _CALLS

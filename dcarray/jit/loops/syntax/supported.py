@@ -10,7 +10,7 @@ import ast
 import builtins
 from collections.abc import Mapping
 
-from .syntax_facts import facts
+from .syntax_facts import facts, walk
 
 __all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
@@ -89,10 +89,7 @@ class KnownCalls:
     def all_known(self, *nodes: ast.AST) -> bool:
         """Whether all calls in these nodes may be understood."""
         return all(
-            self._is_known(node.func)
-            for root in nodes
-            for node in ast.walk(root)
-            if isinstance(node, ast.Call)
+            self._is_known(node.func) for root in nodes for node in walk(root) if isinstance(node, ast.Call)
         )
 
     def is_numpys(self, node: ast.Attribute) -> bool:

@@ -1,0 +1,75 @@
+/* The rest of the sampler between two looks (dcarray/jit/loops/sites/sampler.py).
+ *
+ * A thread that waits for the interpreter's lock is woken each time that another thread gives it up, and finds it taken again
+ * where that is for a moment, as in each call of a random number generator: the program then pays for a wake-up in each call,
+ * and the thread may wait for seconds.  So the main thread is asked to let this one go first, where it may next do so. */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+static pthread_mutex_t RestMutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t RestEnded = PTHREAD_COND_INITIALIZER;
+static int WantsLock; /* whether the thread waits for the interpreter's lock */
+
+enum { MOST_WAITED = 2000000 }; /* nanoseconds that the main thread waits: some other thread may have the lock */
+
+/* Let the thread that waits have the interpreter's lock; called by the main thread between two instructions. */
+static int
+let_go_first(void *nothing)
+{
+    (void)nothing;
+    Py_BEGIN_ALLOW_THREADS
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += MOST_WAITED;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_nsec -= 1000000000;
+        end.tv_sec++;
+    }
+    pthread_mutex_lock(&RestMutex);
+    while (WantsLock && pthread_cond_timedwait(&RestEnded, &RestMutex, &end) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&RestMutex);
+    Py_END_ALLOW_THREADS
+    return 0;
+}
+
+static void
+want_lock(int wants)
+{
+    pthread_mutex_lock(&RestMutex);
+    WantsLock = wants;
+    pthread_cond_broadcast(&RestEnded);
+    pthread_mutex_unlock(&RestMutex);
+}
+
+/* A child of a fork has no sampler, and perhaps a copy of the lock that it held. */
+static void
+forget_rest(void)
+{
+    pthread_mutex_init(&RestMutex, NULL);
+    pthread_cond_init(&RestEnded, NULL);
+    WantsLock = 0;
+}
+
+/* rest(seconds): sleep, and have the interpreter's lock again as soon as the main thread can give it. */
+static PyObject *
+rest(PyObject *module, PyObject *seconds)
+{
+    static int watches_forks;
+    double length = PyFloat_AsDouble(seconds);
+    struct timespec left;
+    if (length == -1 && PyErr_Occurred())
+        return NULL;
+    if (!watches_forks)
+        watches_forks = pthread_atfork(NULL, NULL, forget_rest) == 0;
+    left.tv_sec = (time_t)length;
+    left.tv_nsec = (long)((length - (double)left.tv_sec) * 1e9);
+    Py_BEGIN_ALLOW_THREADS
+    nanosleep(&left, NULL);
+    want_lock(1);
+    Py_AddPendingCall(let_go_first, NULL); /* where there are too many, the lock comes later */
+    Py_END_ALLOW_THREADS
+    want_lock(0);
+    Py_RETURN_NONE;
+}
