@@ -318,6 +318,7 @@ replace_method(PyMethodDef *definition, PyObject **old)
 #include "number_lists.h"
 #include "triangles.h"
 #include "guard_checks.h"
+#include "short_runs.h"
 #include "blocked_statements.h"
 #include "accumulation.h"
 #include "sampler_rest.h"
@@ -466,6 +467,7 @@ static PyMethodDef methods[] = {
     METHOD("accumulate", accumulate_lines, METH_VARARGS)
     METHOD("run_block_program", run_block_program, METH_VARARGS)
     METHOD("split", split_log, METH_O)
+    METHOD("make_short_run", make_short_run, METH_VARARGS)
     METHOD("rest", rest, METH_O)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
@@ -495,7 +497,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 50) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 51) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     if (module != NULL && know_plain_arrays() < 0)
         Py_CLEAR(module);

@@ -2,7 +2,10 @@
  *
  * A thread that waits for the interpreter's lock is woken each time that another thread gives it up, and finds it taken again
  * where that is for a moment, as in each call of a random number generator: the program then pays for a wake-up in each call,
- * and the thread may wait for seconds.  So the main thread is asked to let this one go first, where it may next do so. */
+ * and the thread sees these calls only, after seconds perhaps.  So the main thread is made to let this one go first: by a
+ * pending call, which CPython before 3.13 does not notice before the main thread has waited for the lock itself; and there, while
+ * this one waits, by a very short switch interval. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -11,6 +14,7 @@ static pthread_mutex_t RestMutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t RestEnded = PTHREAD_COND_INITIALIZER;
 static int WantsLock; /* whether the thread waits for the interpreter's lock */
 
+enum { INTERVAL = 200 };          /* microseconds */
 enum { MOST_WAITED = 2000000 }; /* nanoseconds that the main thread waits: some other thread may have the lock */
 
 /* Let the thread that waits have the interpreter's lock; called by the main thread between two instructions. */
@@ -57,6 +61,9 @@ static PyObject *
 rest(PyObject *module, PyObject *seconds)
 {
     static int watches_forks;
+    unsigned long (*interval)(void) = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "_PyEval_GetSwitchInterval");
+    void (*set_interval)(unsigned long) = (void (*)(unsigned long))dlsym(RTLD_DEFAULT, "_PyEval_SetSwitchInterval");
+    unsigned long before = 0;
     double length = PyFloat_AsDouble(seconds);
     struct timespec left;
     if (length == -1 && PyErr_Occurred())
@@ -67,9 +74,15 @@ rest(PyObject *module, PyObject *seconds)
     left.tv_nsec = (long)((length - (double)left.tv_sec) * 1e9);
     Py_BEGIN_ALLOW_THREADS
     nanosleep(&left, NULL);
+    if (interval != NULL && set_interval != NULL) {
+        before = interval();
+        set_interval(INTERVAL);
+    }
     want_lock(1);
     Py_AddPendingCall(let_go_first, NULL); /* where there are too many, the lock comes later */
     Py_END_ALLOW_THREADS
     want_lock(0);
+    if (before > 0 && interval() == INTERVAL) /* else the program has set another one */
+        set_interval(before);
     Py_RETURN_NONE;
 }

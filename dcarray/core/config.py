@@ -210,6 +210,21 @@ def current() -> Options:
     return found if _limit is None else _limited(found)
 
 
+SCOPED = _scoped
+"""The context variable of the options of blocks."""
+
+
+def scoped() -> Options | None:
+    """Return the options of the innermost block, if there is one."""
+    return _scoped.get()
+
+
+def in_force() -> tuple[tuple[dict[str, Any], str, Any], ...]:
+    """Return what the options depend on besides `SCOPED`: dictionaries, names in them, and objects that these
+    are bound to."""
+    return (globals(), "_process", _process), (globals(), "_limit", _limit)
+
+
 def refresh() -> None:
     """Forget the values taken from the environment, so that it is read again when next needed."""
     global _process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -54,6 +55,15 @@ _RANK_LABELS = {  # shown where there are several ranks
 }
 
 counters = Counters()
+SETTLE: list[Callable[[], None]] = []
+"""Called by `settle`."""
+
+
+def settle() -> Counters:
+    """Return the counters, with the counts of what counts by itself."""
+    for add in SETTLE:
+        add()
+    return counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +256,7 @@ def report(reset: bool = False) -> Report:
     """
     with _lock:
         rows = [Fallback(name, where, kind, n, size) for (name, where, kind), (n, size) in _calls.items()]
+        settle()
         values = asdict(counters)
         if reset:
             _calls.clear()

@@ -33,6 +33,8 @@ R = TypeVar("R")
 _local = threading.local()
 
 
+STATE = _extobj_contextvar
+"""The context variable of the error state."""
 current_state: Callable[[], Any] = _extobj_contextvar.get
 """The current error state, as an opaque value."""
 

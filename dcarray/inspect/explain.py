@@ -13,7 +13,7 @@ from typing import Any
 
 from dcarray.api.lazy_selection import Selected
 from dcarray.core.config import current
-from dcarray.core.counters import counters
+from dcarray.core.counters import counters, settle
 from dcarray.core.device_backend import device_backend
 from dcarray.core.handle import Handle
 from dcarray.core.processes import communicator
@@ -204,6 +204,8 @@ def _collecting(views: list[RegionView]) -> Iterator[None]:
 
     _watch(seen)
     watchers.append(served)
+    for site in SAMPLER.sites():
+        site.enter = site.ask  # which sees the watchers
     try:
         yield
     finally:
@@ -267,6 +269,7 @@ class Collection:
 
     def explanation(self) -> Explanation:
         """Return the explanation of the regions collected so far."""
+        settle()
         requests = [r for site in SAMPLER.sites() if site.runs for r in site.server.requests()]
         more = len(self._templates) + len(requests) - self.MOST
         room = max(0, self.MOST - len(self._views))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from dcarray.core.counters import settle
 from dcarray.jit.loops.sites.sampler import SAMPLER
 from dcarray.jit.loops.sites.site import Site
 
@@ -39,6 +40,7 @@ class HotLine(NamedTuple):
 
 def hot_lines() -> list[HotLine]:
     """Return the hot lines of the program so far, those that took longest first."""
+    settle()
     sites = SAMPLER.sites()
     found = [
         HotLine(s.source.file, s.source.line, s.source.last, s.compiled, f"compiled, {s.runs:,} runs", "")

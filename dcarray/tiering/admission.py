@@ -23,7 +23,7 @@ FAILURES = 3
 STRANGE = 8
 """Runs with values that no plan is made for, after which a site without plans is left to Python."""
 
-_LEAST = 20e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 5 us
+_LEAST = 5e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 2 us
 _SURE = 3  # measurements of a short time in Python
 _LONG = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
 _TRIALS = 5  # measurements of compiled code, and of Python in turn, until compiled code is judged

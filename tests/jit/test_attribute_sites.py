@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from random_source import indent, programs
 
 import dcarray as dc
-from dcarray.core.counters import counters
+from dcarray.core.counters import settle
 from dcarray.jit.loops.sites import modules
 from dcarray.jit.loops.sites.site import Site
 from dcarray.jit.loops.syntax.attributes import attributes_as_names, shown
@@ -73,12 +73,12 @@ def compare(source: str, file: Path) -> int:
         if compiled:
             code = modules.compile_module(source, str(file), names, True)
             heat(code)
-        before, text = counters.runs + counters.loops, io.StringIO()
+        before, text = settle().runs + settle().loops, io.StringIO()
         with contextlib.redirect_stdout(text):
             exec(code, names)
         said.append(text.getvalue())
     assert said[0] == said[1]
-    return counters.runs + counters.loops - before
+    return settle().runs + settle().loops - before
 
 
 def test_attributes_are_read_and_bound(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from written import written
 
 import dcarray as dc
-from dcarray.core.counters import counters
+from dcarray.core.counters import settle
 from dcarray.core.fp_attribution import DIVIDE, INVALID, OVER
 from dcarray.ir.nodes import Apply, Const, Expr
 from dcarray.ir.ops import const
@@ -76,15 +76,15 @@ def test_dead_values_are_warned_of(lines: str) -> None:
     f = function(lines)
     g = dc.accelerate(f)
     with dc.options(jit="eager"):
-        before = counters.loops
+        before = settle().loops
         wanted = as_written(outcome, f, False)
         assert outcome(g, False) == wanted
         # no loop is left as it is for want of being understood
-        assert counters.loops > before or wanted[2]
+        assert settle().loops > before or wanted[2]
         for state in STATES:
-            before = counters.loops
+            before = settle().loops
             assert outcome(g, True, **state) == as_written(outcome, f, True, **state)
-            assert counters.loops > before or state != QUIET  # for what is ignored no loop runs as written
+            assert settle().loops > before or state != QUIET  # for what is ignored no loop runs as written
 
 
 def names(body: str) -> set[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dcarray as dc
-from dcarray.core.counters import counters
+from dcarray.core.counters import counters, settle
 from dcarray.core.errors import ProgramError
 
 N, M = dc.symbol("N"), dc.symbol("M")
@@ -42,8 +42,8 @@ def calls(x: dc.types.float64[M], y: dc.types.float64[M], k: int):  # type: igno
 
 def served(function: Any, *args: Any) -> tuple[Any, int]:
     """A call's result, and how many compiled loops it ran."""
-    before = counters.loops
-    return function(*args), counters.loops - before
+    before = settle().loops
+    return function(*args), settle().loops - before
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, dc.asarray])

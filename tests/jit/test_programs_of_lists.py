@@ -13,7 +13,7 @@ from symbolic_sources import random_program
 from written import written
 
 import dcarray as dc
-from dcarray.core.counters import counters
+from dcarray.core.counters import counters, settle
 from dcarray.jit.loops.entry.sizes import symbol
 
 HEAD = """from __future__ import annotations
@@ -33,10 +33,10 @@ def rows(n: int, m: int, seed: int = 0) -> list[list[float]]:
 
 
 def served(f: Any, *args: Any) -> tuple[Any, int]:
-    before = counters.loops
+    before = settle().loops
     with dc.options(cache_dir=None):
         found = f(*args)
-    return found, counters.loops - before
+    return found, settle().loops - before
 
 
 GEMM = """

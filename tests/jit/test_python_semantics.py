@@ -11,7 +11,7 @@ from as_written import as_written
 from written import written
 
 import dcarray as dc
-from dcarray.core.counters import counters
+from dcarray.core.counters import settle
 
 HEAD = """
 import math
@@ -46,10 +46,10 @@ def alike(f: Any, u: Any, *rest: Any) -> int:
     ours, served = dc.accelerate(f), list[int]()
     for state in STATES:  # what Python raises does not depend on them
         with dc.options(jit="eager"), np.errstate(**state):
-            wanted, before = as_written(outcome, f, u.copy(), *rest), counters.loops
+            wanted, before = as_written(outcome, f, u.copy(), *rest), settle().loops
             for _ in range(3):
                 assert outcome(ours, u.copy(), *rest) == wanted
-            served.append(counters.loops - before)
+            served.append(settle().loops - before)
     return served[-1]
 
 
@@ -212,12 +212,12 @@ def test_two_names_of_one_new_array(below: int) -> None:
         return a, b, c, d, e, c * b, b is c
     """
     f, a = written(text), np.random.default_rng(10).random(5000)
-    wanted, before, ours = f(a.copy(), 5), counters.loops, dc.accelerate(f)
+    wanted, before, ours = f(a.copy(), 5), settle().loops, dc.accelerate(f)
     with dc.options(jit="eager", eager_below=below):
         for _ in range(3):
             for x, y in zip(ours(a.copy(), 5), wanted, strict=True):
                 np.testing.assert_array_equal(x, y)
-    assert counters.loops == before + 3
+    assert settle().loops == before + 3
 
 
 @pytest.mark.parametrize(

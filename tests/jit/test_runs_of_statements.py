@@ -13,7 +13,7 @@ from as_written import as_written
 from written import written
 
 import dcarray as dc
-from dcarray.core.counters import counters
+from dcarray.core.counters import settle
 from dcarray.jit.loops.sites.functions import put_sites
 
 
@@ -52,10 +52,10 @@ def agree(text: str, *args: Any, served: int | None = None) -> None:
     want = as_written(outcome, f, args)
     g = dc.accelerate(f)
     for _ in range(3):
-        before = counters.runs
+        before = settle().runs
         assert outcome(g, args) == want
         if served is not None:
-            assert counters.runs - before == served, reasons()
+            assert settle().runs - before == served, reasons()
 
 
 X, Y = np.linspace(0.5, 2, 30), np.linspace(3, 1, 30)
@@ -196,9 +196,9 @@ def test_runs_inside_of_branches_loops_and_handlers() -> None:
     f = written(text, print=lambda *v: None, open=Opened)
     want = as_written(outcome, f, (X, Y))
     g = dc.accelerate(f)
-    before = counters.runs
+    before = settle().runs
     assert outcome(g, (X, Y)) == want == outcome(g, (X, Y))
-    assert counters.runs - before == 6
+    assert settle().runs - before == 6
 
 
 def test_a_recursion_through_a_run() -> None:
@@ -250,9 +250,9 @@ def test_module_statements_of_a_script() -> None:
         for constant in code.co_consts:
             if isinstance(constant, Site):
                 constant.heat()
-        before = counters.runs
+        before = settle().runs
         exec(code, names)
-        assert (counters.runs > before) is compiled, reasons()
+        assert (settle().runs > before) is compiled, reasons()
     first, second = printed
     np.testing.assert_allclose(second[0], first[0], rtol=1e-14)
     np.testing.assert_array_equal(first[1:], second[1:])

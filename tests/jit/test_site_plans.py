@@ -73,7 +73,7 @@ def reasons() -> list[Any]:
 
 
 def test_cold_sites_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Site, "enter", None)
+    monkeypatch.setattr(Site, "ask", None)
     f = written(LONG)
     put_sites(f)
     for _ in range(3):

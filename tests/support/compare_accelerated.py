@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import dcarray as dc
-from dcarray.core.counters import counters
+from dcarray.core.counters import settle
 
 
 def outcome(f: Any, args: list[Any]) -> Any:
@@ -29,8 +29,8 @@ def alike(f: Any, *args: Any) -> int:
     """Compare a plain and an accelerated call; returns the number of loops that ran compiled."""
     with dc.options(jit="off"):
         wanted = outcome(f, list(args))
-    ours, before = dc.accelerate(f), counters.loops
+    ours, before = dc.accelerate(f), settle().loops
     with dc.options(jit="eager", cache_dir=None):
         for _ in range(2):
             assert repr(outcome(ours, list(args))) == repr(wanted)
-    return counters.loops - before
+    return settle().loops - before

@@ -32,7 +32,7 @@ class Oracle:
         self.served = self.resumed = self._calls = 0
         self.missing: list[str] = []
         self._every, self._done = every, False
-        monkeypatch.setattr(Site, "enter", lambda site, *values: self._serve(site, values, None, False))
+        monkeypatch.setattr(Site, "ask", lambda site, *values: self._serve(site, values, None, False))
         monkeypatch.setattr(Site, "resume", lambda site, start, _, *values: self._resume(site, values, start))
         monkeypatch.setattr(Site, "done", lambda site: self._is_done())
         monkeypatch.setattr(Site, "leave", lambda site: None)

@@ -48,7 +48,7 @@ def compile_module(
         As `compile` does.
     """
     try:
-        tree = compile(source, file, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree = ast.parse(source, file)
         plain = compile(tree, file, "exec", dont_inherit=True)
         if isinstance(source, bytes):
             source = decode_source(source)

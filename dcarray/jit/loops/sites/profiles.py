@@ -36,8 +36,10 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
                 sites[number].heat()
 
     def save() -> None:
+        from dcarray.core.counters import settle
         from dcarray.plans import disk_store
 
+        settle()
         numbers = [number for number, site in enumerate(sites) if site.runs and not site.refused]
         if numbers and os.getpid() == pid:
             text = " ".join(map(str, numbers))

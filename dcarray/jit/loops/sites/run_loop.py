@@ -68,14 +68,14 @@ class LoopPlan:
         self._loaded, self._symbols = loaded, symbols
         self._owned, self._is_loop = owned and not wraps, is_loop
         self._arrays = loaded.kernels < loaded.steps  # whether a run needs array objects besides addresses
-        self._may_raise, self._checked = interface.may_raise, interface.checked
-        place = {name: k for k, name in enumerate(names)}
+        self.may_raise, self.checked = interface.may_raise, interface.checked
+        self.place = place = {name: k for k, name in enumerate(names)}
         inputs = iter(interface.inputs)
         self._parameters: list[tuple[str, Any, Any, tuple[int, ...], tuple[int, ...], int]] = []
         for _, role, char, shape, strides in interface.arrays:
             fetch = None if role == "out" else fetcher(next(inputs), place)
             self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
-        at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
+        self.at_of = at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
         self._shapes = _expression(interface.symbols, interface.shapes) if interface.shapes else None
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
         self._places_undone = [(at_of[name], where) for name, where in loaded.kept]
@@ -90,9 +90,10 @@ class LoopPlan:
         # arrays without undo copies unless a floating-point error would interrupt the loop
         self._rewritten = [at_of[name] for name in interface.rewritten]
         self._writes = any(part[0] == "inout" for part in self._parameters)
-        self._checks: Checks | None = None
+        self.checks: Checks | None = None
         self._plain: list[int] | None = None  # where the arguments are among the values, if all are plain
         found = dict(interface.results)
+        self.results = [(name, found.get(name)) for name in live]
         self._results = [binding(found.get(name), name, place, at_of, wraps) for name in live]
         first: dict[str, int] = {}
         arrays = [(k, found[n].name) for k, n in enumerate(live) if n in found and found[n].kind == "array"]
@@ -127,11 +128,41 @@ class LoopPlan:
         self._bind_symbols(symbols)
         return True
 
+    @property
+    def symbols(self) -> tuple[int, ...]:
+        """The values of the region's symbols that the plan is bound to."""
+        return self._symbols
+
+    @property
+    def driver(self) -> Callable[..., int]:
+        """What runs the plan, given addresses."""
+        return self._loaded.run
+
+    @property
+    def parameters(self) -> list[tuple[Any, np.dtype[Any], tuple[int, ...], int]]:
+        """For each parameter what fetches its value (None of new memory), its dtype, shape and size."""
+        return [(fetch, dtype, shape, size) for _, fetch, dtype, shape, _, size in self._parameters]
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether a run needs addresses alone, and has nothing to take back that is not written anew."""
+        undone = self._windows_undone or self._undone or self._undone_unless_small or self._rewritten
+        whole = not self._writes or self._loaded.single
+        return self._owned and self._shapes is None and not (self._arrays or undone) and whole
+
+    def count(self, runs: int) -> None:
+        """Count runs of the plan."""
+        counters.loops += runs * self._is_loop
+        counters.runs += runs * (not self._is_loop)
+        counters.kernels += runs * self._loaded.kernels
+        counters.interpreted += runs * self._loaded.interpreted
+        counters.bytes += runs * self._bytes
+
     def remember(self, values: Sequence[Any], guards: Sequence[Any]) -> None:
         """Make the checks of values with which the plan has run, for `addresses`."""
-        if self._checks is None:
+        if self.checks is None:
             written = [fetch for role, fetch, *_ in self._parameters if role == "inout"]
-            self._checks = checks_of(values, guards, written) or ()
+            self.checks = checks_of(values, guards, written) or ()
             fetches = [fetch for _, fetch, *_ in self._parameters if type(fetch) is int]
             if len(fetches) == len(self._parameters) and all(type(values[k]) is np.ndarray for k in fetches):
                 self._plain = fetches
@@ -139,7 +170,7 @@ class LoopPlan:
     def addresses(self, values: tuple[Any, ...]) -> tuple[int, ...] | None:
         """Return the addresses of arrays among values that pass the checks of `remember`, else None.  The
         lock must be held until the run."""
-        return checks_hold(self._checks, values) if self._checks else None
+        return checks_hold(self.checks, values) if self.checks else None
 
     def run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None = None
@@ -169,11 +200,7 @@ class LoopPlan:
             addresses = self._arguments_at(values, made, places)
             if addresses is None or not self._execute(made, addresses, options):
                 return None
-        counters.loops += self._is_loop
-        counters.runs += not self._is_loop
-        counters.kernels += self._loaded.kernels
-        counters.interpreted += self._loaded.interpreted
-        counters.bytes += self._bytes
+        self.count(1)
         if not self._results:
             return ()
         below = options.eager_below
@@ -252,9 +279,9 @@ class LoopPlan:
         """Run the plan; False if it failed, with memory restored, or left to be overwritten by the loop."""
         state = fp_state.current_state()
         counted_flags = fp_state.watched_flags(state)
-        if self._may_raise:
+        if self.may_raise:
             counted_flags |= RAISING
-        elif self._checked and counted_flags & RAISING:
+        elif self.checked and counted_flags & RAISING:
             counted_flags |= INVALID
         undone = self._undone
         if self._undone_unless_small:

@@ -35,6 +35,7 @@ from .list_conversion import ListConversion
 from .plan_values import PlanMismatch
 from .requests import LoopRequest
 from .run_loop import LoopPlan
+from .short_runs import ShortRuns
 from .site import Site
 
 watchers: list[Callable[[LoopRequest], None]] = []
@@ -56,6 +57,7 @@ class SiteServer:
         self._strange = 0  # runs with values of which no plan is made
         self._traffic, self._pace = admission.Traffic(), admission.Pace()
         self._lists = ListConversion()
+        self._short = ShortRuns(site)
         self._attributes = AttributeValues(self.source) if self.source.attributes is not None else None
         needed, self._live = self.source.needed, self.source.live
         if self._attributes is not None:
@@ -64,7 +66,7 @@ class SiteServer:
 
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Do what `Site.enter` does."""
+        """Do what `Site.ask` does."""
         found, entry = self._serve(values, None)
         if not found:
             if entry is not None and entry.plan is not None:  # it is Python's turn, for all iterations
@@ -138,6 +140,10 @@ class SiteServer:
                 "it has attributes that are not plain values, or appends to what it reads", self.source.line
             )
             return (), None
+        if self._short.run is not None and start is None:
+            found: tuple[tuple[Any, ...], ...] = self._short.run(*given)
+            if found:
+                return (self._attributes.bind(values, found[0]),), None
         found, entry = self._serve_values(given, start)
         return tuple([self._attributes.bind(values, one) for one in found]), entry
 
@@ -187,6 +193,11 @@ class SiteServer:
             return (), None
         if plan is None or (start is None and options.jit != "eager" and entry.gain.is_pythons_turn()):
             return (), entry
+        if plan.checks and start is None and not entry.gain.judged and options.jit != "eager":
+            served, seconds = self._short.attempt(plan, values, entry.symbols, self._members or [])
+            if served:
+                self._judge(entry, seconds)
+                return served, entry
         served = self._run_plan(entry, plan, values, start, options)
         if processors is not None:
             served = tuple(map(processors.back, served))
@@ -208,7 +219,10 @@ class SiteServer:
             if addresses is None:
                 return None
             self._traffic.hit()
-            return self._run_plan(entry, plan, values, None, options, addresses)
+            served = self._run_plan(entry, plan, values, None, options, addresses)
+            if served:
+                self._short.use(plan, values, entry.symbols, self._members or [])
+            return served
 
     def _run_plan(
         self, entry: Entry, plan: LoopPlan, values: tuple[Any, ...], start: Any, options: config.Options,
@@ -237,16 +251,21 @@ class SiteServer:
         took = perf_counter() - begun
         self.site.compiled += took
         self.site.runs += 1
-        if start is None and options.jit != "eager" and entry.gain.compiled(took):
-            entry.refuse()
-            self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
+        if start is None and options.jit != "eager":
+            self._judge(entry, took)
         alone = len(entry.key) == 2 + len(values)  # no two names share an array
         # of lists there are no checks
-        settled = alone and (entry.gain.judged or options.jit == "eager")
-        if addresses is None and start is None and settled and ListElements not in map(type, values):
+        if addresses is None and start is None and alone and ListElements not in map(type, values):
             plan.remember(values, entry.key[2:])
-            self._last = entry
+            if entry.gain.judged or options.jit == "eager":
+                self._last = entry
         return (found,)
+
+    def _judge(self, entry: Entry, seconds: float) -> None:
+        """Note how long compiled code took; it is given up if that is known not to be faster."""
+        if entry.gain.compiled(seconds):
+            entry.refuse()
+            self._note_refusal(entry, "compiled code is not faster than NumPy", self.source.line)
 
     # ---- keys ---------------------------------------------------------------------------------------------
     def _plan_of(self, entry: Entry, options: config.Options) -> LoopPlan | None:

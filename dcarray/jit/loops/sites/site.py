@@ -8,6 +8,7 @@ first site is hot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -87,12 +88,16 @@ class Site:
         Seconds of its runs as compiled code.
     runs : int
         And their number.
+    enter : callable
+        What the program calls: `ask`, or what does the same for values like those of the last run
+        (`dcarray.jit.loops.sites.short_runs`).
     """
 
     __slots__ = (
         "_server",
         "compiled",
         "enabled",
+        "enter",
         "inner",
         "known",
         "names",
@@ -115,6 +120,7 @@ class Site:
         self.seconds = self.compiled = 0.0
         self.runs = 0
         self._server: Any = None
+        self.enter: Callable[..., tuple[Any, ...]] = self.ask
         if outer is not None:
             outer.inner.append(self)
 
@@ -132,18 +138,18 @@ class Site:
         return self._server
 
     # ---- from the program -------------------------------------------------------------------------------
-    def enter(self, *values: Any) -> tuple[Any, ...]:
+    def ask(self, *values: Any) -> tuple[Any, ...]:
         """Return the values of ``source.live`` after the statements, as the only item of a tuple; an empty
         tuple if they have to run in Python."""
         found: tuple[Any, ...] = self.server.enter(values)
         return found
 
     def leave(self) -> None:
-        """Note that the statements have run in Python after `enter`."""
+        """Note that the statements have run in Python after `ask`."""
         self.server.leave()
 
     def resume(self, start: Any, items: range | None, *values: Any) -> tuple[Any, ...]:
-        """Return what `enter` does, of the remaining iterations of a loop over a range: from ``start`` on,
+        """Return what `ask` does, of the remaining iterations of a loop over a range: from ``start`` on,
         which is the loop variable now.  Both are None of a ``while``."""
         found: tuple[Any, ...] = self.server.resume(start, items, values)
         return found
@@ -162,4 +168,5 @@ class Site:
     def refuse(self, reason: str) -> None:
         """Leave the statements to Python for good."""
         self.enabled = self.resuming = False
+        self.enter = self.ask
         self.refused = reason
