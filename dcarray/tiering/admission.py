@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from typing import Any
 
-__all__ = ["FAILURES", "HOT", "PERIOD", "RESTING", "STRANGE", "WARM", "Measured", "Pace", "Traffic"]
+__all__ = [
+    "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "STRANGE", "WARM", "Measured", "Pace", "Traffic",
+]  # fmt: skip
 
 PERIOD = 0.005
 """Seconds between two looks of the sampler at what runs."""
@@ -16,6 +18,10 @@ RESTING = 0.05
 """And once nothing new was seen for a while."""
 HOT = 0.015
 """Seconds for which statements have been seen running until they are hot."""
+HOT_AGAIN = 0.3
+"""And where an earlier run left them to Python: other values may do better, but most are of the same kind."""
+NEAR = 0.25
+"""The part of its time that a line without a site counts for the sites near it."""
 WARM = 0.01
 """Seconds after which the planning process is started: what is seen may soon be hot."""
 FAILURES = 3

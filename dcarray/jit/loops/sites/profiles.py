@@ -1,4 +1,5 @@
-"""Profiles of earlier runs: which sites of a source ran as compiled code; the next run begins with them."""
+"""Profiles of earlier runs: which sites of a source ran as compiled code, with which the next run begins, and
+which were left to Python, which it plans later."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ _KIND = "sites"
 
 
 def heat_known(source: str, sites: Sequence[Site]) -> None:
-    """Have those sites of a source ask for plans at once that had some in an earlier run; what this run
-    compiles is noted at its end.  Without waiting: another thread reads the profile."""
+    """Have those sites of a source ask for plans at once that had some in an earlier run, and those later
+    that were left to Python; what becomes of them in this run is noted at its end.  Without waiting: another
+    thread reads the profile."""
     options = config.current()
     if not sites or options.jit != "background" or options.cache_dir is None:
         return
@@ -28,21 +30,24 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
     def heat() -> None:
         from dcarray.plans import disk_store
 
-        text = disk_store.load_text(folder, _KIND, source)
-        numbers = [int(word) for word in text.split()] if text else []
-        if numbers:
-            for number in numbers:
-                sites[number].known = True
-                sites[number].heat()
+        known, _, refused = (disk_store.load_text(folder, _KIND, source) or "").partition("/")
+        for number in map(int, refused.split()):
+            sites[number].doubtful = True
+        for number in map(int, known.split()):
+            sites[number].known = True
+            sites[number].heat()
 
     def save() -> None:
         from dcarray.core.counters import settle
         from dcarray.plans import disk_store
 
         settle()
-        numbers = [number for number, site in enumerate(sites) if site.runs and not site.refused]
-        if numbers and os.getpid() == pid:
-            text = " ".join(map(str, numbers))
+        known = [str(number) for number, site in enumerate(sites) if site.runs and not site.refused]
+        refused = [
+            str(n) for n, site in enumerate(sites) if site.refused or (site.doubtful and not site.runs)
+        ]
+        if (known or refused) and os.getpid() == pid:
+            text = f"{' '.join(known)}/{' '.join(refused)}"
             if disk_store.load_text(folder, _KIND, source) != text:
                 disk_store.save_text(folder, _KIND, source, text)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType
 
-from dcarray.tiering.admission import HOT, PERIOD, RESTING, WARM
+from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING, WARM
 
 from .site import Site
 
@@ -40,6 +40,7 @@ class Sampler:
     def __init__(self) -> None:
         # by identity: the hash of a code object is that of all it contains
         self._sites: dict[int, tuple[CodeType, list[Site]]] = {}
+        self._nearby: dict[int, list[Site]] = {}
         self.lines: dict[tuple[str, int], float] = {}
         self._pid = 0
         self._started = False
@@ -48,6 +49,7 @@ class Sampler:
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
         """Watch a code object with sites; outer ones come first."""
         self._sites[id(code)] = code, [*sites]
+        self._nearby.clear()
         self._quiet = 0
         if self._pid != os.getpid():  # threads do not survive a fork
             self._pid = os.getpid()
@@ -104,21 +106,43 @@ class Sampler:
         code, line = chain[0]
         where = (code.co_filename, line)
         self.lines[where] = self.lines.get(where, 0.0) + seconds
+        if not any(
+            s.source.line <= line <= s.source.last for s in self._sites[id(code)][1] if not s.source.is_loop
+        ):
+            for site in self._near(code):
+                self._count(site, seconds * NEAR)
         for code, line in reversed(chain):
             for site in self._sites[id(code)][1]:
                 source = site.source
                 if source.line <= line <= source.last and not site.refused:
                     self._count(site, seconds)
 
+    def _near(self, code: CodeType) -> list[Site]:
+        """Return the runs of statements in a code object, and in the functions that it may call.
+
+        The interpreter's lock is often had where the program gives it up, as in a call of a random number
+        generator: what runs before and after that is seldom seen.
+        """
+        found = self._nearby.get(id(code))
+        if found is None:
+            names = {*code.co_names, code.co_name}
+            codes = [
+                c for c, _ in self._sites.values() if c.co_name in names and c.co_filename == code.co_filename
+            ]
+            found = [site for c in codes for site in self._sites[id(c)][1] if not site.source.is_loop]
+            self._nearby[id(code)] = found
+        return [site for site in found if not site.refused]
+
     def _count(self, site: Site, seconds: float) -> None:
         before = site.seconds
         site.seconds += seconds
-        if site.seconds >= WARM and not self._started:
+        hot = HOT_AGAIN if site.doubtful else HOT
+        if site.seconds >= WARM and not site.doubtful and not self._started:
             self._started = True
             from dcarray.plans.background import start_planning
 
             start_planning()
-        if before < HOT <= site.seconds:
+        if before < hot <= site.seconds:
             self._quiet = 0
             site.heat()
 

@@ -373,7 +373,10 @@ class SiteServer:
         except Exception as error:
             if options.debug:
                 raise
-            self._note_refusal(entry, f"{type(error).__name__}: {error}", self.source.line)
+            from dcarray.plans import client  # which the planning thread has loaded
+
+            if not client.CLIENT.is_stopping:  # else it is not known whether there would be a plan
+                self._note_refusal(entry, f"{type(error).__name__}: {error}", self.source.line)
         else:
             self.site.heat()
 

@@ -80,6 +80,8 @@ class Site:
         Whether the code before its statements, and that in each iteration, asks it.
     known : bool
         Whether an earlier run of the program had a plan of it.
+    doubtful : bool
+        Whether an earlier run left it to Python.
     refused : str
         Why it is left to Python for good; empty if it is not.
     seconds : float
@@ -96,6 +98,7 @@ class Site:
     __slots__ = (
         "_server",
         "compiled",
+        "doubtful",
         "enabled",
         "enter",
         "inner",
@@ -114,7 +117,7 @@ class Site:
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
     ) -> None:
         self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
-        self.enabled = self.resuming = self.known = False
+        self.enabled = self.resuming = self.known = self.doubtful = False
         self.inner: list[Site] = []
         self.refused = ""
         self.seconds = self.compiled = 0.0
