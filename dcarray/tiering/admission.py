@@ -9,7 +9,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = [
-    "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "STRANGE", "WARM", "Measured", "Pace", "Traffic",
+    "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "STRANGE", "WARM",
+    "Measured", "Pace", "Traffic",
 ]  # fmt: skip
 
 PERIOD = 0.005
