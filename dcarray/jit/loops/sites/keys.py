@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ from dcarray.tiering import admission
 
 from ..entry.entry_values import EntryValue, IntegerSymbol, LoopDescription
 from ..entry.globals import makes_wrapped
-from ..entry.guards import ARRAYS, DeviceGuard, entry_value
+from ..entry.guards import ARRAYS, DeviceGuard, entry_value, guard_of
 from .requests import LoopRequest
 from .site import SiteSource
 
-__all__ = ["MISSING", "SYMBOLIC", "Entry", "is_wrapped", "request_of", "watched_exceptions", "why_unknown"]
+__all__ = [
+    "MISSING", "SYMBOLIC", "Entry", "guards_of", "is_wrapped", "other_ints", "request_of",
+    "watched_exceptions",
+]  # fmt: skip
 
 MISSING = object()
 """The value of a global name that is not bound."""
@@ -57,6 +61,31 @@ class Entry(PlanSlot[Any]):
 def watched_exceptions() -> int:
     """Return the floating-point exceptions that are not ignored, of those that plans depend on."""
     return fp_state.watched_flags(fp_state.current_state()) & RAISING
+
+
+def guards_of(names: Sequence[str], values: Sequence[Any], symbolic: Collection[str]) -> list[Any] | str:
+    """Return the guards of values, and which of them are the same array if any are; if a value has none, the
+    reason.  Ints with symbolic names are symbols."""
+    guards: list[Any] = []
+    arrays = []
+    for name, value in zip(names, values, strict=True):
+        guard = SYMBOLIC if type(value) is int and name in symbolic else guard_of(value)
+        if guard is None:
+            return why_unknown(name, value)
+        guards.append(guard)
+        if type(value) in ARRAYS or isinstance(guard, DeviceGuard):
+            arrays.append(id(value))
+    if len(set(arrays)) < len(arrays):
+        guards.append(tuple([arrays.index(a) for a in arrays]))
+    return guards
+
+
+def other_ints(key: tuple[Any, ...], other: tuple[Any, ...]) -> list[int]:
+    """Return the places where two keys differ, if they differ in nothing but ints; else none."""
+    if len(other) != len(key):
+        return []
+    places = [k for k, (a, b) in enumerate(zip(key, other, strict=True)) if a is not b and a != b]
+    return places if all(k >= 2 and type(key[k]) is type(other[k]) is int for k in places) else []
 
 
 def why_unknown(name: str, value: Any) -> str:

@@ -50,19 +50,20 @@ def compile_module(
     try:
         tree = ast.parse(source, file)
         plain = compile(tree, file, "exec", dont_inherit=True)
-        if isinstance(source, bytes):
-            source = decode_source(source)
-        table = symtable.symtable(source, file, "exec")
-        adder = _Module(tree, table, source, file, names, is_script)
+        text = decode_source(source) if isinstance(source, bytes) else source
+        table = symtable.symtable(text, file, "exec")
+        adder = _Module(tree, table, text, file, names, is_script)
         adder.add()
         made = compile(tree, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError):
+        made = None
+    if made is None:  # outside of the handler, whose error it would name as the cause of its own
         return compile(source, file, "exec", dont_inherit=True)
     made = with_constants(made, adder.sites)
     for site in adder.sites.values():
         site.enabled = eagerly and site.outer is None
     _pair(made, plain, adder.sites_of)
-    heat_known(source, [*adder.sites.values()])
+    heat_known(text, [*adder.sites.values()])
     return made
 
 

@@ -24,13 +24,14 @@ from dcarray.plans.background import BACKGROUND
 from dcarray.plans.slot import PlanState
 from dcarray.tiering import admission
 
-from ..entry.guards import ARRAYS, DeviceGuard, guard_of, knows_wrapped
+from ..entry.guards import ARRAYS, DeviceGuard, knows_wrapped
 from ..entry.lists import ListElements
 from ..entry.members import Check, still_hold, watched_members
-from ..entry.names import RETURNED
 from ..syntax.attributes import shown
+from . import keys
 from .attribute_values import AttributeValues
-from .keys import MISSING, SYMBOLIC, Entry, is_wrapped, request_of, watched_exceptions, why_unknown
+from .bound_plans import bound_plan
+from .keys import MISSING, SYMBOLIC, Entry, guards_of, is_wrapped, other_ints, watched_exceptions
 from .list_conversion import ListConversion
 from .plan_values import PlanMismatch
 from .requests import LoopRequest
@@ -63,6 +64,7 @@ class SiteServer:
         if self._attributes is not None:
             needed, self._live = self._attributes.needed, self._attributes.live
         self._names = (*needed, *self.source.others)
+        self._bind_plan = partial(bound_plan, self.source, self._names, self._live)
 
     # ---- from the program -------------------------------------------------------------------------------
     def enter(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -140,10 +142,8 @@ class SiteServer:
                 "it has attributes that are not plain values, or appends to what it reads", self.source.line
             )
             return (), None
-        if self._short.run is not None and start is None:
-            found: tuple[tuple[Any, ...], ...] = self._short.run(*given)
-            if found:
-                return (self._attributes.bind(values, found[0]),), None
+        if self._short.run is not None and start is None and (served := self._short.run(*given)):
+            return (self._attributes.bind(values, served[0]),), None
         found, entry = self._serve_values(given, start)
         return tuple([self._attributes.bind(values, one) for one in found]), entry
 
@@ -291,18 +291,10 @@ class SiteServer:
     ) -> Entry | None:
         """Return the entry of the values' key; None if a value has no guard, or keys are too many."""
         watched = watched_exceptions()
-        guards: list[Any] = []
-        arrays = []
-        for name, value in zip(self._names, values, strict=True):
-            guard = SYMBOLIC if type(value) is int and name in self._symbolic else guard_of(value)
-            if guard is None:
-                self._refuse_value(why_unknown(name, value))
-                return None
-            guards.append(guard)
-            if type(value) in ARRAYS or isinstance(guard, DeviceGuard):
-                arrays.append(id(value))
-        if len(set(arrays)) < len(arrays):
-            guards.append(tuple([arrays.index(a) for a in arrays]))
+        guards = guards_of(self._names, values, self._symbolic)
+        if isinstance(guards, str):
+            self._refuse_value(guards)
+            return None
         resumed = type(start) is int
         first = (options.target, options.fastmath, *[True] * resumed)
         key = (first, watched, *guards)
@@ -327,7 +319,9 @@ class SiteServer:
             self._refuse("some of its arrays are on another device", self.source.line)
             return None
         device = there.pop() if there else None
-        request = request_of(self.source, self._names, self._live, values, guards, key[1], resumed, options)
+        request = keys.request_of(
+            self.source, self._names, self._live, values, guards, key[1], resumed, options
+        )
         if device is not None:
             request = request._replace(target=device.target, undone=False)
         symbols = tuple([k for k, guard in enumerate(guards[: len(values)]) if guard is SYMBOLIC])
@@ -338,14 +332,11 @@ class SiteServer:
     def _find_symbols(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
         """Whether another key differs in nothing but ints, which are symbols from now on."""
         for other in self._entries:
-            if len(other) != len(key):
-                continue
-            places = [k for k, (a, b) in enumerate(zip(key, other, strict=True)) if a is not b and a != b]
-            if all(k >= 2 and type(key[k]) is type(other[k]) is int for k in places):
-                names = {self._names[k - 2] for k in places} - self._exact
-                if names and len(names) == len(places):
-                    self._symbolic |= names
-                    return True
+            places = other_ints(key, other)
+            names = {self._names[k - 2] for k in places} - self._exact
+            if names and len(names) == len(places):
+                self._symbolic |= names
+                return True
         return False
 
     # ---- plans --------------------------------------------------------------------------------------------
@@ -380,17 +371,6 @@ class SiteServer:
         else:
             self.site.heat()
 
-    def _bind_plan(self, loaded: Any, entry: Entry) -> Any:
-        if loaded.interpreted:  # statement by statement, which NumPy's own calls are not slower at
-            raise PlanMismatch("some of it does not compile")
-        live = (*self._live, *[RETURNED] * self.source.returns)
-        if entry.device is None:
-            is_loop = self.source.is_loop
-            return LoopPlan(loaded, self._names, live, wraps=entry.wraps, owned=True, is_loop=is_loop)
-        from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package
-
-        return DeviceLoopPlan(loaded, self._names, entry.device, live)
-
     def requests(self) -> list[LoopRequest]:
         """Return the requests of the plans that are there."""
         return [entry.request for entry in [*self._entries.values()] if entry.plan is not None]
@@ -403,14 +383,13 @@ class SiteServer:
 
     def _note_refusal(self, entry: Entry, reason: str, line: int) -> None:
         """Report that a key has no plan; the site is left to Python if no key has one."""
-        if entry.request.loop.resumed:  # a whole loop may have one
-            self.site.resumable = self.site.resuming = False
-            self._entries.pop(entry.key, None)
-            return
-        names = {self._names[k] for k in entry.symbols} - self.source.counters
-        if names:  # perhaps they only have to be known
-            self._exact |= names
-            self._symbolic -= names
+        resumed = entry.request.loop.resumed  # a whole loop may have one
+        names = set() if resumed else {self._names[k] for k in entry.symbols} - self.source.counters
+        self._exact |= names  # perhaps they only have to be known
+        self._symbolic -= names
+        if resumed or names:
+            self.site.resumable &= not resumed
+            self.site.resuming &= not resumed
             self._entries.pop(entry.key, None)
             return
         if len(self._refused()) == len(self._entries):

@@ -1,0 +1,34 @@
+"""A serialised plan, bound to the names of its site: on the processor, or on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..entry.names import RETURNED
+from .keys import Entry
+from .plan_values import PlanMismatch
+from .run_loop import LoopPlan
+from .site import SiteSource
+
+__all__ = ["bound_plan"]
+
+
+def bound_plan(
+    source: SiteSource, names: Sequence[str], live: Sequence[str], loaded: Any, entry: Entry
+) -> Any:
+    """Return a loaded plan of a key, which runs on the values of names and gives those of the live ones.
+
+    Raises
+    ------
+    PlanMismatch
+        If NumPy's own calls would not be slower: it has statements that do not compile.
+    """
+    if loaded.interpreted:
+        raise PlanMismatch("some of it does not compile")
+    live = (*live, *[RETURNED] * source.returns)
+    if entry.device is None:
+        return LoopPlan(loaded, names, live, wraps=entry.wraps, owned=True, is_loop=source.is_loop)
+    from .device_loop_plan import DeviceLoopPlan  # only programs with devices load their package
+
+    return DeviceLoopPlan(loaded, names, entry.device, live)
