@@ -40,6 +40,8 @@ class DeviceLoopPlan:
         If an operation of the loop may raise an exception.
     """
 
+    checks = None  # guards are computed anew in each run
+
     def __init__(self, loaded: LoadedPlan, names: Sequence[str], device: Device, live: Sequence[str]) -> None:
         interface: LoopInterface = loaded.payload
         if interface.may_raise or interface.checked:
