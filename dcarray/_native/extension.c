@@ -469,6 +469,7 @@ static PyMethodDef methods[] = {
     METHOD("split", split_log, METH_O)
     METHOD("make_short_run", make_short_run, METH_VARARGS)
     METHOD("rest", rest, METH_O)
+    METHOD("end_rest", end_rest, METH_NOARGS)
     METHOD("make_evaluate_route", make_evaluate_route, METH_O)
     {NULL, NULL, 0, NULL}};
 
@@ -497,7 +498,7 @@ PyInit_extension(void)
     if (0 NAMES(MAKE_NAME))
         return NULL;
     module = PyModule_Create(&definition);
-    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 51) < 0 || add_constants(module) < 0))
+    if (module != NULL && (PyModule_AddIntConstant(module, "REVISION", 52) < 0 || add_constants(module) < 0))
         Py_CLEAR(module);
     if (module != NULL && know_plain_arrays() < 0)
         Py_CLEAR(module);

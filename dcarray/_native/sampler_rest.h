@@ -12,6 +12,7 @@
 
 static pthread_mutex_t RestMutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t RestEnded = PTHREAD_COND_INITIALIZER;
+static int Ending;    /* whether the interpreter ends: its memory is not to be touched any more */
 static int WantsLock; /* whether the thread waits for the interpreter's lock */
 
 enum { INTERVAL = 200 };          /* microseconds */
@@ -56,6 +57,14 @@ forget_rest(void)
     WantsLock = 0;
 }
 
+/* end_rest(): called when the interpreter ends. */
+static PyObject *
+end_rest(PyObject *module, PyObject *nothing)
+{
+    Ending = 1;
+    Py_RETURN_NONE;
+}
+
 /* rest(seconds): sleep, and have the interpreter's lock again as soon as the main thread can give it. */
 static PyObject *
 rest(PyObject *module, PyObject *seconds)
@@ -74,12 +83,14 @@ rest(PyObject *module, PyObject *seconds)
     left.tv_nsec = (long)((length - (double)left.tv_sec) * 1e9);
     Py_BEGIN_ALLOW_THREADS
     nanosleep(&left, NULL);
-    if (interval != NULL && set_interval != NULL) {
+    if (!Ending && interval != NULL && set_interval != NULL) {
         before = interval();
         set_interval(INTERVAL);
     }
-    want_lock(1);
-    Py_AddPendingCall(let_go_first, NULL); /* where there are too many, the lock comes later */
+    if (!Ending) {
+        want_lock(1);
+        Py_AddPendingCall(let_go_first, NULL); /* where there are too many, the lock comes later */
+    }
     Py_END_ALLOW_THREADS
     want_lock(0);
     if (before > 0 && interval() == INTERVAL) /* else the program has set another one */

@@ -99,7 +99,6 @@ class Background:
         self._serial = count()
         self._ended: threading.Lock | None = None  # held by the thread while it exists
         self._pid = 0
-        self._waits = False  # whether a job only waits
         self._busy = threading.Lock()  # held during a job, which a fork would tear apart
         if hasattr(os, "register_at_fork"):  # a child must not inherit a compiler in the middle of a job
             lock = self._busy
@@ -185,13 +184,11 @@ class Background:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """A context inside a job that only waits, in which the process may fork."""
-        self._waits = True
         self._busy.release()
         try:
             yield
         finally:
             self._busy.acquire()
-            self._waits = False
 
     def _stop(self) -> None:
         """Wait for a running compilation before the interpreter ends."""
@@ -200,7 +197,7 @@ class Background:
         while not self._queue.empty():
             self._queue.get()
         self._queue.put(None)
-        while not (self._waits or self._ended.acquire(timeout=0.001)):
+        with self._ended:
             pass
 
     def wait(self, timeout: float | None = None) -> bool:

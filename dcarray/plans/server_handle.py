@@ -16,7 +16,7 @@ from dcarray.core import cores
 from . import server
 
 _PATIENCE = 60.0  # seconds that a planning process may take to start
-_LOOK = 50  # milliseconds between two checks of one that is waited for
+_LOOK = 10  # milliseconds between two checks of one that is waited for
 STARVED_AFTER = 0.3
 """Seconds without a processor, while it had work, after which a planning process of low priority is starved:
 other programs keep all processors busy."""

@@ -6,6 +6,7 @@ call it: the plan of a small part is there soon, that of a whole loop gains most
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -153,8 +154,9 @@ def _rest() -> Callable[[float], None]:
 
     if not native.BUILT:
         return time.sleep
-    from dcarray._native.extension import rest
+    from dcarray._native.extension import end_rest, rest
 
+    atexit.register(end_rest)
     return rest
 
 
