@@ -3,7 +3,6 @@
  * What Python does for a run takes longer than to compute a hundred elements.  A short run makes the same checks, and leaves
  * the run to Python where one fails, where a floating-point exception was raised, and from time to time. */
 #include <stddef.h>
-#include <time.h>
 
 enum { MOST_PARTS = 24, MOST_VALUES = 32 };
 /* Where a parameter's memory, or a result, is from. */
@@ -29,14 +28,6 @@ typedef struct {
     double until, seconds;
     long long runs;
 } ShortRun;
-
-static double
-clock_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* Are names bound to the same objects as before, and do context variables have the same values?  -1 with an error. */
 static int
@@ -136,7 +127,7 @@ run_short(ShortRun *s, PyObject **values, PyObject **results)
 {
     union { double real; int64_t integer; } numbers[MOST_PARTS];
     PyObject *made[MOST_PARTS] = {0}, *addresses = PyList_New(s->parameter_count), *raised = NULL;
-    double begun = clock_seconds();
+    double begun = seconds();
     int done = addresses == NULL ? -1 : 1;
     for (int k = 0; done > 0 && k < s->parameter_count; k++) {
         Part *p = &s->parameters[k];
@@ -183,7 +174,7 @@ run_short(ShortRun *s, PyObject **values, PyObject **results)
     Py_XDECREF(addresses);
     if (done > 0) {
         s->runs++;
-        s->seconds += clock_seconds() - begun;
+        s->seconds += seconds() - begun;
     }
     return done;
 }
@@ -195,7 +186,7 @@ call_short(PyObject *self, PyObject *const *args, size_t flags, PyObject *keywor
     PyObject *values[MOST_VALUES], *results = NULL, *none;
     Py_ssize_t others = 0;
     int done = 0;
-    if (PyVectorcall_NARGS(flags) == s->given && keywords == NULL && clock_seconds() < s->until &&
+    if (PyVectorcall_NARGS(flags) == s->given && keywords == NULL && seconds() < s->until &&
         (Wrapped == NULL || (Families != NULL && !simulated()))) {
         if ((none = PyObject_CallNoArgs(s->acquire)) == NULL)
             return NULL;
@@ -277,8 +268,8 @@ short_arm(PyObject *self, PyObject *args)
 {
     ShortRun *s = (ShortRun *)self;
     PyObject *python, *threads, *flags, *symbols, *bound, *contexts;
-    double seconds;
-    if (!PyArg_ParseTuple(args, "OdO!O!O!O!O!:arm", &python, &seconds, &PyLong_Type, &threads, &PyLong_Type, &flags, &PyTuple_Type, &symbols,
+    double lasts;
+    if (!PyArg_ParseTuple(args, "OdO!O!O!O!O!:arm", &python, &lasts, &PyLong_Type, &threads, &PyLong_Type, &flags, &PyTuple_Type, &symbols,
                           &PyTuple_Type, &bound, &PyTuple_Type, &contexts))
         return NULL;
     if (PyTuple_GET_SIZE(symbols) != s->symbol_count) {
@@ -286,7 +277,7 @@ short_arm(PyObject *self, PyObject *args)
         return NULL;
     }
     s->counted = PyLong_AsLong(flags);
-    s->until = clock_seconds() + seconds;
+    s->until = seconds() + lasts;
     Py_XSETREF(s->python, Py_NewRef(python));
     Py_XSETREF(s->threads, Py_NewRef(threads));
     Py_XSETREF(s->flags, Py_NewRef(flags));
