@@ -76,8 +76,10 @@ def start_planning() -> None:
     client.CLIENT.start()
 
 
-_Job = tuple[float, int, Callable[[], None]]
-"""What it gains, a number that is lower the later it came, and what it does."""
+_Job = tuple[float, int, Callable[[], None], Any]
+"""What it gains, a number that is lower the later it came, what it does, and the request of its plan."""
+_MOST_LEFT = 32
+"""Requests of a program that has ended, which the planning process goes on with."""
 
 
 class Background:
@@ -132,7 +134,7 @@ class Background:
         for job, gain in held:
             self.submit(job, gain)
 
-    def submit(self, job: Callable[[], None], gain: float = math.inf) -> None:
+    def submit(self, job: Callable[[], None], gain: float = math.inf, request: Any = None) -> None:
         """Have the thread run a job.
 
         Parameters
@@ -141,6 +143,8 @@ class Background:
         gain : float, optional
             About how many seconds its result is worth each time: what gains most is done first.  By default
             the job takes hardly any time, and is the next.
+        request : Request, optional
+            Of the plan that the job makes, which is made for later runs if the program ends before.
         """
         if self._ended is None or self._pid != os.getpid():  # threads do not survive a fork
             jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -154,7 +158,7 @@ class Background:
                     return job()
             self._queue, self._pid, self._ended = jobs, os.getpid(), ended
             self._undone = undone
-        self._undone.append((gain, -next(self._serial), job))
+        self._undone.append((gain, -next(self._serial), job, request))
         self._queue.put(_TOKEN)
 
     @property
@@ -199,6 +203,11 @@ class Background:
         self._queue.put(None)
         with self._ended:
             pass
+        left = [request for *_, request in sorted(self._undone, reverse=True) if request is not None]
+        if left:
+            from . import client
+
+            client.CLIENT.finish(left[:_MOST_LEFT])
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all jobs so far, also those held back, are done, or for so many seconds; whether they

@@ -98,6 +98,12 @@ class PlanningClient:
         """Stop waiting for replies, since the program ends."""
         self._stopping = True
 
+    def finish(self, left: list[Request]) -> None:
+        """Leave the planning process, which makes these plans for later runs, the first ones first."""
+        if self._process is not None and self._process.has_begun:
+            self._process.finish(server.message(left))
+        self._process = None
+
     @property
     def is_stopping(self) -> bool:
         """Whether the program ends, so that nobody makes plans any more."""
@@ -117,7 +123,7 @@ class PlanningClient:
 
     def _send(self, data: bytes) -> tuple[Any, ...]:
         """Send a message and return the reply, from a new planning process if the old one has ended."""
-        for _ in range(2):  # one that was idle for long has ended
+        for _ in range(2):  # one that was idle for long has ended, or serves another program
             fresh = self._process is None or not self._process.has_begun
             try:
                 try:
@@ -132,6 +138,8 @@ class PlanningClient:
                 raise
             if reply is not None:
                 return reply
+            if self._stopping:
+                break
             self._close()
             if fresh:
                 break

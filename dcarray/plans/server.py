@@ -1,9 +1,10 @@
-"""The main loop of the planning process: requests from its standard input, replies to its standard output.
+"""The main loop of the planning process: requests from a program, and replies to it, through a socket.
 
 The planning process compiles plans beside the user's program.  It is no child of the program, which may wait
 for children of its own, and has a process group of its own, so that no interrupt of the terminal reaches it.
 It stays in the same session: Linux divides the processors among sessions first, and priorities count only
-inside of one.  It ends with its input, or when idle for a while.
+inside of one.  When its program has ended, it finishes the plans that are missing, for the program's next
+run, and waits for another program for a while (`dcarray.plans.idle_planners`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import gc
 import os
 import pickle
 import select
+import socket
+import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,7 +26,10 @@ from dcarray.core.errors import Untraceable
 
 from . import disk_store, requests
 
-IDLE = 30.0  # seconds
+IDLE = 30.0
+"""Seconds without work after which a planning process ends."""
+_FINISHING = 10.0  # seconds of work on plans of a program that has ended
+_MOST_MEMORY = 1 << 20  # kilobytes, with which a planning process serves no further program
 NICE_ALONE = 15
 """Priority steps where there is one processor: a thirtieth of it."""
 NICE = 10
@@ -56,10 +63,9 @@ def command(nice: int = NICE) -> str:
     """Return the Python source of a planning process with the import paths of this process, ``nice`` steps
     below its priority.
 
-    The planning process first writes its process number, in `HEAD` bytes.
+    Its standard input is a socket, to which it first writes its process number, in `HEAD` bytes; its only
+    argument is the place where it may wait for other programs.
     """
-    import sys
-
     priority = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, 19)
     return (
         "import gc, os, sys\n"
@@ -68,7 +74,7 @@ def command(nice: int = NICE) -> str:
         "os.setpgid(0, 0)\n"
         f"os.setpriority(os.PRIO_PROCESS, 0, {priority})\n"  # before all imports, which are half of the work
         f"{_IDLE if nice == NICE else ''}"
-        f"os.write(1, os.getpid().to_bytes({HEAD}, 'little'))\n"
+        f"os.write(0, os.getpid().to_bytes({HEAD}, 'little'))\n"
         "os.closerange(3, 1 << 12)\n"
         "import site; site.main()\n"
         f"sys.path[:] = {sys.path!r}\n"
@@ -84,25 +90,77 @@ def message(content: Any) -> bytes:
 
 
 def serve() -> None:
-    """Answer requests until the input ends."""
-    out = os.dup(1)
-    os.dup2(2, 1)  # prints of libraries are no replies
-    _write(out, READY)
-    warming = warm_up()
+    """Answer the requests of one program after the other, until none comes for a while."""
+    place = next(iter(sys.argv[1:]), "")
+    first = socket.socket(fileno=os.dup(0))
+    os.dup2(2, 0)
+    _send(first, READY)
+    chores = warm_up()
+    program: socket.socket | None = first
+    while program is not None:
+        left = finish(_serve_program(program, chores))
+        program.close()
+        program = _next_program(place, chores, left)
+        if program is not None:
+            _send(program, os.getpid().to_bytes(HEAD, "little") + READY)
+
+
+def _serve_program(program: socket.socket, chores: Iterator[bool]) -> list[requests.Request]:
+    """Answer requests until the program leaves, or has asked nothing for a while; returns the requests that
+    it leaves."""
     while True:
         with suppress(Exception):  # what is wrong here, requests are told
-            while not _is_asked(0) and next(warming, False):
+            while not _is_ready(program, 0) and next(chores, False):
                 pass
-        if not _is_asked(IDLE):
-            return
-        head = _read(HEAD)
-        if not head:
-            return
-        request = pickle.loads(_read(int.from_bytes(head, "little")))
-        reply = answer(request)
-        _write(out, message(reply))
+        if not _is_ready(program, IDLE):
+            return []
+        request = _received(program)
+        if request is None or isinstance(request, list):
+            return request or []
+        reply = _finished.pop((request.text(), request.cache_dir), None) or answer(request)
+        _send(program, message(reply))
         with suppress(Exception):  # if the folder fails, the next process plans again
             save_reply(request, reply)  # after the reply: to make room among many files takes time
+
+
+_finished: dict[tuple[str, str | None], tuple[Any, ...]] = {}
+# Replies to requests that a program has left: its next run may have asked for one before it was stored.
+
+
+def finish(left: list[requests.Request]) -> Iterator[bool]:
+    """Make the plans that a program has left undone, one at a time, for its next run."""
+    _finished.clear()
+    end = time.monotonic() + _FINISHING
+    for request in left:
+        if time.monotonic() < end and disk_store.load_bytes(request) is None:
+            _finished[request.text(), request.cache_dir] = reply = answer(request)
+            save_reply(request, reply)
+            yield True
+
+
+def _next_program(place: str, chores: Iterator[bool], left: Iterator[bool]) -> socket.socket | None:
+    """Return a connection to the next program, or None if none comes for a while; meanwhile do what is left
+    to do."""
+    import resource
+
+    from .idle_planners import Offer
+
+    offer = None
+    if place and resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < _MOST_MEMORY:
+        with suppress(OSError):  # there is another one already
+            offer = Offer(place)
+    try:
+        for work in (chores, left):
+            more = True
+            while more:
+                with suppress(Exception):  # the folder is gone, say
+                    if offer is not None and (program := offer.program(0)) is not None:
+                        return program
+                    more = next(work, False)
+        return None if offer is None else offer.program(IDLE)
+    finally:
+        if offer is not None:
+            offer.end()
 
 
 _MAKERS = (
@@ -140,9 +198,9 @@ def warm_up() -> Iterator[bool]:
     gc.enable()
 
 
-def _is_asked(seconds: float) -> bool:
-    """Whether there is input, or its end, within so many seconds."""
-    return bool(select.select([0], [], [], seconds)[0])
+def _is_ready(program: socket.socket, seconds: float) -> bool:
+    """Whether a program sends something, or leaves, within so many seconds."""
+    return bool(select.select([program], [], [], seconds)[0])
 
 
 def answer(request: requests.Request | requests.RoutineRequest) -> tuple[Any, ...]:
@@ -178,18 +236,20 @@ def save_reply(request: requests.Request | requests.RoutineRequest, reply: tuple
         disk_store.save(request, reply[1])
 
 
-def _read(size: int) -> bytes:
-    """Read ``size`` bytes of the input; none when it has ended."""
-    parts = bytearray()
-    while len(parts) < size:
-        part = os.read(0, size - len(parts))
-        if not part:
-            return b""
-        parts += part
-    return bytes(parts)
+def _received(program: socket.socket) -> Any:
+    """Return the next message of a program; None if it has left."""
+    with suppress(OSError), program.makefile("rb", buffering=0) as stream:
+        head = stream.read(HEAD)
+        if head and len(head) == HEAD:
+            size, data = int.from_bytes(head, "little"), bytearray()
+            while len(data) < size and (part := stream.read(size - len(data))):
+                data += part
+            if len(data) == size:
+                return pickle.loads(data)
+    return None
 
 
-def _write(out: int, data: bytes) -> None:
-    """Write all of ``data``."""
-    while data:
-        data = data[os.write(out, data) :]
+def _send(program: socket.socket, data: bytes) -> None:
+    """Send data to a program, which may have left."""
+    with suppress(OSError):
+        program.sendall(data)

@@ -1,10 +1,12 @@
-"""The program's end of a planning process (`dcarray.plans.server`): starting it, two pipes, starvation."""
+"""The program's end of a planning process (`dcarray.plans.server`): finding or starting it, starvation."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import select
+import socket
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from typing import Any
 
 from dcarray.core import cores
 
-from . import server
+from . import idle_planners, server
 
 _PATIENCE = 60.0  # seconds that a planning process may take to start
 _LOOK = 10  # milliseconds between two checks of one that is waited for
@@ -43,7 +45,7 @@ class Starved(Exception):
 
 
 class PlanningProcess:
-    """A planning process, which has been started, and is waited for when it is first asked.
+    """A planning process, taken over from an earlier program or started, and waited for when first asked.
 
     Parameters
     ----------
@@ -63,30 +65,14 @@ class PlanningProcess:
         self._pid = 0
         self.has_begun = False
         self._lost = 0.0  # seconds that it was waited for while it had no processor
-        pipes: list[int] = []
-        try:
-            for _ in range(2):
-                pipes += os.pipe()
-            theirs, to, back, own = pipes
-            actions = [
-                (os.POSIX_SPAWN_DUP2, theirs, 0),
-                (os.POSIX_SPAWN_DUP2, own, 1),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-            ]
-            words = server.words(sys.executable, nice)
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-            child = os.posix_spawn(
-                words[0], words, environment, file_actions=actions, setsigmask=(), setsigdef=()
-            )
-        except (OSError, NotImplementedError, ValueError) as error:
-            for pipe in pipes:
-                os.close(pipe)
-            raise NoPlanningProcess from error
-        os.close(theirs)
-        os.close(own)
-        self._pipes: tuple[int, int] | None = (to, back)
-        with suppress(ChildProcessError):  # the program has waited for it
-            os.waitpid(child, 0)
+        words = server.words(sys.executable, nice)
+        place = idle_planners.place_of(words[-1])
+        self._socket = None if place is None else idle_planners.taken_over(place)
+        if self._socket is None:
+            self._socket = _started(words if place is None else [*words, place])
+        elif hasattr(socket, "SO_PEERCRED"):  # it may have something to finish before it says so
+            found = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            self._pid = struct.unpack("3i", found)[0]
 
     def begin(self) -> None:
         """Wait until the planning process can be asked."""
@@ -102,15 +88,22 @@ class PlanningProcess:
         self.has_begun = True
 
     def close(self) -> None:
-        """Close the pipes; the planning process ends when it is idle.
+        """Leave the planning process, which ends when nobody takes it over.
 
         It is not killed, even if starved: its process number is only what it wrote itself, and may be another
         process's in this namespace.
         """
-        pipes, self._pipes = self._pipes, None
-        for pipe in pipes or ():
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            connection.close()
+
+    def finish(self, data: bytes) -> None:
+        """Send a list of requests, whose plans are for later runs, and leave."""
+        if self._socket is not None and not self._has_ended():
             with suppress(OSError):
-                os.close(pipe)
+                self._socket.setblocking(False)  # what does not fit into its buffer is not worth waiting
+                self._write(data)
+        self.close()
 
     def ask(self, data: bytes) -> tuple[Any, ...] | None:
         """Send a message and return the reply; None if the planning process ends without one.
@@ -123,14 +116,10 @@ class PlanningProcess:
         """
         if not self.has_begun:
             self.begin()
-        if (
-            self._pipes is None or self._has_ended()
-        ):  # to write would raise a signal, which may end the program
+        if self._socket is None or self._has_ended():
             return None
         with suppress(OSError):
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(self._pipes[0], rest) :]
+            self._write(data)
             head = self._read(server.HEAD)
             reply = self._read(int.from_bytes(head, "little")) if head else b""
             if reply:
@@ -138,19 +127,26 @@ class PlanningProcess:
                 return answer
         return None
 
+    def _write(self, data: bytes) -> None:
+        """Send data; where the planning process has ended, without a signal, which may end the program."""
+        assert self._socket is not None
+        self._socket.sendall(data, getattr(socket, "MSG_NOSIGNAL", 0))
+
     def _has_ended(self) -> bool:
-        """Whether the planning process has closed its end of the pipe."""
-        assert self._pipes is not None
-        poll = select.poll()
-        poll.register(self._pipes[0], 0)
-        return bool(poll.poll(0))
+        """Whether the planning process has closed its end of the socket."""
+        assert self._socket is not None
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def _read(self, size: int, seconds: float | None = None) -> bytes:
         """Read ``size`` bytes; none if the planning process has ended, or at the time limit."""
-        assert self._pipes is not None
-        back = self._pipes[1]
+        assert self._socket is not None
         poll = select.poll()
-        poll.register(back, select.POLLIN)
+        poll.register(self._socket, select.POLLIN)
         start, had, used = time.monotonic(), self.processor_seconds(), time.process_time()
         parts = bytearray()
         while len(parts) < size:
@@ -164,7 +160,7 @@ class PlanningProcess:
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""
                 continue
-            part = os.read(back, size - len(parts))
+            part = self._socket.recv(size - len(parts))
             if not part:
                 return b""
             parts += part
@@ -180,3 +176,29 @@ class PlanningProcess:
             return time.clock_gettime(~self._pid << 3 | 2)  # Linux's identifier of another process's clock
         except (AttributeError, OSError, OverflowError, TypeError):  # the last for no number of a process
             return time.monotonic()
+
+
+def _started(words: list[str]) -> socket.socket:
+    """Start a planning process; returns the connection to it."""
+    own = theirs = None
+    try:
+        own, theirs = socket.socketpair()
+        actions = [
+            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        child = os.posix_spawn(
+            words[0], words, environment, file_actions=actions, setsigmask=(), setsigdef=()
+        )
+    except (OSError, NotImplementedError, ValueError) as error:
+        if own is not None:
+            own.close()
+        raise NoPlanningProcess from error
+    finally:
+        if theirs is not None:
+            theirs.close()
+    with suppress(ChildProcessError):  # the program has waited for it
+        os.waitpid(child, 0)
+    return own

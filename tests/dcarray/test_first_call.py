@@ -123,6 +123,7 @@ def test_the_planning_process_finds_what_an_interpreter_finds(monkeypatch, lower
         ("serve()", ""),
         ("if os.fork(): os._exit(0)", ""),
         ("os.setpgid(0, 0)", ""),
+        ("os.write(0, ", "os.write(1, "),
     ):
         assert ours in source
         source = source.replace(ours, mine)

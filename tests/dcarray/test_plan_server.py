@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import warnings
@@ -19,7 +20,7 @@ from dcarray.execution import executor
 from dcarray.lowering.cpu.schedules import scheduler
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.program import loaded_plan, serialise
-from dcarray.plans import client, disk_store, server, server_handle
+from dcarray.plans import client, disk_store, idle_planners, server, server_handle
 from dcarray.plans.log_requests import LogRequest
 from dcarray.recording import session
 
@@ -214,7 +215,7 @@ def test_where_nobody_says_how_much_processor_time_a_server_had_it_stays(monkeyp
     assert began == [server.NICE]
 
 
-@pytest.mark.parametrize("words", ["raise SystemExit", "import sys; sys.stdout.write('x' * 99)", None])
+@pytest.mark.parametrize("words", ["raise SystemExit", "import os; os.write(0, b'x' * 99)", None])
 def test_without_a_server_a_thread_compiles(monkeypatch, words):
     monkeypatch.setattr(client, "CLIENT", client.PlanningClient())
     if words is None:
@@ -251,7 +252,7 @@ CHILD = """
     low = "dcarray.lowering"
     makers = {"dcarray.ir.nodes", f"{low}.cpu.llvm.thread_pool.pool", f"{low}.plan"}
     loaded = not makers.isdisjoint(sys.modules), "llvmlite.binding" in sys.modules
-    print(r.kernels > 0, r.compiles > 0, *loaded)
+    print(r.kernels > 0, r.compiles + r.cache_hits > 0, *loaded)
     print(r.disk_hits > 0, client.CLIENT._process is not None, r.kernels)
     try:
         print(os.waitpid(-1, os.WNOHANG))
@@ -339,3 +340,104 @@ def test_a_large_region_waits_for_the_plan_that_is_there(tmp_path, monkeypatch):
             engine.background.wait()
             left(tmp_path)
             assert dc.report().kernels == large
+
+
+LEAVES = """
+    import os, sys, numpy as np, dcarray as dc
+    from dcarray.plans import client, server_handle
+    from dcarray.execution.executor import EXECUTOR
+    server_handle.STARVED_AFTER = float("inf")
+    with dc.options(eager_below=0, jit="background", cache_dir=None):
+        x = dc.asarray(np.arange(60.0))
+        for k in range(3):
+            np.asarray(x * int(sys.argv[1]) + 1)
+            EXECUTOR.background.wait()
+    print(dc.report().kernels > 0, client.CLIENT._process._pid)
+"""
+
+
+def test_a_planning_process_serves_one_program_after_the_other(monkeypatch, tmp_path):
+    monkeypatch.setenv(
+        "DCARRAY_REPORT", ""
+    )  # another environment than other tests': another planning process
+    monkeypatch.setenv("PYTHONHASHSEED", str(os.getpid()))
+    told = []
+    for number in (3, 4):
+        words = [sys.executable, "-c", textwrap.dedent(LEAVES), str(number)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout.split())
+    assert told[0] == told[1] and told[0][0] == "True"
+
+
+def test_two_programs_at_once_have_a_planning_process_each(monkeypatch):
+    first, second = (server_handle.PlanningProcess(server.NICE, lambda: False) for _ in range(2))
+    for process in (first, second):
+        process.begin()
+    assert first._pid != second._pid
+    for process in (first, second):
+        process.close()
+
+
+def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path):
+    log = (("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+           ("map", "negative", "d->d", (5,), 1, None, (0, None, None)))  # fmt: skip
+    asked = [
+        LogRequest(log, (1,), "", (5, 5, 5), (5, 5, 5), (), fast, 1, str(tmp_path)) for fast in (False, True)
+    ]
+    process = server_handle.PlanningProcess(server.NICE, lambda: False)
+    process.begin()
+    process.finish(server.message(asked))
+    for _ in range(3000):
+        if all(disk_store.load_plan(request) is not None for request in asked):
+            break
+        time.sleep(0.01)
+    else:
+        raise AssertionError("they are not made")
+
+
+def test_what_was_left_undone_is_answered_at_once(monkeypatch, tmp_path):
+    log = (("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+           ("map", "negative", "d->d", (5,), 1, None, (0, None, None)))  # fmt: skip
+    request = LogRequest(log, (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))
+    assert list(server.finish([request])) == [True]
+    assert list(server.finish([request])) == []  # it is stored
+    assert not server._finished
+
+
+@pytest.fixture
+def short_folder(monkeypatch):
+    """A folder whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(idle_planners.tempfile, "gettempdir", lambda: folder)
+        yield folder
+
+
+def test_nobody_else_may_reach_an_idle_planning_process(short_folder):
+    place = idle_planners.place_of("a command")
+    assert place != idle_planners.place_of("another command") and place == idle_planners.place_of("a command")
+    folder = os.path.dirname(place)
+    assert os.stat(folder).st_mode & 0o777 == 0o700 and idle_planners.taken_over(place) is None
+    offer = idle_planners.Offer(place)
+    with pytest.raises(OSError):
+        idle_planners.Offer(place)
+    offer.program(1).close()  # the other one has asked whether anybody waits
+    connection, program = idle_planners.taken_over(place), offer.program(1)
+    assert connection is not None and program is not None
+    for one in (connection, program):
+        one.close()
+    offer.end()
+    assert os.listdir(folder) == []
+    assert idle_planners.taken_over(place) is None
+    os.chmod(folder, 0o755)
+    assert idle_planners.place_of("a command") is None
+
+
+def test_the_place_of_a_planning_process_that_was_killed_is_taken(short_folder):
+    place = idle_planners.place_of("a command")
+    idle_planners.Offer(place)._socket.close()
+    offer = idle_planners.Offer(place)
+    connection = idle_planners.taken_over(place)
+    assert connection is not None
+    connection.close()
+    offer.end()

@@ -66,6 +66,18 @@ def test_the_next_run_knows_what_became_of_sites(monkeypatch: pytest.MonkeyPatch
         assert sites[1].doubtful
 
 
+def test_the_next_run_asks_for_plans_that_had_not_come(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with dc.options(jit="background", cache_dir=str(tmp_path)):
+        sites, end = sites_of(monkeypatch)
+        sites[0].asked, sites[1].asked, sites[1].runs = True, True, 1
+        end()
+        sites, _ = sites_of(monkeypatch)
+        wait_for(lambda: sites[0].enabled and sites[1].enabled)
+        assert [site.kept for site in sites[:2]] == [False, True] and sites[0].known and sites[1].known
+
+
 def test_doubtful_sites_are_hot_later() -> None:
     own = sampler.Sampler()
     own._started = True

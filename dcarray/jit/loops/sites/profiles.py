@@ -1,5 +1,5 @@
-"""Profiles of earlier runs: which sites of a source ran as compiled code, with which the next run begins, and
-which were left to Python, which it plans later."""
+"""Profiles of earlier runs: the sites of a source that ran as compiled code, or waited for it until the end,
+with which the next run begins, and those that were left to Python, which it plans later."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
     def heat() -> None:
         from dcarray.plans import disk_store
 
-        known, _, refused = (disk_store.load_text(folder, _KIND, source) or "").partition("/")
-        for number in map(int, refused.split()):
+        text = disk_store.load_text(folder, _KIND, source) or "//"
+        kept, refused, asked = [[*map(int, part.split())] for part in text.split("/")]
+        for number in refused:
             sites[number].doubtful = True
-        for number in map(int, known.split()):
+        for number in kept:
+            sites[number].kept = True
+        for number in kept + asked:
             sites[number].known = True
             sites[number].heat()
 
@@ -42,12 +45,16 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
         from dcarray.plans import disk_store
 
         settle()
-        known = [str(number) for number, site in enumerate(sites) if site.runs and not site.refused]
-        refused = [
-            str(n) for n, site in enumerate(sites) if site.refused or (site.doubtful and not site.runs)
-        ]
-        if (known or refused) and os.getpid() == pid:
-            text = f"{' '.join(known)}/{' '.join(refused)}"
+        kept, refused, asked = [], [], []
+        for number, site in enumerate(sites):
+            if site.refused or (site.doubtful and not site.runs):
+                refused.append(number)
+            elif site.runs:
+                kept.append(number)
+            elif site.asked:
+                asked.append(number)
+        if (kept or refused or asked) and os.getpid() == pid:
+            text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked))
             if disk_store.load_text(folder, _KIND, source) != text:
                 disk_store.save_text(folder, _KIND, source, text)
 

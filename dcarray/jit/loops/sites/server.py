@@ -279,7 +279,7 @@ class SiteServer:
                 self._request(entry)
             else:
                 entry.fill(self._bind_plan(found, entry))
-                entry.gain.judged = True  # it was, in an earlier run
+                entry.gain.judged = self.site.kept  # it was, in an earlier run
         if watchers and entry.plan is not None:
             for seen in watchers:
                 seen(entry.request)
@@ -343,8 +343,9 @@ class SiteServer:
     def _request(self, entry: Entry) -> None:
         """Request the plan of a key in the background."""
         if entry.ask():
+            self.site.asked = True
             gain = self.site.seconds / len(self.source.source)  # small plans are there soon
-            BACKGROUND.submit(partial(self._plan, entry, config.current()), gain)
+            BACKGROUND.submit(partial(self._plan, entry, config.current()), gain, entry.request)
 
     def _plan(self, entry: Entry, options: config.Options) -> None:
         """Make the plan of a key."""

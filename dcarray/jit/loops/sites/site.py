@@ -79,7 +79,11 @@ class Site:
     enabled, resuming : bool
         Whether the code before its statements, and that in each iteration, asks it.
     known : bool
-        Whether an earlier run of the program had a plan of it.
+        Whether an earlier run of the program asked for a plan of it.
+    kept : bool
+        Whether that plan was kept.
+    asked : bool
+        Whether this run has asked for one.
     doubtful : bool
         Whether an earlier run left it to Python.
     refused : str
@@ -97,11 +101,13 @@ class Site:
 
     __slots__ = (
         "_server",
+        "asked",
         "compiled",
         "doubtful",
         "enabled",
         "enter",
         "inner",
+        "kept",
         "known",
         "names",
         "outer",
@@ -117,7 +123,7 @@ class Site:
         self, source: SiteSource, names: dict[str, Any], outer: Site | None, resumable: bool
     ) -> None:
         self.source, self.names, self.outer, self.resumable = source, names, outer, resumable
-        self.enabled = self.resuming = self.known = self.doubtful = False
+        self.enabled = self.resuming = self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.refused = ""
         self.seconds = self.compiled = 0.0

@@ -1,0 +1,126 @@
+"""Where idle planning processes wait for the next program of the same user, instead of ending at once.
+
+A planning process needs a third of a second to get ready.  One that has lost its program listens at a socket
+in a folder that only its user may enter, for a while; a program takes it over by connecting, and it listens
+no more.  The socket's name says what a planning process depends on: the interpreter, its import paths, the
+sources, the environment, priority, processors, and the session, among which Linux divides processors.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import tempfile
+from contextlib import suppress
+
+__all__ = ["Offer", "place_of", "taken_over"]
+
+_PREFIXES = "DCARRAY_", "LD_", "LLVM", "OMP_", "PYTHON"  # of environment variables
+_IN_REQUESTS = "DCARRAY_CACHE_DIR"  # which is part of each request
+_BACKLOG = 4
+
+
+def place_of(command: str) -> str | None:
+    """Return the path of the socket of planning processes that this one could have started with a command;
+    None if there is no safe folder for it."""
+    folder = _folder()
+    if folder is None:
+        return None
+    from dcarray.lowering.runtime.disk import sha256, stamp
+
+    from .disk_store import source_folders
+
+    environment = [
+        f"{name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_PREFIXES) and name != _IN_REQUESTS
+    ]
+    processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    space = ""
+    with suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")  # containers may share a folder
+    parts = command, stamp(*source_folders()), *environment, f"{sorted(processors)} {os.getsid(0)} {space}"
+    return os.path.join(folder, sha256("\0".join(parts).encode()).hexdigest()[:32])
+
+
+def _folder() -> str | None:
+    """Return the folder of sockets, which nobody else may enter; None if there is none."""
+    if not hasattr(socket, "AF_UNIX"):
+        return None
+    user = os.getuid()
+    folder = os.path.join(tempfile.gettempdir(), f"dcarray-{user}")
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    safe = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077
+    return folder if safe else None
+
+
+def taken_over(place: str) -> socket.socket | None:
+    """Return a connection to the planning process that waits at a place; None if there is none."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(place)
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+class Offer:
+    """A planning process's wait for a program at a place.
+
+    Raises
+    ------
+    OSError
+        If another planning process waits there, or the place cannot be used.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        own = f"{place}.{os.getpid()}"
+        try:
+            self._socket.bind(own)
+            try:
+                self._inode = os.stat(own).st_ino
+                self._socket.listen(_BACKLOG)
+                _link(own, place)
+            finally:
+                os.unlink(own)
+        except OSError:
+            self._socket.close()
+            raise
+
+    def program(self, seconds: float) -> socket.socket | None:
+        """Return a connection to the program that comes within so many seconds, or None."""
+        self._socket.settimeout(seconds)
+        with suppress(OSError):  # a time limit, or a program that has left
+            connection, _ = self._socket.accept()
+            connection.settimeout(None)
+            return connection
+        return None
+
+    def end(self) -> None:
+        """Wait no more."""
+        with suppress(OSError):
+            if os.stat(self._place).st_ino == self._inode:
+                os.unlink(self._place)
+        self._socket.close()
+
+
+def _link(own: str, place: str) -> None:
+    """Give a socket the name by which programs find it, unless another planning process waits there."""
+    try:
+        os.link(own, place)
+    except FileExistsError:
+        other = taken_over(place)
+        if other is not None:
+            other.close()
+            raise
+        os.unlink(place)  # of a planning process that was killed
+        os.link(own, place)
