@@ -22,7 +22,7 @@ from dcarray.execution.run_plan import line_of
 from dcarray.ir.nodes import Branch, Loop, Stmt, While
 from dcarray.jit.loops.sites.requests import LoopRequest
 from dcarray.jit.loops.sites.sampler import SAMPLER
-from dcarray.jit.loops.sites.server import watchers
+from dcarray.jit.loops.sites.site_plans import watchers
 from dcarray.recording.log import Recording
 from dcarray.recording.session import flush_all, sessions
 from dcarray.tiering import call_sites

@@ -14,8 +14,8 @@ from dcarray.core import config
 from dcarray.plans.background import BACKGROUND
 
 from .loops.sites.functions import functions_of, put_sites, remove_sites, with_sites
-from .loops.sites.server import watchers
 from .loops.sites.site import Site
+from .loops.sites.site_plans import watchers
 from .patching import module_names
 from .wrapped_mode import call_wrapped, is_needed
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 SUSPECT = 0.03
 """Seconds of work without plans from which on a planning process is started: it gets ready on another core
@@ -76,8 +76,19 @@ def start_planning() -> None:
     client.CLIENT.start()
 
 
-_Job = tuple[float, int, Callable[[], None], Any]
-"""What it gains, a number that is lower the later it came, what it does, and the request of its plan."""
+class _Job(NamedTuple):
+    """A job: what it gains, a number that is lower the later it came, what it does, its plan's request."""
+
+    gain: float | Callable[[], float]
+    serial: int
+    run: Callable[[], None]
+    request: Any
+
+    def rank(self) -> tuple[float, int]:
+        """Return what it gains now: the best job comes next."""
+        return (self.gain() if callable(self.gain) else self.gain), self.serial
+
+
 _MOST_LEFT = 32
 """Requests of a program that has ended, which the planning process goes on with."""
 
@@ -134,15 +145,17 @@ class Background:
         for job, gain in held:
             self.submit(job, gain)
 
-    def submit(self, job: Callable[[], None], gain: float = math.inf, request: Any = None) -> None:
+    def submit(
+        self, job: Callable[[], None], gain: float | Callable[[], float] = math.inf, request: Any = None
+    ) -> None:
         """Have the thread run a job.
 
         Parameters
         ----------
         job : callable
-        gain : float, optional
-            About how many seconds its result is worth each time: what gains most is done first.  By default
-            the job takes hardly any time, and is the next.
+        gain : float or callable, optional
+            About how many seconds its result is worth each time, perhaps asked for when another job can
+            begin: what gains most is done first.  By default the job takes hardly any time, and is the next.
         request : Request, optional
             Of the plan that the job makes, which is made for later runs if the program ends before.
         """
@@ -158,7 +171,7 @@ class Background:
                     return job()
             self._queue, self._pid, self._ended = jobs, os.getpid(), ended
             self._undone = undone
-        self._undone.append((gain, -next(self._serial), job, request))
+        self._undone.append(_Job(gain, -next(self._serial), job, request))
         self._queue.put(_TOKEN)
 
     @property
@@ -175,9 +188,9 @@ class Background:
         heap = _Heap()
         try:
             while heap.next_job(jobs) is not None:
-                best = max(undone)  # no two are equal: jobs are not compared
+                best = max(undone, key=_Job.rank)
                 with self._busy:
-                    best[2]()
+                    best.run()
                     heap.used()
                 undone.remove(best)
                 for call in self.finished:
@@ -203,7 +216,8 @@ class Background:
         self._queue.put(None)
         with self._ended:
             pass
-        left = [request for *_, request in sorted(self._undone, reverse=True) if request is not None]
+        jobs = sorted(self._undone, key=_Job.rank, reverse=True)
+        left = [job.request for job in jobs if job.request is not None]
         if left:
             from . import client
 

@@ -91,6 +91,8 @@ class PlanningClient:
 
     def start(self) -> None:
         """Start the planning process, if there is none, without waiting for it: it gets ready meanwhile."""
+        if self._process is not None or not self._usable:
+            return
         with self._lock, suppress(NoPlanningProcess):
             self._ensure_started(_nice())
 

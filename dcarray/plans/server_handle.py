@@ -65,14 +65,19 @@ class PlanningProcess:
         self._pid = 0
         self.has_begun = False
         self._lost = 0.0  # seconds that it was waited for while it had no processor
-        words = server.words(sys.executable, nice)
-        place = idle_planners.place_of(words[-1])
-        self._socket = None if place is None else idle_planners.taken_over(place)
+        self._words = server.words(sys.executable, nice)
+        self._place = idle_planners.place_of("\0".join(self._words))
+        self._socket = None if self._place is None else idle_planners.taken_over(self._place)
+        self._is_taken_over = self._socket is not None
         if self._socket is None:
-            self._socket = _started(words if place is None else [*words, place])
+            self._start()
         elif hasattr(socket, "SO_PEERCRED"):  # it may have something to finish before it says so
             found = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             self._pid = struct.unpack("3i", found)[0]
+
+    def _start(self) -> None:
+        self._is_taken_over = False
+        self._socket = _started(self._words if self._place is None else [*self._words, self._place])
 
     def begin(self) -> None:
         """Wait until the planning process can be asked."""
@@ -83,9 +88,13 @@ class PlanningProcess:
         finally:
             if ready != server.READY:
                 self.close()
-        if ready != server.READY:
+        if ready == server.READY:
+            self.has_begun = True
+        elif self._is_taken_over and not self._stopping():  # another program was quicker
+            self._start()
+            self.begin()
+        else:
             raise NoPlanningProcess
-        self.has_begun = True
 
     def close(self) -> None:
         """Leave the planning process, which ends when nobody takes it over.
@@ -160,7 +169,10 @@ class PlanningProcess:
                 if self._stopping() or (seconds is not None and waited > seconds):
                     return b""
                 continue
-            part = self._socket.recv(size - len(parts))
+            try:
+                part = self._socket.recv(size - len(parts))
+            except ConnectionError:
+                return b""
             if not part:
                 return b""
             parts += part

@@ -9,8 +9,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 __all__ = [
-    "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "STRANGE", "WARM",
-    "Measured", "Pace", "Traffic",
+    "FADING", "FAILURES", "HOT", "HOT_AGAIN", "NEAR", "PERIOD", "RESTING", "STRANGE",
+    "Measured", "Pace", "Traffic", "priority",
 ]  # fmt: skip
 
 PERIOD = 0.005
@@ -23,13 +23,15 @@ HOT_AGAIN = 0.3
 """And where an earlier run left them to Python: other values may do better, but most are of the same kind."""
 NEAR = 0.25
 """The part of its time that a line without a site counts for the sites near it."""
-WARM = 0.01
-"""Seconds after which the planning process is started: what is seen may soon be hot."""
+FADING = 0.1
+"""Seconds in which what was seen running comes to count a third."""
 FAILURES = 3
 """Runs in a row that came to nothing, after which a plan is given up."""
 STRANGE = 8
 """Runs with values that no plan is made for, after which a site without plans is left to Python."""
 
+_SHORT = 500  # characters to plan which takes as long as any plan does at least
+_SOON = 0.05  # seconds that a loop still takes, in which its plan would hardly come
 _LEAST = 5e-6  # seconds in Python below which compiled code can hardly be faster: to ask for it takes 2 us
 _SURE = 3  # measurements of a short time in Python
 _LONG = 1e-3  # seconds in Python of which one measurement is enough until there is a plan
@@ -126,6 +128,11 @@ class Pace:
         else:
             self.seconds = (now - begun[0]) / ((start - begun[1]) // items.step)
 
+    def ends_soon(self, start: int, items: range) -> bool:
+        """Whether the remaining iterations take less time than to make a plan; as long as the time of one
+        is not known, too."""
+        return self.seconds * len(range(start, items.stop, items.step)) < _SOON
+
     def is_slow(self) -> bool:
         """Whether an iteration takes so long that each may ask its own sites."""
         return self.seconds > _SLOW
@@ -134,6 +141,20 @@ class Pace:
         """Whether compiled code that has done the remaining iterations in so many seconds was faster."""
         remaining = len(range(start, items.stop, items.step))
         return not self.seconds or seconds < _FASTER * self.seconds * remaining
+
+
+def priority(recent: float, length: int) -> float:
+    """Return which plan is to be made first: the seconds of late that it would have served, for the time that
+    it takes to make it.
+
+    Parameters
+    ----------
+    recent : float
+        Seconds for which its statements have been seen running of late.
+    length : int
+        Characters of what its plan depends on, the source of functions included.
+    """
+    return recent / (_SHORT + length)
 
 
 class Traffic:

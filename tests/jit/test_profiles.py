@@ -80,13 +80,12 @@ def test_the_next_run_asks_for_plans_that_had_not_come(
 
 def test_doubtful_sites_are_hot_later() -> None:
     own = sampler.Sampler()
-    own._started = True
     modules.compile_module("for k in range(3):\n    x = k * 2.0 + k", "<doubtful>", {}, True)
     found = [site for site in sampler.SAMPLER.sites() if site.source.file == "<doubtful>"]
     for site in found:
         site.doubtful = True
-        own._count(site, 2 * HOT)
+        own._count(site, 1.0, 2 * HOT)
         assert not site.enabled
-        own._count(site, HOT_AGAIN)
+        own._count(site, 1.0, HOT_AGAIN)
         assert site.enabled
     assert found

@@ -16,10 +16,10 @@ import pytest
 from written import written
 
 import dcarray as dc
-from dcarray.jit.loops.sites import server
+from dcarray.jit.loops.sites import site_plans
 from dcarray.jit.loops.sites.functions import put_sites
 from dcarray.jit.loops.sites.sampler import SAMPLER
-from dcarray.jit.loops.sites.site import Site
+from dcarray.jit.loops.sites.site import Site, SiteSource
 from dcarray.plans import client, provider
 from dcarray.plans.background import Background
 from dcarray.tiering import admission
@@ -35,7 +35,7 @@ def f(x, n):
 @pytest.fixture(autouse=True)
 def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     background = Background()
-    monkeypatch.setattr(server, "BACKGROUND", background)
+    monkeypatch.setattr(site_plans, "BACKGROUND", background)
     monkeypatch.setattr(SAMPLER, "_look", lambda *_: None)  # sites are heated by hand
     with dc.options(jit="background", cache_dir=None, debug=False):
         dc.report(reset=True)
@@ -46,8 +46,8 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def at_once(beside: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are there as soon as they are asked for."""
-    monkeypatch.setattr(server.BACKGROUND, "submit", lambda job, *_: job())
-    monkeypatch.setattr(server.BACKGROUND, "waiting", nullcontext)
+    monkeypatch.setattr(site_plans.BACKGROUND, "submit", lambda job, *_: job())
+    monkeypatch.setattr(site_plans.BACKGROUND, "waiting", nullcontext)
 
 
 def heated(f: Any) -> Site:
@@ -65,7 +65,7 @@ def called(f: Any, n: int = 30_000) -> None:
 
 
 def waited() -> None:
-    server.BACKGROUND.wait()
+    site_plans.BACKGROUND.wait()
 
 
 def reasons() -> list[Any]:
@@ -95,8 +95,8 @@ def test_hot_sites_have_a_plan_made_after_a_run() -> None:
 
 def test_sites_that_wait_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[Any] = []
-    monkeypatch.setattr(server.BACKGROUND, "submit", lambda job, *_: jobs.append(job))
-    monkeypatch.setattr(server.BACKGROUND, "waiting", nullcontext)
+    monkeypatch.setattr(site_plans.BACKGROUND, "submit", lambda job, *_: jobs.append(job))
+    monkeypatch.setattr(site_plans.BACKGROUND, "waiting", nullcontext)
     monkeypatch.setattr(admission.Measured, "is_known", lambda self: True)
     monkeypatch.setattr(admission.Measured, "may_pay", lambda self: True)
     f = written(LONG)
@@ -218,6 +218,7 @@ def test_the_rest_of_a_loop_is_compiled(at_once: None, monkeypatch: pytest.Monke
     want = f(np.arange(300.0), 100)
     loops = [site for site in put_sites(f) if site.source.is_loop]
     monkeypatch.setattr(admission, "_SLOW", 1e9)  # plans are made between two iterations
+    monkeypatch.setattr(admission, "_SOON", 0.0)
     asked: list[Any] = []
     resume = Site.resume
 
@@ -276,11 +277,11 @@ def test_the_next_process_finds_the_plan(tmp_path: Path) -> None:
 def test_callbacks_get_each_request() -> None:
     seen: list[Any] = []
     f = written(LONG)
-    server.watchers.append(seen.append)
+    site_plans.watchers.append(seen.append)
     try:
         called(dc.accelerate(f), 300)
     finally:
-        server.watchers.clear()
+        site_plans.watchers.clear()
     assert len(seen) == 1 and seen[0].loop.line == 3
 
 
@@ -322,3 +323,23 @@ def test_values_of_which_no_plan_is_made_refuse_a_site_in_the_end() -> None:
         assert not site.refused
         f(np.zeros(30, object), 30)
     assert site.refused and not site.enabled and len(reasons()) == 1
+
+
+def test_no_plan_is_asked_for_the_rest_of_a_loop_that_ends_soon(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
+    (loop,) = [site for site in put_sites(f) if site.source.is_loop]
+    for soon in (1e9, 0.0):
+        monkeypatch.setattr(admission, "_SOON", soon)
+        loop.resuming = True
+        assert f(np.zeros(3), 50)[0] == 49 * 25
+        assert bool(loop.server.requests()) == (not soon)
+
+
+def test_what_was_seen_of_late_is_planned_first() -> None:
+    early, late = (Site(SiteSource("", "", 1, 1, (), (), ()), {}, None, False) for _ in range(2))
+    early.count(10.0, 0.2)
+    late.count(11.0, 0.1)
+    assert early.seconds > late.seconds and early.recency(11.0) < late.recency(11.0)
+    assert admission.priority(1.0, 100) > admission.priority(1.0, 4000)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import CodeType, FrameType
 
-from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING, WARM
+from dcarray.tiering.admission import HOT, HOT_AGAIN, NEAR, PERIOD, RESTING
 
 from .site import Site
 
@@ -44,7 +44,6 @@ class Sampler:
         self._nearby: dict[int, list[Site]] = {}
         self.lines: dict[tuple[str, int], float] = {}
         self._pid = 0
-        self._started = False
         self._quiet = 0
 
     def add(self, code: CodeType, sites: Iterable[Site]) -> None:
@@ -104,6 +103,7 @@ class Sampler:
         """Count what one thread does."""
         if not chain:
             return
+        now = time.perf_counter()
         code, line = chain[0]
         where = (code.co_filename, line)
         self.lines[where] = self.lines.get(where, 0.0) + seconds
@@ -111,12 +111,12 @@ class Sampler:
             s.source.line <= line <= s.source.last for s in self._sites[id(code)][1] if not s.source.is_loop
         ):
             for site in self._near(code):
-                self._count(site, seconds * NEAR)
+                self._count(site, now, seconds * NEAR)
         for code, line in reversed(chain):
             for site in self._sites[id(code)][1]:
                 source = site.source
                 if source.line <= line <= source.last and not site.refused:
-                    self._count(site, seconds)
+                    self._count(site, now, seconds)
 
     def _near(self, code: CodeType) -> list[Site]:
         """Return the runs of statements in a code object, and in the functions that it may call.
@@ -134,15 +134,10 @@ class Sampler:
             self._nearby[id(code)] = found
         return [site for site in found if not site.refused]
 
-    def _count(self, site: Site, seconds: float) -> None:
+    def _count(self, site: Site, now: float, seconds: float) -> None:
         before = site.seconds
-        site.seconds += seconds
+        site.count(now, seconds)
         hot = HOT_AGAIN if site.doubtful else HOT
-        if site.seconds >= WARM and not site.doubtful and not self._started:
-            self._started = True
-            from dcarray.plans.background import start_planning
-
-            start_planning()
         if before < hot <= site.seconds:
             self._quiet = 0
             site.heat()

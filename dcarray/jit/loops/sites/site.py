@@ -8,10 +8,13 @@ first site is hot.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+
+from dcarray.tiering.admission import FADING
 
 from ..syntax.attributes import Attributes
 
@@ -90,6 +93,8 @@ class Site:
         Why it is left to Python for good; empty if it is not.
     seconds : float
         For how long the sampler has seen its statements run, also inside of what they call.
+    recent : float
+        And of late: what was seen longer ago counts less.
     compiled : float
         Seconds of its runs as compiled code.
     runs : int
@@ -100,6 +105,7 @@ class Site:
     """
 
     __slots__ = (
+        "_seen",
         "_server",
         "asked",
         "compiled",
@@ -111,6 +117,7 @@ class Site:
         "known",
         "names",
         "outer",
+        "recent",
         "refused",
         "resumable",
         "resuming",
@@ -126,7 +133,7 @@ class Site:
         self.enabled = self.resuming = self.known = self.kept = self.asked = self.doubtful = False
         self.inner: list[Site] = []
         self.refused = ""
-        self.seconds = self.compiled = 0.0
+        self.seconds = self.recent = self.compiled = self._seen = 0.0
         self.runs = 0
         self._server: Any = None
         self.enter: Callable[..., tuple[Any, ...]] = self.ask
@@ -169,6 +176,16 @@ class Site:
         return found
 
     # ---- from others ------------------------------------------------------------------------------------
+    def count(self, now: float, seconds: float) -> None:
+        """Note that its statements have been seen running for so long."""
+        self.recent = self.recency(now) + seconds
+        self._seen = now
+        self.seconds += seconds
+
+    def recency(self, now: float) -> float:
+        """Return `recent` as it is now."""
+        return self.recent * math.exp((self._seen - now) / FADING)
+
     def heat(self) -> None:
         """Ask for a plan as soon as the program comes by."""
         self.enabled = True

@@ -1,0 +1,222 @@
+"""The plans of a site by key: the guards of the values that its statements read.
+
+A key of a hot site is planned in the background; until its plan is ready, and for every other key, the
+statements run in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from dcarray.core import config
+from dcarray.core.counters import note
+from dcarray.core.errors import Untraceable
+from dcarray.plans import client, provider
+from dcarray.plans.background import BACKGROUND
+from dcarray.plans.slot import PlanState
+from dcarray.tiering import admission
+
+from ..entry.guards import ARRAYS, DeviceGuard, knows_wrapped
+from ..entry.lists import ListElements
+from ..syntax.attributes import shown
+from . import keys
+from .bound_plans import bound_plan
+from .keys import SYMBOLIC, Entry, guards_of, is_wrapped, other_ints, watched_exceptions
+from .plan_values import PlanMismatch
+from .requests import LoopRequest
+from .run_loop import LoopPlan
+from .site import Site
+
+watchers: list[Callable[[LoopRequest], None]] = []
+"""Callbacks that get the request of each compiled site, then planned eagerly, for `dcarray.explain`."""
+
+
+class SitePlans:
+    """The plans of one site.
+
+    Parameters
+    ----------
+    site : Site
+    needed, live : sequence of str
+        The names of its values, and of what it binds.
+
+    Attributes
+    ----------
+    entries : dict
+        By key.
+    traffic : Traffic
+    """
+
+    def __init__(self, site: Site, needed: tuple[str, ...], live: tuple[str, ...]) -> None:
+        self.site, self.source = site, site.source
+        self.entries: dict[Any, Entry] = {}
+        self.traffic = admission.Traffic()
+        self._symbolic = set(self.source.counters)  # names of ints that are symbols
+        self._exact: set[str] = set()  # and those that no plan has as symbols
+        self._strange = 0  # runs with values of which no plan is made
+        self._names, self._live = (*needed, *self.source.others), live
+        self._bind_plan = partial(bound_plan, self.source, self._names, self._live)
+
+    # ---- keys ---------------------------------------------------------------------------------------------
+    def plan_of(self, entry: Entry, options: config.Options) -> LoopPlan | None:
+        """Return the plan of a key if it is ready; with ``jit="eager"`` it is made now."""
+        if entry.plan is None and options.jit == "eager" and entry.state is not PlanState.REFUSED:
+            entry.ask()
+            self._plan(entry, options)
+        elif self.site.known and entry.state is PlanState.UNASKED:
+            found = provider.load_stored(entry.request)
+            if found is None:
+                self.request(entry)
+            else:
+                entry.fill(self._bind_plan(found, entry))
+                entry.gain.judged = self.site.kept  # it was, in an earlier run
+        if watchers and entry.plan is not None:
+            for seen in watchers:
+                seen(entry.request)
+        plan: LoopPlan | None = entry.plan
+        return plan
+
+    def find(
+        self, values: tuple[Any, ...], start: Any, options: config.Options, admitted: bool = False
+    ) -> Entry | None:
+        """Return the entry of the values' key; None if a value has no guard, or keys are too many."""
+        watched = watched_exceptions()
+        guards = guards_of(self._names, values, self._symbolic)
+        if isinstance(guards, str):
+            self.refuse_value(guards)
+            return None
+        resumed = type(start) is int
+        first = (options.target, options.fastmath, *[True] * resumed)
+        key = (first, watched, *guards)
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.traffic.hit()
+            return entry
+        if self._find_symbols(key, values):
+            return self.find(values, start, options, True)
+        if not admitted and not self.traffic.admits(key, self.entries, options.jit == "eager"):
+            if self.traffic.is_a_loss():
+                self.refuse("its sizes or types change from one run to the next", self.source.line)
+            return None
+        return self._new(key, guards, values, resumed, options)
+
+    def _new(
+        self, key: tuple[Any, ...], guards: list[Any], values: tuple[Any, ...], resumed: bool,
+        options: config.Options,
+    ) -> Entry | None:  # fmt: skip
+        there = {guard.device for guard in guards if isinstance(guard, DeviceGuard)}
+        if there and (len(there) > 1 or any(type(v) in ARRAYS or type(v) is ListElements for v in values)):
+            self.refuse("some of its arrays are on another device", self.source.line)
+            return None
+        device = there.pop() if there else None
+        request = keys.request_of(
+            self.source, self._names, self._live, values, guards, key[1], resumed, options
+        )
+        if device is not None:
+            request = request._replace(target=device.target, undone=False)
+        symbols = tuple([k for k, guard in enumerate(guards[: len(values)]) if guard is SYMBOLIC])
+        entry = self.entries[key] = Entry(key, request, symbols, device)
+        entry.wraps = knows_wrapped() and any(map(is_wrapped, values))
+        return entry
+
+    def _find_symbols(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
+        """Whether another key differs in nothing but ints, which are symbols from now on."""
+        for other in self.entries:
+            places = other_ints(key, other)
+            names = {self._names[k - 2] for k in places} - self._exact
+            if names and len(names) == len(places):
+                self._symbolic |= names
+                return True
+        return False
+
+    # ---- plans --------------------------------------------------------------------------------------------
+    def request(self, entry: Entry) -> None:
+        """Request the plan of a key in the background."""
+        if entry.ask():
+            self.site.asked = True
+            client.CLIENT.start()  # by this thread: another one would wait for the lock after each import
+            gain = partial(self._gain, len(entry.request.text()))
+            BACKGROUND.submit(partial(self._plan, entry, config.current()), gain, entry.request)
+
+    def _gain(self, length: int) -> float:
+        """Return how urgent a plan is; not at all if that of statements around is there."""
+        outer = self.site.outer
+        while outer is not None:
+            if outer.enabled and outer.runs:
+                return 0.0
+            outer = outer.outer
+        return admission.priority(self.site.recency(perf_counter()), length)
+
+    def _plan(self, entry: Entry, options: config.Options) -> None:
+        """Make the plan of a key."""
+
+        def made() -> Any:
+            return self._bind_plan(provider.obtain(entry.request, options, BACKGROUND), entry)
+
+        try:
+            entry.make(made)
+        except MemoryError:  # later there may be more
+            entry.failures += 1
+            if entry.failures < admission.FAILURES:
+                self.site.heat()
+        except (Untraceable, PlanMismatch) as reason:
+            line = reason.line if isinstance(reason, Untraceable) else self.source.line
+            self.refuse_entry(entry, str(reason), line)
+        except Exception as error:
+            if options.debug:
+                raise
+            if not client.CLIENT.is_stopping:  # else it is not known whether there would be a plan
+                self.refuse_entry(entry, f"{type(error).__name__}: {error}", self.source.line)
+        else:
+            self.site.heat()
+
+    def requests(self) -> list[LoopRequest]:
+        """Return the requests of the plans that are there."""
+        return [entry.request for entry in [*self.entries.values()] if entry.plan is not None]
+
+    def is_ready(self) -> bool:
+        return any(entry.plan is not None for entry in self.entries.values())
+
+    def refused(self) -> list[Entry]:
+        return [entry for entry in self.entries.values() if entry.state is PlanState.REFUSED]
+
+    def refuse_entry(self, entry: Entry, reason: str, line: int) -> None:
+        """Report that a key has no plan; the site is left to Python if no key has one."""
+        resumed = entry.request.loop.resumed  # a whole loop may have one
+        names = set() if resumed else {self._names[k] for k in entry.symbols} - self.source.counters
+        self._exact |= names  # perhaps they only have to be known
+        self._symbolic -= names
+        if resumed or names:
+            self.site.resumable &= not resumed
+            self.site.resuming &= not resumed
+            self.entries.pop(entry.key, None)
+            return
+        if len(self.refused()) == len(self.entries):
+            self.refuse(reason, line)
+        else:
+            note(shown(reason), kind="loop", where=(self.source.file, line))
+
+    def refuse_value(self, reason: str) -> None:
+        """Leave the statements to Python since a value has no guard: for good if there are many of these."""
+        if not self._strange:
+            note(shown(reason), kind="loop", where=(self.source.file, self.source.line))
+            self._heat_inner()
+        self._strange += 1
+        if self._strange >= admission.STRANGE and not self.is_ready():
+            self.site.refuse(shown(reason))
+
+    def refuse(self, reason: str, line: int) -> None:
+        """Leave the statements to Python from now on; sites inside of them may be hot instead."""
+        if not self.site.refused:
+            note(shown(reason), kind="loop", where=(self.source.file, line))
+        self.site.refuse(shown(reason))
+        self._heat_inner()
+
+    def _heat_inner(self) -> None:
+        """Have the sites inside of this one ask for plans, where the sampler does not decide that."""
+        if config.current().jit == "eager" or watchers:
+            for inner in self.site.inner:
+                inner.heat()
