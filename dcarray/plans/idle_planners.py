@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import socket
 import stat
-import tempfile
 from contextlib import suppress
 
 __all__ = ["Offer", "place_of", "taken_over"]
@@ -49,7 +48,7 @@ def _folder() -> str | None:
     if not hasattr(socket, "AF_UNIX"):
         return None
     user = os.getuid()
-    folder = os.path.join(tempfile.gettempdir(), f"dcarray-{user}")
+    folder = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"dcarray-{user}")
     try:
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)

@@ -38,7 +38,8 @@ _LONG = 1e-3  # seconds in Python of which one measurement is enough until there
 _TRIALS = 5  # measurements of compiled code, and of Python in turn, until compiled code is judged
 _SLOW = 100e-6  # seconds of an iteration, of which to ask a site is a small part
 _FEW = 2  # and of what takes long
-_LONGER = 20e-3  # seconds in Python
+_LONGER = 20e-3  # seconds
+_SELDOM = 8  # runs of compiled code for each in Python where it was faster in an earlier run
 _CLEAR = 0.5  # of the time in Python: compiled code that takes less needs no trial
 _FASTER = 0.9  # of the time in Python, which compiled code has to take at most
 _MAX_KEYS = 8  # kinds of values with a plan each, of one site
@@ -63,13 +64,15 @@ class Measured:
         The number of runs in Python that were measured.
     judged : bool
         Whether compiled code is known to be faster, or not to be.
+    kept : bool
+        Whether it was faster in an earlier run of the program: then it is tried again, but Python seldom.
     """
 
-    __slots__ = ("_compiled", "_python", "judged", "runs", "seconds")
+    __slots__ = ("_compiled", "_python", "judged", "kept", "runs", "seconds")
 
     def __init__(self) -> None:
         self.seconds, self.runs = 0.0, 0
-        self.judged = False
+        self.judged = self.kept = False
         self._compiled: list[float] = []
         self._python: list[float] = []  # since there is compiled code
 
@@ -94,10 +97,14 @@ class Measured:
 
     def is_pythons_turn(self) -> bool:
         """Whether the next run is to be Python's, though there is compiled code."""
-        return not self.judged and len(self._compiled) > len(self._python)
+        if self.judged or not self._compiled or (self.kept and self._compiled[-1] >= _LONGER):
+            return False
+        return len(self._compiled) // (_SELDOM if self.kept else 1) > len(self._python)
 
     def compiled(self, seconds: float) -> bool:
-        """Note a run of compiled code; returns whether it is now known not to be faster than Python."""
+        """Note a run of compiled code; returns whether it is now known not to be faster than Python.
+
+        Where the time in Python is not known since compiled code was kept, Python has its turns later."""
         if self.judged:
             return False
         self._compiled.append(seconds)
@@ -105,10 +112,16 @@ class Measured:
             self.judged = True
             return False
         trials = _FEW if self.seconds >= _LONGER else _TRIALS
-        if len(self._compiled) < trials:
+        if len(self._python) < trials - (not self.kept) or len(self._compiled) < trials:
             return False
         self.judged = True
-        return bool(self._python) and min(self._compiled) > _FASTER * min(self._python)
+        best = 1.0 if self.kept else _FASTER
+        return _typical(self._compiled) > best * _typical(self._python)
+
+
+def _typical(seconds: list[float]) -> float:
+    """Return the median of some times: now and then one is longer, or a lucky one is shorter."""
+    return sorted(seconds)[(len(seconds) - 1) // 2]
 
 
 class Pace:

@@ -50,8 +50,28 @@ def test_compiled_code_that_is_not_faster_is_found_in_a_few_runs() -> None:
     trials = admission._TRIALS
     short = admission._LEAST * 2
     assert judged(short, *[short] * (trials - 1)) is None and judged(short, *[short] * trials) is True
-    assert judged(short, *[9.0] * (trials - 1), 0.6 * short) is False  # the least counts
+    most = trials // 2 + 1
+    assert judged(short, *[0.6 * short] * most, *[9.0] * (trials - most)) is False  # the median counts
+    assert judged(short, *[9.0] * (trials - 1), 0.6 * short) is True
     assert judged(1.0, *[1.0] * admission._FEW) is True  # what takes long has few trials
+
+
+def test_code_that_an_earlier_run_kept_is_tried_again_with_few_runs_in_python() -> None:
+    for python, refused in ((1e-4, True), (3e-4, False)):
+        made = Measured()
+        made.kept = True
+        turns, found = 0, False
+        while not made.judged:
+            if made.is_pythons_turn():
+                made.python(python)
+                turns += 1
+            else:
+                found = made.compiled(1.6e-4)
+        assert turns == admission._TRIALS and found is refused
+    long = Measured()
+    long.kept = True
+    for _ in range(99):
+        assert not long.is_pythons_turn() and not long.compiled(admission._LONGER)
 
 
 def test_compiled_code_that_is_clearly_faster_needs_no_trial() -> None:

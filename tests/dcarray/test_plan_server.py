@@ -409,7 +409,7 @@ def test_what_was_left_undone_is_answered_at_once(monkeypatch, tmp_path):
 def short_folder(monkeypatch):
     """A folder whose path is short enough for sockets."""
     with tempfile.TemporaryDirectory() as folder:
-        monkeypatch.setattr(idle_planners.tempfile, "gettempdir", lambda: folder)
+        monkeypatch.setenv("TMPDIR", folder)
         yield folder
 
 

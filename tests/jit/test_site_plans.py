@@ -330,6 +330,7 @@ def test_no_plan_is_asked_for_the_rest_of_a_loop_that_ends_soon(
 ) -> None:
     f = written("def f(x, n):\n    for t in range(n):\n        x[0] = x[0] + t\n    return x")
     (loop,) = [site for site in put_sites(f) if site.source.is_loop]
+    monkeypatch.setattr(admission, "_SLOW", 1e9)
     for soon in (1e9, 0.0):
         monkeypatch.setattr(admission, "_SOON", soon)
         loop.resuming = True

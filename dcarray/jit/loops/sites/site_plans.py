@@ -72,7 +72,7 @@ class SitePlans:
                 self.request(entry)
             else:
                 entry.fill(self._bind_plan(found, entry))
-                entry.gain.judged = self.site.kept  # it was, in an earlier run
+                entry.gain.kept = self.site.kept
         if watchers and entry.plan is not None:
             for seen in watchers:
                 seen(entry.request)
