@@ -51,6 +51,7 @@ def test_the_next_run_knows_what_became_of_sites(monkeypatch: pytest.MonkeyPatch
         ran, refused, *rest = sites
         assert rest and not any(site.enabled or site.known or site.doubtful for site in sites)
         ran.runs = 3
+        ran.kept = True
         refused.refuse("it is not faster")
         end()
 
@@ -71,7 +72,7 @@ def test_the_next_run_asks_for_plans_that_had_not_come(
 ) -> None:
     with dc.options(jit="background", cache_dir=str(tmp_path)):
         sites, end = sites_of(monkeypatch)
-        sites[0].asked, sites[1].asked, sites[1].runs = True, True, 1
+        sites[0].asked, sites[1].kept = True, True
         end()
         sites, _ = sites_of(monkeypatch)
         wait_for(lambda: sites[0].enabled and sites[1].enabled)

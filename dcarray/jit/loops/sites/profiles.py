@@ -1,4 +1,4 @@
-"""Profiles of earlier runs: the sites of a source that ran as compiled code, or waited for it until the end,
+"""Profiles of earlier runs: the sites of a source that were faster as compiled code, or were not judged,
 with which the next run begins, and those that were left to Python, which it plans later."""
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def heat_known(source: str, sites: Sequence[Site]) -> None:
         for number, site in enumerate(sites):
             if site.refused or (site.doubtful and not site.runs):
                 refused.append(number)
-            elif site.runs:
+            elif site.kept:
                 kept.append(number)
-            elif site.asked:
+            elif site.asked or site.runs:
                 asked.append(number)
         if (kept or refused or asked) and os.getpid() == pid:
             text = "/".join(" ".join(map(str, part)) for part in (kept, refused, asked))

@@ -68,8 +68,10 @@ class SiteServer:
                 self.site.resumable = self.site.resuming = False  # its statements have sites
                 return ()
         found, entry = self._serve(values, start)
-        if found and items is not None and not self._pace.is_faster(perf_counter() - begun, start, items):
-            self._plans.refuse("compiled code is not faster than NumPy", self.source.line)
+        if found and items is not None:
+            self.site.kept = self._pace.is_faster(perf_counter() - begun, start, items)
+            if not self.site.kept:
+                self._plans.refuse("compiled code is not faster than NumPy", self.source.line)
         if found:
             self._done.add(get_ident())
         elif entry is None or entry.state is not PlanState.READY or entry.failures:
@@ -249,6 +251,10 @@ class SiteServer:
 
     def _judge(self, entry: Entry, seconds: float) -> None:
         """Note how long compiled code took; it is given up if that is known not to be faster."""
-        if entry.gain.compiled(seconds):
+        known = entry.gain.judged
+        refused = entry.gain.compiled(seconds)
+        if not known and entry.gain.judged:
+            self.site.kept = not refused
+        if refused:
             entry.refuse()
             self._plans.refuse_entry(entry, "compiled code is not faster than NumPy", self.source.line)

@@ -84,7 +84,7 @@ class Site:
     known : bool
         Whether an earlier run of the program asked for a plan of it.
     kept : bool
-        Whether that plan was kept.
+        Whether compiled code was faster, in this run or an earlier one.
     asked : bool
         Whether this run has asked for one.
     doubtful : bool
