@@ -7,6 +7,7 @@ import ctypes
 import math
 import os
 import queue
+import sys
 import threading
 import time
 from _thread import start_new_thread
@@ -211,6 +212,9 @@ class Background:
         """Wait for a running compilation before the interpreter ends."""
         if self._ended is None or self._pid != os.getpid():
             return
+        client = sys.modules.get("dcarray.plans.client")
+        if client is not None:
+            client.CLIENT.stop()
         while not self._queue.empty():
             self._queue.get()
         self._queue.put(None)
@@ -218,9 +222,7 @@ class Background:
             pass
         jobs = sorted(self._undone, key=_Job.rank, reverse=True)
         left = [job.request for job in jobs if job.request is not None]
-        if left:
-            from . import client
-
+        if left and client is not None:
             client.CLIENT.finish(left[:_MOST_LEFT])
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -13,7 +13,6 @@ itself does - the threads of a BLAS that wait for work do - it is left alone for
 
 from __future__ import annotations
 
-import atexit
 import os
 import select
 import sys
@@ -44,7 +43,6 @@ class PlanningClient:
         self._stopping = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._leave)
-        atexit.register(self.stop)
 
     def plan(self, request: Request) -> tuple[Any, ...]:
         """Have a plan made; returns the serialised plan, the counts and the reasons of `server.answer`.
