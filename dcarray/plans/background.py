@@ -7,7 +7,6 @@ import ctypes
 import math
 import os
 import queue
-import sys
 import threading
 import time
 from _thread import start_new_thread
@@ -101,10 +100,13 @@ class Background:
     ----------
     finished : list of callable
         Called after each job.
+    is_stopping : bool
+        Whether the program ends, so that nobody makes plans any more.
     """
 
     def __init__(self) -> None:
         self.finished: list[Callable[[], None]] = []
+        self.is_stopping = False
         self._held: list[tuple[Callable[[], None], float]] = []
         self._suspects = False  # whether a planning process was started before there was a job for it
         self.seconds = 0.0  # that the program has worked without plans
@@ -212,9 +214,7 @@ class Background:
         """Wait for a running compilation before the interpreter ends."""
         if self._ended is None or self._pid != os.getpid():
             return
-        client = sys.modules.get("dcarray.plans.client")
-        if client is not None:
-            client.CLIENT.stop()
+        self.is_stopping = True
         while not self._queue.empty():
             self._queue.get()
         self._queue.put(None)
@@ -222,7 +222,9 @@ class Background:
             pass
         jobs = sorted(self._undone, key=_Job.rank, reverse=True)
         left = [job.request for job in jobs if job.request is not None]
-        if left and client is not None:
+        if left:
+            from . import client
+
             client.CLIENT.finish(left[:_MOST_LEFT])
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -25,6 +25,7 @@ from dcarray.core import cores
 from dcarray.core.errors import Untraceable
 
 from . import server
+from .background import BACKGROUND
 from .requests import Request, RoutineRequest
 from .server_handle import NoPlanningProcess, PlanningProcess, Starved
 
@@ -40,7 +41,6 @@ class PlanningClient:
         self._process: PlanningProcess | None = None
         self._usable = _can_start()
         self._lock = threading.Lock()
-        self._stopping = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._leave)
 
@@ -94,10 +94,6 @@ class PlanningClient:
         with self._lock, suppress(NoPlanningProcess):
             self._ensure_started(_nice())
 
-    def stop(self) -> None:
-        """Stop waiting for replies, since the program ends."""
-        self._stopping = True
-
     def finish(self, left: list[Request]) -> None:
         """Leave the planning process, which makes these plans for later runs, the first ones first."""
         if self._process is not None and self._process.has_begun:
@@ -107,7 +103,7 @@ class PlanningClient:
     @property
     def is_stopping(self) -> bool:
         """Whether the program ends, so that nobody makes plans any more."""
-        return self._stopping
+        return BACKGROUND.is_stopping
 
     def _leave(self) -> None:
         """Leave the planning process to the parent, in a child after a fork."""
@@ -138,7 +134,7 @@ class PlanningClient:
                 raise
             if reply is not None:
                 return reply
-            if self._stopping:
+            if self.is_stopping:
                 break
             self._close()
             if fresh:
@@ -150,7 +146,7 @@ class PlanningClient:
         if self._process is None:
             if not self._usable:
                 raise NoPlanningProcess
-            self._process = PlanningProcess(nice, lambda: self._stopping)
+            self._process = PlanningProcess(nice, lambda: BACKGROUND.is_stopping)
         return self._process
 
 
