@@ -279,11 +279,13 @@ def left(folder):
 
     They are there when they have their names, digests; before, they are half written.
     """
-    for _ in range(1000):
+    before: list[Path] = []
+    for _ in range(100):
         found = sorted((folder / "plans").glob(f"{'[0-9a-f]' * 64}.dcarray"))
-        if len(found) > 1:
+        if len(found) > 1 and found == before:
             return found
-        time.sleep(0.01)
+        before = found
+        time.sleep(0.3)
     raise AssertionError("nothing is left")
 
 
