@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from .memo import Node
+
 Dim = Any  # int | integers.Expression: arithmetic on either gives either
 Role = Literal["in", "out", "inout", "temp"]
 
@@ -43,13 +45,20 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(Node):
     """An affine view of ``array``: one ``Index`` per array axis over the iteration domain ``shape``.
     A domain axis that no index uses is a broadcast when read and a reduction when written."""
 
     array: str
     shape: tuple[Dim, ...]
     index: tuple[Index, ...]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash((self.array, self.shape, self.index)))
+            return self._hash
 
 
 # ---- scalar expressions, interned ------------------------------------------------------------------
@@ -68,7 +77,7 @@ class _Interned(type):
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Expr(metaclass=_Interned):
+class Expr(Node, metaclass=_Interned):
     """A scalar value at one point of the iteration domain.  Arguments are positional only."""
 
     if TYPE_CHECKING:
@@ -131,7 +140,7 @@ class Apply(Expr):
 
 # ---- statements ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Compute:
+class Compute(Node):
     """``target[i] = body(i)`` for every ``i`` of the domain ``target.shape``.  With ``combine``, the
     values of the domain axes that the target omits are folded into each element, which starts from
     ``init`` or, if that is None, from what the target holds.  With ``scan``, an axis of the domain, the
@@ -146,7 +155,7 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """A library call, a communication or an opaque function: an entry of ``ops.CALLS``."""
 
     op: str
@@ -157,7 +166,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Nest:
+class Nest(Node):
     """Loop fusion to the innermost loop: statements over one domain run as one loop nest, point by point, in
     order. The results are those of running them one after the other; the pass ``siblings`` decides when."""
 
@@ -166,7 +175,7 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Node):
     """Loop fusion of the outer ``axes`` loops, which all domains share: for each point of them all statements
     run, in order.  The results are those of running them one after the other, because each row depends on
     itself only, and results of reductions over rows are not used inside; the pass ``row_fusion`` decides
@@ -178,7 +187,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeTiles:
+class TimeTiles(Node):
     """Time tiling: statements whose first axes are the same rows run band by band instead of one after the
     other, so that a band is still in the cache when the next statement needs it.
 
@@ -195,7 +204,7 @@ class TimeTiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Node):
     """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body.
 
     ``parallel``: no dependence is carried by the loop (``analysis.independence``), so that iterations may run
@@ -211,7 +220,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Node):
     """``while cond:`` the body runs in order; ``cond`` is read before each iteration."""
 
     cond: Expr
@@ -220,7 +229,7 @@ class While:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Node):
     """``if cond: then else: orelse``; ``cond`` is a scalar."""
 
     cond: Expr

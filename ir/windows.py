@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import gcd
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .dims import is_number, prove_eq, prove_le, prove_lt, simplify
+from .dims import free_symbols, is_number, prove_eq, prove_le, prove_lt, simplify
+from .memo import kept
 from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Window
 
 
@@ -22,6 +22,13 @@ from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Win
 def identity(array: Array) -> Window:
     """Return the window that is the whole array, axis by axis."""
     return Window(array.name, array.shape, tuple(Index(0, 1, k) for k in range(len(array.shape))))
+
+
+@kept
+def symbols_of(window: Window) -> frozenset[str]:
+    """Return the names of the symbols that the shape and the index depend on."""
+    parts = (*window.shape, *[part for ix in window.index for part in (ix.offset, ix.stride)])
+    return frozenset().union(*[free_symbols(part) for part in parts if type(part) is not int])
 
 
 def moving_axes(window: Window) -> list[int]:
@@ -315,15 +322,13 @@ def walk(*roots: Expr) -> Sequence[Expr]:
     if len(roots) != 1:
         return _walk(roots)
     (root,) = roots
-    if not children(root):
-        return roots
-    below = _below.get(root)
-    if below is None:
-        below = _below[root] = _walk(roots)[:-1]  # an entry that held its own key would live for ever
-    return (*below, root)
+    return (*_below(root), root) if children(root) else roots
 
 
-_below: WeakKeyDictionary[Expr, tuple[Expr, ...]] = WeakKeyDictionary()
+@kept
+def _below(expr: Expr) -> tuple[Expr, ...]:
+    """Return the nodes of an expression without itself, which must not keep itself alive."""
+    return _walk((expr,))[:-1]
 
 
 def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -363,7 +368,13 @@ def map_loads(expr: Expr, fn: Callable[[Load | Gather], Expr]) -> Expr:
 
 def loads(expr: Expr) -> tuple[Load | Gather, ...]:
     """Return every ``Load`` and ``Gather`` of ``expr`` once, in a fixed order."""
-    return tuple(node for node in walk(expr) if isinstance(node, Load | Gather))
+    below = _loads_below(expr) if children(expr) else ()
+    return (*below, expr) if isinstance(expr, (Load, Gather)) else below
+
+
+@kept
+def _loads_below(expr: Expr) -> tuple[Load | Gather, ...]:
+    return tuple([node for node in _below(expr) if isinstance(node, (Load, Gather))])
 
 
 def remap(expr: Expr, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Expr:

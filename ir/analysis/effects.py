@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
 from dcarray.ir.dims import count, free_symbols, loop_range, simplify, slope, smallest, substitute
+from dcarray.ir.memo import kept
 from dcarray.ir.nodes import (
     Branch,
     Call,
@@ -13,19 +15,19 @@ from dcarray.ir.nodes import (
     Dim,
     Expr,
     Gather,
+    Group,
     Index,
     Loop,
     Nest,
     Part,
     Region,
     Role,
-    Rows,
     Stmt,
-    TimeTiles,
     While,
     Window,
 )
-from dcarray.ir.windows import covers, disjoint_rows, injective, loads, overlap, same
+from dcarray.ir.statements import bodies
+from dcarray.ir.windows import covers, disjoint_rows, injective, loads, overlap, same, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,23 @@ def _read_by(*exprs: Expr) -> list[Window]:
     ]
 
 
+#: A window in a statement, and the loops inside of the statement that may move it, the innermost first.
+_Moved = tuple[Window, tuple[tuple[str, tuple[Dim, Dim, Dim]], ...]]
+
+
 def reads(stmt: Stmt) -> tuple[Window, ...]:
     """Return the windows that the statement may read: ``anywhere`` of a gathered array, the
     `widened_footprint` of windows that move with a loop inside ``stmt``."""
+    return _in_all_iterations(_moved_reads(stmt)) if bodies(stmt) else _leaf_reads(stmt)
+
+
+def writes(stmt: Stmt) -> tuple[Window, ...]:
+    """Return the windows that the statement may write; see `definite_writes` for those that it must."""
+    return _in_all_iterations(_moved_writes(stmt)) if bodies(stmt) else _leaf_writes(stmt)
+
+
+@kept
+def _leaf_reads(stmt: Compute | Call | Group) -> tuple[Window, ...]:
     match stmt:
         case Compute(target, body, combine, init):
             found = _read_by(body) + (_read_by(init) if init is not None else [])
@@ -63,43 +79,58 @@ def reads(stmt: Stmt) -> tuple[Window, ...]:
                 found.append(target)
             return _unique(found)
         case Call():
-            return _unique(list(stmt.reads))
-        case Nest(body) | Rows(body) | TimeTiles(body):
-            return _unique([w for s in body for w in reads(s)])
-        case Loop(var, bounds, inner):
-            return _unique([widened_footprint(w, var, bounds) for s in inner for w in reads(s)])
-        case While(cond, inner):
-            return _unique(_read_by(cond) + [w for s in inner for w in reads(s)])
-        case Branch(cond, then, orelse):
-            return _unique(_read_by(cond) + [w for s in (*then, *orelse) for w in reads(s)])
+            return _unique(stmt.reads)
+        case _:
+            return _unique([w for s in stmt.body for w in _leaf_reads(s)])
 
 
-def writes(stmt: Stmt) -> tuple[Window, ...]:
-    """Return the windows that the statement may write; see `definite_writes` for those that it must."""
+@kept
+def _leaf_writes(stmt: Compute | Call | Group) -> tuple[Window, ...]:
     match stmt:
         case Compute(target):
             return (target,)
         case Call():
-            return _unique(list(stmt.writes))
-        case Nest(body) | Rows(body) | TimeTiles(body):
-            return _unique([w for s in body for w in writes(s)])
-        case Loop(var, bounds, inner):
-            return _unique([widened_footprint(w, var, bounds) for s in inner for w in writes(s)])
-        case While(_, inner):
-            return _unique([w for s in inner for w in writes(s)])
-        case Branch(_, then, orelse):
-            return _unique([w for s in (*then, *orelse) for w in writes(s)])
+            return _unique(stmt.writes)
+        case _:
+            return _unique([w for s in stmt.body for w in _leaf_writes(s)])
+
+
+@kept
+def _moved_reads(stmt: Stmt) -> tuple[_Moved, ...]:
+    parts = bodies(stmt)
+    found = _read_by(stmt.cond) if isinstance(stmt, While | Branch) else [] if parts else _leaf_reads(stmt)
+    inner = [one for part in parts for s in part for one in _moved_reads(s)]
+    return tuple(dict.fromkeys([*[(w, ()) for w in found], *_moved_by(stmt, inner)]))
+
+
+@kept
+def _moved_writes(stmt: Stmt) -> tuple[_Moved, ...]:
+    parts = bodies(stmt)
+    if not parts:
+        return tuple([(w, ()) for w in _leaf_writes(stmt)])
+    inner = [one for part in parts for s in part for one in _moved_writes(s)]
+    return tuple(dict.fromkeys(_moved_by(stmt, inner)))
+
+
+def _moved_by(stmt: Stmt, inner: list[_Moved]) -> list[_Moved]:
+    if not isinstance(stmt, Loop):
+        return inner
+    var, own = stmt.var, (stmt.var, stmt.bounds)
+    return [(w, (*loops, own)) if loops or var in symbols_of(w) else (w, loops) for w, loops in inner]
+
+
+def _in_all_iterations(moved: Iterable[_Moved]) -> tuple[Window, ...]:
+    found: dict[Window, None] = {}
+    for window, loops in moved:
+        for var, bounds in loops:
+            window = widened_footprint(window, var, bounds)
+        found[window] = None
+    return tuple(found)
 
 
 def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
     """Return the windows of which every element is written whenever the statement runs."""
     match stmt:
-        case Compute(target, _, combine, init):
-            return (target if combine is None or init is None else without_reduced_axes(target),)
-        case Nest(body) | Rows(body) | TimeTiles(body):
-            return _unique([w for s in body for w in definite_writes(s)])
-        case Call():
-            return writes(stmt)
         case Branch(_, then, orelse):
             first = [w for s in then for w in definite_writes(s)]
             second = [w for s in orelse for w in definite_writes(s)]
@@ -107,8 +138,21 @@ def definite_writes(stmt: Stmt) -> tuple[Window, ...]:
         case Loop(var, bounds, inner):
             found = [footprint(w, var, bounds) for s in inner for w in definite_writes(s)]
             return _unique([w for w in found if w is not None])
-        case _:
+        case While():
             return ()
+        case _:
+            return _definite_leaf_writes(stmt)
+
+
+@kept
+def _definite_leaf_writes(stmt: Compute | Call | Group) -> tuple[Window, ...]:
+    match stmt:
+        case Compute(target, _, combine, init):
+            return (target if combine is None or init is None else without_reduced_axes(target),)
+        case Call():
+            return _leaf_writes(stmt)
+        case _:
+            return _unique([w for s in stmt.body for w in _definite_leaf_writes(s)])
 
 
 def without_reduced_axes(target: Window) -> Window:
@@ -120,12 +164,13 @@ def without_reduced_axes(target: Window) -> Window:
     return Window(target.array, tuple(target.shape[axis] for axis in axes), index)
 
 
+@kept
 def touched_arrays(stmt: Stmt) -> frozenset[str]:
     """Return the names of the arrays that the statement may read or write."""
-    return frozenset(w.array for w in (*reads(stmt), *writes(stmt)))
+    return frozenset([w.array for w, _ in (*_moved_reads(stmt), *_moved_writes(stmt))])
 
 
-def _unique(found: list[Window]) -> tuple[Window, ...]:
+def _unique(found: Iterable[Window]) -> tuple[Window, ...]:
     return tuple(dict.fromkeys(found))
 
 
@@ -154,8 +199,7 @@ def footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window 
 def widened_footprint(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Window:
     """Return a window that contains all elements which a window touches in a loop: the `footprint`, the box
     between the least and the greatest indices, or ``anywhere``."""
-    parts = (*window.shape, *(part for ix in window.index for part in (ix.offset, ix.stride)))
-    if not any(var in free_symbols(part) for part in parts):
+    if var not in symbols_of(window):
         return window
     found = footprint(window, var, bounds) or _bounding_box(window, var, bounds)
     return anywhere(window.array) if found is None else found

@@ -73,6 +73,8 @@ def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
     made: list[Window] = []
     found: list[Window] = []
     for stmt in flatten(body):
+        if whole.array not in touched_arrays(stmt):
+            continue
         if isinstance(stmt, Loop):
             with dims.ranging(stmt.var, stmt.bounds):
                 inner = upward_exposed_reads(stmt.body, whole)

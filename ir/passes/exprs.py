@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import computes_of
+from dcarray.ir.memo import is_kept, keep, kept
 from dcarray.ir.nodes import Apply, Const, Expr, Gather, Load, Part
 from dcarray.ir.ops import OPS, const_value
 
@@ -29,11 +29,6 @@ class Summary:
     dearest: float
 
 
-_loads: WeakKeyDictionary[Expr, tuple[Load | Gather, ...]] = WeakKeyDictionary()
-_sizes: WeakKeyDictionary[Expr, int] = WeakKeyDictionary()
-_summaries: WeakKeyDictionary[Expr, Summary] = WeakKeyDictionary()
-
-
 def dtype_of(expr: Expr) -> np.dtype[Any]:
     """Return the dtype of an expression: every kind of node has one."""
     dtype: np.dtype[Any] = expr.dtype
@@ -42,12 +37,12 @@ def dtype_of(expr: Expr) -> np.dtype[Any]:
 
 def loads_of(expr: Expr) -> tuple[Load | Gather, ...]:
     """Return every ``Load`` and ``Gather`` once, in a fixed order."""
-    if not isinstance(expr, Apply):
-        return windows.loads(expr)  # an entry that held its own key would live for ever
-    found = _loads.get(expr)
-    if found is None:
-        found = _loads[expr] = windows.loads(expr)
-    return found
+    return _loads(expr) if isinstance(expr, Apply) else windows.loads(expr)
+
+
+@kept
+def _loads(expr: Apply) -> tuple[Load | Gather, ...]:
+    return windows.loads(expr)
 
 
 def is_zero(expr: Expr) -> bool:
@@ -62,31 +57,26 @@ def has_checks(stmt: Part) -> bool:
     return any(isinstance(node, Apply) and node.op == "checked" for node in windows.walk(*roots))
 
 
+@kept
 def size_bound(expr: Expr) -> int:
     """Return an upper bound of the number of nodes; see `cache_sizes`."""
-    found = _sizes.get(expr)
-    if found is None:
-        found = _sizes[expr] = len(windows.walk(expr))
-    return found
+    return len(windows.walk(expr))
 
 
 def cache_sizes(expr: Expr, loads: tuple[Load | Gather, ...], size: int) -> None:
     """Record the loads and size of an expression that was just made, which saves a traversal."""
-    if isinstance(expr, Apply) and expr not in _loads:
-        _loads[expr] = loads
-        _sizes[expr] = size
+    if isinstance(expr, Apply) and not is_kept(expr, _loads):
+        keep(expr, _loads, loads)
+        keep(expr, size_bound, size)
 
 
+@kept
 def summary(expr: Expr) -> Summary:
     """Return the size and cost of an expression."""
-    found = _summaries.get(expr)
-    if found is None:
-        nodes = windows.walk(expr)
-        costs = [OPS[node.op].cost for node in nodes if isinstance(node, Apply)]
-        loads = [node for node in nodes if isinstance(node, Load | Gather)]
-        heavy = sum(1 for node in loads if isinstance(node, Gather) or node.window.index)
-        work = sum(costs)
-        found = Summary(len(nodes), len(loads), work, work + heavy, max(costs, default=0.0))
-        _summaries[expr] = found
-        _sizes[expr] = len(nodes)
-    return found
+    nodes = windows.walk(expr)
+    costs = [OPS[node.op].cost for node in nodes if isinstance(node, Apply)]
+    loads = [node for node in nodes if isinstance(node, Load | Gather)]
+    heavy = sum(1 for node in loads if isinstance(node, Gather) or node.window.index)
+    work = sum(costs)
+    keep(expr, size_bound, len(nodes))
+    return Summary(len(nodes), len(loads), work, work + heavy, max(costs, default=0.0))

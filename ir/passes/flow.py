@@ -14,6 +14,7 @@ from typing import Literal
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, anywhere
+from dcarray.ir.memo import kept
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Group, Loop, Region, Stmt, While, Window
 from dcarray.ir.statements import bodies, with_bodies
 
@@ -88,7 +89,8 @@ class Facts:
         return None if self.roots[a.array] == self.roots[b.array] else False
 
 
-def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
+@kept
+def reads_of(stmt: Stmt) -> tuple[tuple[Window, Kind], ...]:
     """Return the windows that a statement reads, each with the kind of access."""
     if isinstance(stmt, Compute):
         found: list[tuple[Window, Kind]] = []
@@ -101,20 +103,21 @@ def reads_of(stmt: Stmt) -> list[tuple[Window, Kind]]:
                 found.append((stmt.target, "fold"))
             else:
                 found += [(anywhere(node.window.array), "fold") for node in loads_of(stmt.init)]
-        return found
+        return tuple(found)
     if isinstance(stmt, Call):
-        return [(window, "call") for window in stmt.reads]
+        return tuple([(window, "call") for window in stmt.reads])
     if isinstance(stmt, Group):
         # writes in the nest itself may come after the read
         own = {window.array for window in writes_of(stmt)}
         uses = [use for part in stmt.body for use in reads_of(part)]
-        return [(w, "inside" if w.array in own else kind) for w, kind in uses]
+        return tuple([(w, "inside" if w.array in own else kind) for w, kind in uses])
     inner = [use for body in bodies(stmt) for part in body for use in reads_of(part)]
     cond = loads_of(stmt.cond) if isinstance(stmt, While | Branch) else ()
     names = dict.fromkeys([window.array for window, _ in inner] + [node.window.array for node in cond])
-    return [(anywhere(name), "inside") for name in names]
+    return tuple([(anywhere(name), "inside") for name in names])
 
 
+@kept
 def writes_of(stmt: Stmt) -> tuple[Window, ...]:
     """Return the windows that a statement writes."""
     if isinstance(stmt, Compute):
@@ -145,7 +148,7 @@ class Block:
         self.facts = facts
         self.nested = key > 0
         self.stmts: list[Stmt | None] = list(body)
-        self.reads: list[list[tuple[Window, Kind]]] = []
+        self.reads: list[tuple[tuple[Window, Kind], ...]] = []
         self.writes: list[tuple[Window, ...]] = []
         self._touched: dict[str, list[int]] = {}
         self.written: set[str] = set()  # the families that some statement writes, or wrote once
@@ -166,7 +169,7 @@ class Block:
         """Put another statement, or none, at a position."""
         before = self._roots_at(pos)
         self.stmts[pos] = stmt
-        self.reads[pos] = reads_of(stmt) if stmt is not None else []
+        self.reads[pos] = reads_of(stmt) if stmt is not None else ()
         self.writes[pos] = writes_of(stmt) if stmt is not None else ()
         after = self._roots_at(pos)
         for root in before:
@@ -201,22 +204,23 @@ class Block:
     def uses(self, pos: int, target: Window) -> tuple[list[Use], Reason | None]:
         """Return every read of the values that the statement at ``pos`` writes to ``target``; with a reason
         if there may be others, so that the values must be stored."""
-        facts = self.facts
-        lives = facts.roots[target.array] in facts.kept
+        facts, roots = self.facts, self.facts.roots
+        root = roots[target.array]
+        lives = root in facts.kept
         shadows: list[Window] = []
         found: list[Use] = []
         for seen, q in enumerate(self.touching(target.array, pos)):
             if lives and seen >= _LOOK_AHEAD:
                 break
             for window, kind in self.reads[q]:
-                if self._never_meet(target, window):
+                if roots[window.array] != root or self._never_meet(target, window):
                     continue
                 found.append(Use(q, window, kind))
                 reason = self._partial_read(target, window, kind, shadows)
                 if reason is not None:
                     return found, reason
             for window in self.writes[q]:
-                if facts.overlap(target, window) is False:
+                if roots[window.array] != root or facts.overlap(target, window) is False:
                     continue
                 if self._always_writes(q) and writes_all(window, target):
                     return found, None
