@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from .nodes import Window
 
 _T = TypeVar("_T")
 
@@ -33,6 +36,29 @@ def kept(fn: Callable[[Any], _T]) -> Callable[[Any], _T]:
         return found
 
     return get
+
+
+def kept_pair(fn: Callable[[Window, Window], _T]) -> Callable[[Window, Window], _T]:
+    """Return a function of two windows that finds each answer about windows without symbols once."""
+
+    @wraps(fn)
+    def get(a: Window, b: Window) -> _T:
+        try:
+            found: _T = a._kept[get][b]
+        except (AttributeError, KeyError):
+            found = fn(a, b)
+            if not symbols_of(a) and not symbols_of(b):
+                a._kept.setdefault(get, {})[b] = found
+        return found
+
+    return get
+
+
+@kept
+def symbols_of(window: Window) -> frozenset[str]:
+    """Return the names of the symbols that a window's shape and index depend on."""
+    parts = (*window.shape, *[part for ix in window.index for part in (ix.offset, ix.stride)])
+    return frozenset[str]().union(*[part.names for part in parts if type(part) is not int])
 
 
 def keep(node: Node, fn: Callable[[Any], _T], value: _T) -> None:

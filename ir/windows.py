@@ -13,22 +13,14 @@ from math import gcd
 
 import numpy as np
 
-from .dims import free_symbols, is_number, prove_eq, prove_le, prove_lt, simplify
-from .memo import kept
+from .dims import is_number, prove_eq, prove_le, prove_lt, simplify
+from .memo import kept, kept_pair
 from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Window
-
 
 # ---- geometry ---------------------------------------------------------------------------------------
 def identity(array: Array) -> Window:
     """Return the window that is the whole array, axis by axis."""
     return Window(array.name, array.shape, tuple(Index(0, 1, k) for k in range(len(array.shape))))
-
-
-@kept
-def symbols_of(window: Window) -> frozenset[str]:
-    """Return the names of the symbols that the shape and the index depend on."""
-    parts = (*window.shape, *[part for ix in window.index for part in (ix.offset, ix.stride)])
-    return frozenset().union(*[free_symbols(part) for part in parts if type(part) is not int])
 
 
 def moving_axes(window: Window) -> list[int]:
@@ -89,6 +81,7 @@ def injective(window: Window) -> bool | None:
     return None
 
 
+@kept_pair
 def same(a: Window, b: Window) -> bool:
     """Whether both provably touch the same element at every point of the same domain."""
     if a == b:
@@ -142,6 +135,7 @@ def _ends(run: _Run) -> tuple[Dim, Dim] | None:
     return (offset, last) if forward else (last, offset)
 
 
+@kept_pair
 def overlap(a: Window, b: Window) -> bool | None:
     """Whether two windows of one array share an element.  (An axis that an index does not use counts as
     having points: see ``_touches_nothing``.)"""
@@ -220,6 +214,7 @@ def disjoint_rows(a: Window, b: Window, axes: int) -> bool:
     )
 
 
+@kept_pair
 def covers(outer: Window, inner: Window) -> bool | None:
     """Whether every element of ``inner`` is one of ``outer`` (of one array)."""
     nothing = _touches_nothing(inner)
@@ -253,6 +248,7 @@ def box(window: Window) -> Box | None:
     return tuple(ends)
 
 
+@kept_pair
 def union(a: Window, b: Window) -> Window | None:
     """Return two adjacent boxes of one array as one; None if they are not provably adjacent."""
     one, two = box(a), box(b)

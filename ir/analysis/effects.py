@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from dcarray.ir.dims import count, free_symbols, loop_range, simplify, slope, smallest, substitute
-from dcarray.ir.memo import kept
+from dcarray.ir.memo import kept, symbols_of
 from dcarray.ir.nodes import (
     Branch,
     Call,
@@ -27,7 +27,7 @@ from dcarray.ir.nodes import (
     Window,
 )
 from dcarray.ir.statements import bodies
-from dcarray.ir.windows import covers, disjoint_rows, injective, loads, overlap, same, symbols_of
+from dcarray.ir.windows import covers, disjoint_rows, injective, loads, overlap, same
 
 
 @dataclass(frozen=True, slots=True)
