@@ -177,6 +177,12 @@ def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
     return e
 
 
+def known() -> object:
+    """Return all that proofs go by in this context, to be compared with that of another time."""
+    guards = _ACTIVE.get()
+    return _RANGES.get(), guards, None if guards is None else len(guards._positive)
+
+
 # ---- guards -----------------------------------------------------------------------------------------
 PAIRED_FACTS = 8
 

@@ -34,7 +34,10 @@ def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     """Return the privatisable temporaries of a body: used nowhere else, and written before they are read
     whenever it runs, so that no value enters or leaves it in them. ``body`` is that of a loop or branch
     somewhere in ``region``, that very object."""
-    inside = frozenset[str]().union(*map(touched_arrays, body))
+    inside: dict[str, list[Stmt]] = {}
+    for stmt in flatten(body):
+        for name in touched_arrays(stmt):
+            inside.setdefault(name, []).append(stmt)
     outside, times = _elsewhere(region.body, body)
     if times != 1:
         return frozenset()
@@ -46,7 +49,7 @@ def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
         and array.name in inside
         and array.name not in outside
         and array.name not in shared
-        and not upward_exposed_reads(body, identity(array))
+        and not upward_exposed_reads(inside[array.name], identity(array))
     )
 
 
@@ -57,7 +60,7 @@ def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset
     for stmt in stmts:
         parts = bodies(stmt)
         if not (parts and isinstance(stmt, Loop)):
-            found |= touched_arrays(_head(stmt))
+            found |= touched_arrays(_head(stmt) if parts else stmt)
         for part in parts:
             if part is body:
                 times += 1
@@ -68,7 +71,7 @@ def _elsewhere(stmts: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[frozenset
     return frozenset(found), times
 
 
-def upward_exposed_reads(body: tuple[Stmt, ...], whole: Window) -> list[Window]:
+def upward_exposed_reads(body: Iterable[Stmt], whole: Window) -> list[Window]:
     """Return the windows of an array that statements read before any of them has definitely written them."""
     made: list[Window] = []
     found: list[Window] = []

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from dcarray.ir import dims
+from dcarray.ir.analysis.effects import touched_arrays
 from dcarray.ir.nodes import Branch, Loop, Region, While
 
 from .base import Log, Note, Pass
@@ -125,21 +126,31 @@ class Pipeline:
         if debug:
             _verify(region, "the recorder")
         with dims.assuming(region.guards) if region.guards else nullcontext():
+            settled: _Settled = {}
             if any(isinstance(stmt, Loop | While | Branch) for stmt in region.body):
-                region = _fixpoint(self.early, region, log, changed)
-            region = _fixpoint(self.passes, region, log, changed)
+                region = _fixpoint(self.early, region, log, settled, changed)
+            region = _fixpoint(self.passes, region, log, settled, changed)
             for one in self.final:
-                region = _apply(one, self.final, region, log, changed)
+                region = _apply(one, self.final, region, log, settled, changed)
             return region
 
 
+#: What passes leave as it is, by the pass and the statements: the rest of the region, and what proofs go by.
+_Settled = dict[tuple[int, int], object]
+
+
 def _apply(
-    one: Pass, sequence: tuple[Pass, ...], region: Region, log: Log, changed: Observer | None
+    one: Pass,
+    sequence: tuple[Pass, ...],
+    region: Region,
+    log: Log,
+    settled: _Settled,
+    changed: Observer | None,
 ) -> Region:
     """Run one pass of a sequence."""
     said = len(log.notes)
     if one is NESTED:
-        after = in_bodies(region, log, lambda body, inner: _fixpoint(sequence, body, inner))
+        after = in_bodies(region, log, lambda body, inner: _fixpoint(sequence, body, inner, settled))
     else:
         after = one.fn(region, log)
     if changed is not None and after is not region:
@@ -147,18 +158,34 @@ def _apply(
     return after
 
 
-def _fixpoint(passes: tuple[Pass, ...], region: Region, log: Log, changed: Observer | None = None) -> Region:
+def _fixpoint(
+    passes: tuple[Pass, ...], region: Region, log: Log, settled: _Settled, changed: Observer | None = None
+) -> Region:
     """Run the passes, one after the other and again, until none of them changes the region."""
     idle = 0  # number of passes in a row that changed nothing
+    state = _state(region)
     for _ in range(MAX_ROUNDS):
         for one in passes:
-            log.forget(one.name)
-            after = _apply(one, passes, region, log, changed)
-            idle = idle + 1 if after is region else 0
-            region = after
+            key = id(one), id(region.body)
+            after = region
+            if one is NESTED or settled.get(key) != state:
+                log.forget(one.name)
+                after = _apply(one, passes, region, log, settled, changed)
+            if after is region:
+                idle, settled[key] = idle + 1, state
+            else:
+                idle, region, state = 0, after, _state(after)
             if idle >= len(passes):
                 return region
     return region
+
+
+def _state(region: Region) -> object:
+    """Return all that passes go by: the statements, what they use, and what proofs know here."""
+    used = frozenset[str]().union(*map(touched_arrays, region.body))
+    based = {array.base for array in region.arrays}
+    arrays = [a for a in region.arrays if a.name in used or a.base is not None or a.name in based]
+    return region.body, arrays, region.symbols, region.guards, dims.known()
 
 
 def _verify(region: Region, author: str) -> None:

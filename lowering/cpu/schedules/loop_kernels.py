@@ -142,11 +142,11 @@ class LoopMaker:
         trip_count, step = trip_count_of(stmt), stmt.bounds[2]
         if type(step) is not int or len(dims.least_of(dims.simplify(-step * stmt.bounds[0]))) > 1:
             return None
+        if not stmt.parallel and iteration_conflict(stmt, self.region) is not None:
+            return None
         trial = LoopMaker(self.region, 1)
         trial.statement(stmt)
         if trial.hints(trial.work) < WORTH or trial.hints(trip_count) < 2:
-            return None
-        if not stmt.parallel and iteration_conflict(stmt, self.region) is not None:
             return None
         small, large = self.private_arrays(stmt, STACK)
         each = sum(self.hints(total(array.shape)) * array.dtype.itemsize for array in large)
