@@ -17,6 +17,7 @@ from .dims import is_number, prove_eq, prove_le, prove_lt, simplify
 from .memo import kept, kept_pair
 from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Window
 
+
 # ---- geometry ---------------------------------------------------------------------------------------
 def identity(array: Array) -> Window:
     """Return the window that is the whole array, axis by axis."""
