@@ -8,10 +8,12 @@ windows and are never stored.  Expressions are interned: equal expressions are o
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+
+from dcarray.ir.records import record
 
 from .memo import Node
 
@@ -20,7 +22,7 @@ Role = Literal["in", "out", "inout", "temp"]
 
 
 # ---- data -----------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Array:
     """A data container.  ``strides`` are in elements (None: C order).  An array with a ``base`` is
     another geometry (shape, strides or dtype) of the memory of that array."""
@@ -35,7 +37,7 @@ class Array:
     base: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Index:
     """``offset + stride * i[axis]``: where the iteration point ``i`` lies along one array axis."""
 
@@ -44,7 +46,7 @@ class Index:
     axis: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Window(Node):
     """An affine view of ``array``: one ``Index`` per array axis over the iteration domain ``shape``.
     A domain axis that no index uses is a broadcast when read and a reduction when written."""
@@ -76,7 +78,7 @@ class _Interned(type):
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@record(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Expr(Node, metaclass=_Interned):
     """A scalar value at one point of the iteration domain.  Arguments are positional only."""
 
@@ -86,7 +88,7 @@ class Expr(Node, metaclass=_Interned):
         def dtype(self) -> np.dtype[Any]: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Load(Expr):
     """The element of an array under an affine window."""
 
@@ -94,7 +96,7 @@ class Load(Expr):
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Gather(Expr):
     """The element of ``window``'s array at data-dependent positions: one integer expression per array
     axis, counted from 0 and in bounds.  ``window.index`` is not used; its ``shape`` is the domain."""
@@ -104,7 +106,7 @@ class Gather(Expr):
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Const(Expr):
     """A constant by its bytes, so that 0.0 and -0.0, or two NaNs, stay apart.  See ``ops.const``."""
 
@@ -112,7 +114,7 @@ class Const(Expr):
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Size(Expr):
     """A dimension, or an affine function of sizes and loop variables, as a value."""
 
@@ -120,7 +122,7 @@ class Size(Expr):
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Iota(Expr):
     """The coordinate of the iteration point along one domain axis."""
 
@@ -128,7 +130,7 @@ class Iota(Expr):
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Apply(Expr):
     """An operation of ``ops.OPS``; ``args`` already have the dtypes of one of its loops, casts are
     explicit (``op='cast'``), and ``dtype`` is the result's."""
@@ -139,7 +141,7 @@ class Apply(Expr):
 
 
 # ---- statements ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Compute(Node):
     """``target[i] = body(i)`` for every ``i`` of the domain ``target.shape``.  With ``combine``, the
     values of the domain axes that the target omits are folded into each element, which starts from
@@ -154,7 +156,7 @@ class Compute(Node):
     scan: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Call(Node):
     """A library call, a communication or an opaque function: an entry of ``ops.CALLS``."""
 
@@ -165,7 +167,7 @@ class Call(Node):
     loc: Any = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Nest(Node):
     """Loop fusion to the innermost loop: statements over one domain run as one loop nest, point by point, in
     order. The results are those of running them one after the other; the pass ``siblings`` decides when."""
@@ -174,7 +176,7 @@ class Nest(Node):
     loc: Any = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rows(Node):
     """Loop fusion of the outer ``axes`` loops, which all domains share: for each point of them all statements
     run, in order.  The results are those of running them one after the other, because each row depends on
@@ -186,7 +188,7 @@ class Rows(Node):
     loc: Any = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TimeTiles(Node):
     """Time tiling: statements whose first axes are the same rows run band by band instead of one after the
     other, so that a band is still in the cache when the next statement needs it.
@@ -203,7 +205,7 @@ class TimeTiles(Node):
     loc: Any = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loop(Node):
     """``for var in range(start, stop, step)``; ``var`` may appear in windows and bounds of the body.
 
@@ -219,7 +221,7 @@ class Loop(Node):
     loc: Any = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class While(Node):
     """``while cond:`` the body runs in order; ``cond`` is read before each iteration."""
 
@@ -228,7 +230,7 @@ class While(Node):
     loc: Any = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Branch(Node):
     """``if cond: then else: orelse``; ``cond`` is a scalar."""
 
@@ -245,7 +247,7 @@ Part = Compute | Nest
 Group = Nest | Rows | TimeTiles
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Symbol:
     """A size known only at run time: at least ``minimum``; ``hint`` is a value it once had."""
 
@@ -254,7 +256,7 @@ class Symbol:
     hint: int | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Region:
     """The unit of compilation.  ``guards`` are the relations over the symbols that hold whenever
     the region runs, because the caller checks them."""

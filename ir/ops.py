@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dcarray.ir.records import record
+
 if TYPE_CHECKING:
     from .nodes import Const
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Op:
     """An element-wise operation.
 
@@ -214,7 +215,7 @@ def has_loop(op: str, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) ->
     return found is not None and found == result
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CallOp:
     """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views.
 

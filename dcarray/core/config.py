@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from time import monotonic
 from typing import Any, Final
 
 from dcarray.core import cores
 from dcarray.core.device_names import resolve
+from dcarray.ir.records import record
 
 __all__ = ["Options", "current", "look_again", "options", "process_threads", "refresh", "set_threads"]
 
@@ -21,7 +22,7 @@ _TRUE: Final = ("1", "true", "yes", "on")
 _FALSE: Final = ("0", "false", "no", "off", "")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Options:
     """The values of all options; `options` says what they mean."""
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dcarray.ir.records import record
+
 from .own_files import is_inside
 
 __all__ = ["Counters", "Fallback", "Report", "counters", "note", "report", "user_line"]
@@ -66,7 +68,7 @@ def settle() -> Counters:
     return counters
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fallback:
     """The calls of one function from one line that NumPy ran.
 
@@ -97,7 +99,7 @@ class Fallback:
         return "" if self.kind == "loop" else f"  {self.bytes:,} bytes"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Report:
     """The counters at one time; ``print`` and notebooks show them as a table.
 

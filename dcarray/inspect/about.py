@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from dcarray.core.config import Options, current
 from dcarray.core.device_names import AUTO, cpu_name, devices
 from dcarray.core.native import BUILT
+from dcarray.ir.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Info:
     """Versions, processor, targets, devices and options; ``print`` shows them as the text for a bug report.
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dcarray.ir.records import record
 from dcarray.tiering import op_costs
 
 __all__ = ["Choice", "Decision", "Moves", "Rates", "Speed", "Work", "work_of"]
@@ -89,7 +89,7 @@ def work_of(
     return Work(launches, sum(touched.values()), arithmetic, multiplications)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Speed:
     """What a unit of work takes, in nanoseconds.
 
@@ -116,7 +116,7 @@ class Speed:
         return work.launches * self.launch + streamed + work.multiplications * self.multiplication
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rates:
     """The speeds of the processor and of a device, and nanoseconds for a copy and for each of its bytes."""
 

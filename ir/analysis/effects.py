@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 
 from dcarray.ir.dims import count, free_symbols, loop_range, simplify, slope, smallest, substitute
@@ -26,11 +25,12 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
+from dcarray.ir.records import record
 from dcarray.ir.statements import bodies
 from dcarray.ir.windows import covers, disjoint_rows, injective, loads, overlap, same
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reason:
     """Why something is not allowed: words for the user, and the windows that conflict."""
 

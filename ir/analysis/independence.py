@@ -8,10 +8,10 @@ whatever iterations the loops inside are in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Call, Dim, Index, Loop, Region, Stmt, While, Window
+from dcarray.ir.records import record
 from dcarray.ir.statements import all_statements, bodies, flatten
 from dcarray.ir.windows import covers, identity, overlap, union
 
@@ -113,7 +113,7 @@ def _head(stmt: Stmt) -> Stmt:
 
 
 # ---- dependences between iterations -----------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Access:
     """A window that one iteration touches, and the ranges of the variables that move it."""
 

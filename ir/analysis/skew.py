@@ -14,15 +14,15 @@ its own tile; and what is between two tiles depends on tiles and on itself only,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from dcarray.ir.dims import prove_eq, simplify
 from dcarray.ir.nodes import Compute, Dim, Part, Region, TimeTiles, Window
+from dcarray.ir.records import record
 
 from .effects import Reason, clash, domain, families, reads, writes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Skew:
     """A statement's rows, ``count`` from ``first`` on, and by how many its tile begins ahead and ends
     behind."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcarray.ir.dims import evaluate
@@ -31,6 +30,7 @@ from dcarray.ir.nodes import (
     While,
     Window,
 )
+from dcarray.ir.records import record
 from dcarray.ir.windows import moving_axes, walk
 
 from .effects import computes_of
@@ -38,7 +38,7 @@ from .effects import computes_of
 Sizes = Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Traffic:
     """Bytes read and written, and scalar operations."""
 

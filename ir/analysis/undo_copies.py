@@ -7,20 +7,21 @@ read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Array, Call, Compute, Gather, Index, Load, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.records import record
 from dcarray.ir.statements import all_statements
 from dcarray.ir.windows import covers, identity, loads, same
 
 from .effects import families, sharing, touched_arrays, writes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class UndoCopy:
     """An undo copy: the array ``copy`` holds the elements that ``array`` had under ``window`` before the
     run."""

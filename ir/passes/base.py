@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dcarray.ir.nodes import Region
+from dcarray.ir.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Note:
     """One line of the log: what a pass did or refused to do, and at which recorded call."""
 
@@ -50,7 +51,7 @@ class Log:
         return "\n".join(f"{note.pass_name}: {note.kind}: {note.text}" for note in self.notes)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pass:
     """A named rewrite of a region: a valid region in, a valid region out, and the *same object* when
     there was nothing to change."""

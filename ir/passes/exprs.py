@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ from dcarray.ir.analysis.effects import computes_of
 from dcarray.ir.memo import is_kept, keep, kept
 from dcarray.ir.nodes import Apply, Const, Expr, Gather, Load, Part
 from dcarray.ir.ops import OPS, const_value
+from dcarray.ir.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Summary:
     """Size and price of an expression; shared nodes count once.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Literal
 
@@ -16,6 +16,7 @@ from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, anywhere
 from dcarray.ir.memo import kept
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Group, Loop, Region, Stmt, While, Window
+from dcarray.ir.records import record
 from dcarray.ir.statements import bodies, with_bodies
 
 from .base import Log, Pass
@@ -30,7 +31,7 @@ Kind = Literal["load", "gather", "fold", "call", "inside"]
 _LOOK_AHEAD = 16
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Use:
     """A window that the statement at a position reads."""
 

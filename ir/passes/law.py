@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from dcarray.ir.records import record
 
 __all__ = ["Law", "NoLaw"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Law:
     """Two ways to compute the same, the second of which is better.
 
@@ -38,7 +39,7 @@ class Law:
     rewritten: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NoLaw:
     """An equation of real numbers that is none of floating-point numbers, and that no pass uses.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import touched_arrays
 from dcarray.ir.nodes import Branch, Loop, Region, While
+from dcarray.ir.records import record
 
 from .base import Log, Note, Pass
 from .nested import NESTED, in_bodies
@@ -20,7 +21,7 @@ MAX_ROUNDS = 12
 Observer = Callable[[str, Region, Sequence[Note]], None]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pipeline:
     """Three sequences of passes; ``NESTED`` in one stands for that sequence, run in loops and branches.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from dcarray.ir.nodes import Dim, Region
+from dcarray.ir.records import record
 
 DType = np.dtype[Any]
 
@@ -42,7 +42,7 @@ class Refused(Exception):
         self.reason, self.place, self.function = reason, place, function
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parameter:
     """An argument of a function.
 
@@ -70,7 +70,7 @@ class Parameter:
     default: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Result:
     """What a function returns.
 
@@ -92,7 +92,7 @@ class Result:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Function:
     """A function of a library.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from dcarray.ir.records import record
 from dcarray.lowering.compilation import program_of
 from dcarray.lowering.kernel.nodes import Kernel
 from dcarray.lowering.program import nodes
@@ -22,7 +22,7 @@ OPTIONS = ("-std=gnu11", "-O3", "-fopenmp-simd", "-ffp-contract=off", "-fwrapv",
 """What the C source is compiled with: nothing is contracted, reordered or assumed."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sources:
     """The texts of a library.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dcarray.ir.passes.cpu.pipeline import CPU as UNKNOWN_MACHINE
 from dcarray.ir.passes.cpu.pipeline import cpu_pipeline
 from dcarray.ir.passes.pass_manager import Pipeline
+from dcarray.ir.records import record
 from dcarray.lowering.c_family.dialect import C
 from dcarray.lowering.c_family.emit import Printer
 from dcarray.lowering.cpu.caches import limits
@@ -27,7 +28,7 @@ DIALECT = replace(
 """C that depends on no option of the compiler but ``-ffp-contract=off``."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class KernelText:
     """A kernel as text: what a compiler here "loads"."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
+from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel import nodes as k
 from dcarray.lowering.kernel.walk import values, walk, walk_outside_threads, walk_statements
@@ -20,7 +21,7 @@ _TYPES = C_TYPES | {"float16": "uint16_t"}  # its bits
 _COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "=="}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DeviceDialect(Dialect):
     """A language for devices.  The type of sizes and indices is called ``index_t``: 32 bits wide where all
     of them fit.  What devices have in common are defaults here.

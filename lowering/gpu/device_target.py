@@ -6,12 +6,12 @@ The text of a kernel is its code, which the device compiles when it first runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from dcarray.ir.passes.pass_manager import Pipeline
 from dcarray.ir.passes.portable.pipeline import PORTABLE
+from dcarray.ir.records import record
 from dcarray.lowering.c_family.device_kernels import DeviceDialect, emit
 from dcarray.lowering.gpu.kernels import DeviceKernel
 from dcarray.lowering.gpu.scheduler import gpu_kernel
@@ -23,7 +23,7 @@ from dcarray.lowering.target import ProgramPrinter, Target
 __all__ = ["device_target"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DeviceCompiler:
     """From kernels to a dialect of C; see `dcarray.lowering.kernel.compiler.Compiler`."""
 

@@ -3,10 +3,10 @@ kernels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dcarray.ir.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Term:
     """``coef * arg * var``: an integer times an integer argument times a loop variable (None: 1)."""
 
@@ -15,7 +15,7 @@ class Term:
     var: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Affine:
     """``const`` plus the sum of the terms.  Build it with ``affine``, which keeps it canonical."""
 

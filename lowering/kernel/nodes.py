@@ -24,10 +24,11 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+
+from dcarray.ir.records import record
 
 from .affine import Affine as Affine
 from .affine import Term as Term
@@ -37,7 +38,7 @@ DType = np.dtype[Any]
 
 
 # ---- expressions -----------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Lit:
     """A constant by its bytes in native order."""
 
@@ -45,7 +46,7 @@ class Lit:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Index:
     """An affine integer (a loop variable, an integer argument, ...) as an int64 value."""
 
@@ -56,7 +57,7 @@ class Index:
         return np.dtype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Local:
     """The value of a ``Let``, or the current value of a ``Declare``d variable."""
 
@@ -64,7 +65,7 @@ class Local:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Elem:
     """A load: the element of a buffer at ``at`` plus, for a gather, the sum of ``index * stride`` over
     ``more``: pairs of an integer expression of any integer dtype and an integer or integer argument.
@@ -77,7 +78,7 @@ class Elem:
     prefetch: tuple[Affine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Op:
     """An operation on scalars; arguments have the dtypes of one of its NumPy loops."""
 
@@ -86,7 +87,7 @@ class Op:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NumpyLoop:
     """A ufunc inner loop of NumPy: the integer arguments that hold its address and its data pointer, and
     whether it may clear floating-point flags, which its caller then saves."""
@@ -100,7 +101,7 @@ class NumpyLoop:
 STEPS = {("power", 1): 0, ("array_power", 1): 1}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NumpyOp:
     """An operation on scalars, computed by NumPy's loop on one element."""
 
@@ -114,7 +115,7 @@ Expr = Lit | Index | Local | Elem | Op | NumpyOp
 
 
 # ---- statements ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Let:
     """An immutable local, visible in the rest of its block."""
 
@@ -122,7 +123,7 @@ class Let:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Declare:
     """A mutable scalar variable.  With ``reassoc`` its ``Update``s inside vector loops may be reassociated
     (lanes of partial results); without, they keep the program's order."""
@@ -132,7 +133,7 @@ class Declare:
     reassoc: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Update:
     """``name = op(name, value)`` with a reduction operation of the variable's dtype."""
 
@@ -141,7 +142,7 @@ class Update:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Assign:
     """``name = value``."""
 
@@ -149,7 +150,7 @@ class Assign:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Store:
     """``buffer[at] = value``; dtypes are equal.  ``nontemporal`` is a hint: the element is not read soon."""
 
@@ -159,7 +160,7 @@ class Store:
     nontemporal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class For:
     """``for var in range(max(lower, *floors), min(upper), step)``; ``step`` is positive.
 
@@ -176,7 +177,7 @@ class For:
     floors: tuple[Affine, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Repeat:
     """A while loop: ``head``, and then, as long as ``cond`` holds, ``body`` and ``head`` again."""
 
@@ -185,14 +186,14 @@ class Repeat:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class If:
     cond: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stack:
     """A stack buffer of ``size`` uninitialised elements for the rest of the enclosing body, private to one
     iteration of the enclosing loop.  Outside of the `Threads` of a block they share it; with ``per_thread``
@@ -204,7 +205,7 @@ class Stack:
     per_thread: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Threads:
     """The threads of a block: ``body`` for every ``var`` in ``range(count)``, all at the same time.
 
@@ -218,7 +219,7 @@ class Threads:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Row:
     """A strided row of a buffer: the first element, the step to the next (0: a scalar), a constant's
     value."""
@@ -230,7 +231,7 @@ class Row:
     value: Lit | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NumpyCall:
     """``write[k] = name(reads[0][k], ...)`` for ``k`` in ``range(min(count))``, which is not empty, by
     NumPy's loop.  The written row is disjoint from the rows that are read, or identical to one of them."""
@@ -242,7 +243,7 @@ class NumpyCall:
     loop: NumpyLoop
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TransposeTile:
     """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: a
     transposing copy of a tile, which a target can do in registers.  The two tiles share no memory."""
@@ -264,7 +265,7 @@ Stmt = (
 
 
 # ---- the kernel ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Buffer:
     """A pointer argument.  ``noalias`` is C's ``restrict``: memory that the kernel writes and accesses
     through this pointer is accessed through this one only.  ``by_value``: on a device its one element, which
@@ -277,7 +278,7 @@ class Buffer:
     by_value: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Phase:
     """One parallel loop over ``[0, extent)``; each chunk of it runs ``pre`` (only ``Let``) once.  In a phase
     of blocks, all `Threads` count ``threads``."""
@@ -290,7 +291,7 @@ class Phase:
     threads: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kernel:
     """A kernel: pointer arguments ``p0``, ``p1``, ..., then scratch ``t0``, ``t1``, ..., integer arguments
     ``n0``, ``n1``, ..., and the phases."""
@@ -301,7 +302,7 @@ class Kernel:
 
 
 # ---- how a kernel is called ------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pointer:
     """The address of an element of a region array: ``offset`` elements (a Dim) after its first one."""
 
@@ -309,7 +310,7 @@ class Pointer:
     offset: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Scratch:
     """Uninitialised memory of ``size`` elements (a Dim) that lives for one launch."""
 
@@ -317,7 +318,7 @@ class Scratch:
     size: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Binding:
     """The arguments of a kernel for one statement; every number is a Dim.
 

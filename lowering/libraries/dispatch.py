@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Call, Compute, Dim, Load, Region, Window
+from dcarray.ir.records import record
 from dcarray.lowering.runtime.library_calls import BLAS, CallStep, Number, View
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dcarray.lowering.kernel.compiler import Compiler, LoadedKernel
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Library:
     """A library that can do an operation when ``serves(call, region)``.
 

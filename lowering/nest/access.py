@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from dcarray.ir import dims, windows
 from dcarray.ir.nodes import Array, Dim, Gather, Load, Region, Window
+from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Buffer, DType, Pointer, Scratch, Term, affine
 
@@ -53,7 +54,7 @@ def strides(array: Array) -> tuple[Dim, ...]:
     return tuple(reversed(result))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Access:
     """A window as a linear form over the iteration domain."""
 

@@ -9,13 +9,13 @@ added with compensation, which is at least as accurate as a pairwise sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dcarray.ir import ops
 from dcarray.ir.nodes import Compute
+from dcarray.ir.records import record
 from dcarray.lowering.kernel.nodes import Assign, Declare, DType, Expr, If, Let, Local, Op, Stmt, Update
 
 from .body import Names, Scope, literal
@@ -28,7 +28,7 @@ _IDEMPOTENT = frozenset(
 _OR = frozenset(["maximum", "fmax", "logical_or", "bitwise_or", "add"])  # of bool: True stays
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Folding:
     """A reducing statement of a nest, with its accumulation."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, Protocol
 
 from dcarray.ir import dims, ops, windows
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Apply, Compute, Dim, Gather, Iota, Load, Part, Region
 from dcarray.ir.nodes import Expr as Value
+from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
 
@@ -28,7 +29,7 @@ def variable(name: str, coef: int = 1) -> Affine:
     return affine(0, Term(coef, None, name))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LoopHeader:
     """The header of a loop, and the statements before and after the loop in the enclosing level.  With
     ``cond`` the loop is entered only where that holds."""
@@ -50,7 +51,7 @@ class SharedArguments(Protocol):
     names: Names
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EnclosingLoops:
     """The loops of the kernel that enclose a statement: their variables, and typical values of these."""
 

@@ -7,17 +7,17 @@ follow by falling strides; and neighbours along which every access is contiguous
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Dim
+from dcarray.ir.records import record
 
 from .access import Access, same, total
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loops:
     """The loops of a nest, outermost first: each is one or more neighbouring axes of the domain."""
 

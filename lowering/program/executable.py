@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dcarray.ir.analysis import effects
 from dcarray.ir.analysis.idempotence import idempotent_arrays
 from dcarray.ir.nodes import Call, Compute, Region, Stmt
+from dcarray.ir.records import record
 
 from . import nodes
 from .input_range_check import PlannedCheck
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Part:
     """A statement as a plan runs it.
 
@@ -36,7 +36,7 @@ class Part:
     step: int | str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Plan:
     """A region that is ready to run, from any thread and in several at once.
 

@@ -8,11 +8,12 @@ form: a Python driver, a graph of launches, a function of C.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from dcarray.ir import dims
 from dcarray.ir.analysis import effects
 from dcarray.ir.nodes import Array, Call, Compute, Dim, Region, Stmt, Window
+from dcarray.ir.records import record
 from dcarray.ir.windows import loads
 from dcarray.lowering.kernel.compiler import Loaded
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Pointer
@@ -22,7 +23,7 @@ Windows = tuple[Window, ...]
 
 
 # ---- nodes ------------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Alloc:
     """Memory for a temporary array, until its `Free` in the same body."""
 
@@ -30,7 +31,7 @@ class Alloc:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Free:
     """The end of a temporary array's memory."""
 
@@ -38,7 +39,7 @@ class Free:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Copy:
     """A statement that moves elements and computes nothing, perhaps from one memory space to another."""
 
@@ -52,7 +53,7 @@ class Copy:
         return self.stmt.target.array, *(load.window.array for load in loads(self.stmt.body))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Launch:
     """A statement that a compiled kernel does."""
 
@@ -69,7 +70,7 @@ class Launch:
         return {buffer.name: p.array for buffer, p in pairs if isinstance(p, Pointer)}
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LibraryCall:
     """A statement that a library does."""
 
@@ -83,7 +84,7 @@ class LibraryCall:
         return tuple([window.array for window in (*self.stmt.writes, *self.stmt.reads)])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class HostCall:
     """A statement that is left to the interpreter, for ``reason``; ``names`` are the arrays it is given."""
 
@@ -94,14 +95,14 @@ class HostCall:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stop:
     """The end of the run if a floating-point flag has been raised that the caller minds."""
 
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Loop:
     """``body`` for every value of ``var`` in ``range(*bounds)``, in order."""
 
@@ -111,7 +112,7 @@ class Loop:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class While:
     """``head``, which makes the boolean array ``cond`` of one element, and if that is true ``body`` and then
     all of it again."""
@@ -122,7 +123,7 @@ class While:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Branch:
     """``then`` if the boolean array ``cond`` of one element is true, else ``orelse``."""
 
@@ -136,7 +137,7 @@ Step = Copy | Launch | LibraryCall | HostCall
 Node = Alloc | Free | Step | Stop | Loop | While | Branch
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Program:
     """What a plan does.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import families, reads, touched_arrays, writes
 from dcarray.ir.nodes import Array, Compute, Dim, Gather, Nest, Region, Rows, Stmt
+from dcarray.ir.records import record
 from dcarray.ir.renaming import rename
 from dcarray.lowering.nest.access import same, total
 
@@ -157,7 +158,7 @@ def hosts(region: Region, temporaries: Sequence[Need]) -> dict[str, str]:
 
 
 # ---- layout -----------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Need:
     """Memory of ``size`` bytes (a Dim) from the ``first`` statement that uses it to the ``last``."""
 
@@ -167,7 +168,7 @@ class Need:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Layout:
     """The pieces of one block of memory: their sizes in bytes, and which piece holds what."""
 

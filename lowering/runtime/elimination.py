@@ -12,13 +12,14 @@ LAPACK takes column-major matrices, so these are transposed as their panels begi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+
+from dcarray.ir.records import record
 
 __all__ = ["FIELDS", "PHASES", "Memory", "Plan", "Step", "plan"]
 
@@ -61,7 +62,7 @@ class Memory:
     NONE, MATRICES, SIDES, SOLUTIONS, FACTORS, SWAPS, INFO = range(7)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Plan:
     """Steps for matrices of one size."""
 
@@ -82,7 +83,7 @@ Place = tuple[int, int]  # an array, and bytes from its beginning
 Line = tuple[Step, tuple[Place, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _System:
     """A matrix and its right-hand sides, with the addresses of their parts."""
 

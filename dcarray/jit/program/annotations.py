@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dcarray.core.errors import ProgramError
 from dcarray.core.store import COMPILED
+from dcarray.ir.records import record
 
 from ..loops.entry.sizes import SymbolicSize
 
@@ -29,7 +29,7 @@ DType = np.dtype[Any]
 Size = int | SymbolicSize
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArrayAnnotation:
     """The type of an array argument.
 
@@ -49,7 +49,7 @@ class ArrayAnnotation:
         return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ScalarAnnotation:
     """The type of a scalar argument.
 

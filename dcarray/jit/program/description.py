@@ -9,12 +9,13 @@ import ast
 import builtins
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import unwrap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from dcarray.core.errors import ProgramError
+from dcarray.ir.records import record
 
 from ..loops.entry.entry_values import Constant, EntryValue, Function, PublicObject
 from ..loops.entry.globals import public_description
@@ -67,7 +68,7 @@ class ProgramLike:
     typed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Description:
     """A program as plain data.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -13,6 +12,7 @@ from dcarray.core.errors import ProgramError, Untraceable
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import reads, writes
 from dcarray.ir.nodes import Array, Dim, Region, Symbol
+from dcarray.ir.records import record
 
 from ..loops.entry.entry_values import Function, LoopDescription, Result
 from ..loops.entry.sizes import LARGEST, SymbolicSize
@@ -40,7 +40,7 @@ __all__ = ["Parameter", "TracedProgram", "region_of", "trace_program"]
 _INT = np.dtype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parameter:
     """An argument of a program, as its region has it.
 
@@ -68,7 +68,7 @@ class Parameter:
     written: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TracedProgram:
     """A program as a region.
 

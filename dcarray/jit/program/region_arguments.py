@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from operator import index
 from typing import Any
@@ -14,11 +13,12 @@ from dcarray.ir import dims
 from dcarray.ir.analysis.effects import families
 from dcarray.ir.nodes import Array, Region
 from dcarray.ir.numpy_views import NDArray
+from dcarray.ir.records import record
 
 __all__ = ["Arguments", "arguments_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Arguments:
     """The memory that a region is given and the values of its symbols."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from inspect import signature
 from types import FunctionType
 from typing import Any
@@ -15,6 +14,7 @@ from dcarray.api.array import ndarray
 from dcarray.core.errors import ProgramError
 from dcarray.ir.nodes import Region
 from dcarray.ir.numpy_views import NDArray
+from dcarray.ir.records import record
 
 from ..loops.entry.sizes import SymbolicSize
 from ..loops.syntax.originals import original
@@ -27,7 +27,7 @@ __all__ = ["StaticRegion", "located", "static_region"]
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StaticRegion:
     """A function as a region without symbols, and the values of its inputs.
 

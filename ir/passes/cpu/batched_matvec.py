@@ -8,7 +8,7 @@ loop. Where the extents differ between iterations, a block computes a little mor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dcarray.ir import dims, windows
@@ -33,6 +33,7 @@ from dcarray.ir.nodes import (
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of, is_zero
 from dcarray.ir.passes.nested import each_loop, without_unused
+from dcarray.ir.records import record
 from dcarray.ir.renaming import unused_names
 
 #: Iterations in a block.
@@ -44,7 +45,7 @@ MIN_WORK = 1 << 22
 _DTYPES = "fdFD"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Product:
     """``target[k] = sum over j of vector[j] * matrix[j, k]`` in each iteration."""
 

@@ -7,7 +7,7 @@ and the iterations add the remaining ones (as blocked triangular solvers do).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash, families, writes
@@ -16,6 +16,7 @@ from dcarray.ir.nodes import Apply, Array, Compute, Const, Dim, Expr, Index, Loa
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.nested import each_loop
+from dcarray.ir.records import record
 from dcarray.ir.renaming import unused_names
 
 #: Iterations in a block.
@@ -25,7 +26,7 @@ MIN_WORK = 1 << 20
 _DTYPES = "fdFD"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Sum:
     """A sum that is one term longer in each iteration."""
 

@@ -10,7 +10,7 @@ sums.  Extrema of integers that loops find term by term (`extrema`) are treated 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -38,6 +38,7 @@ from dcarray.ir.nodes import (
 from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
+from dcarray.ir.records import record
 from dcarray.ir.renaming import unused_names
 from dcarray.ir.statements import bodies, with_bodies
 
@@ -54,7 +55,7 @@ _DTYPES = {"add": "fdFD", "maximum": "bhilqBHILQ", "minimum": "bhilqBHILQ"}
 _Made = tuple[tuple[Stmt, ...], tuple[Array, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Sum:
     """A sum that is one term longer in each iteration, its statement's position, and the number of
     iterations, with an upper bound."""

@@ -7,7 +7,7 @@ once for several sums.  Each iteration adds its few other terms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, clash, families, writes
@@ -31,6 +31,7 @@ from dcarray.ir.nodes import (
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.nested import each_loop, in_bodies
+from dcarray.ir.records import record
 from dcarray.ir.renaming import statement_at, unused_names
 
 #: Iterations in a block, whose sums share partial sums.
@@ -40,7 +41,7 @@ MIN_ITERATIONS, MIN_TERMS, MIN_ROW = 16, 16, 16
 _DTYPES = "fdFD"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Sum:
     """A sum of which ``ITERATIONS`` iterations have all but their first, or last, few terms in common."""
 

@@ -8,7 +8,7 @@ the first column to the last, and strips may run in parallel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from dcarray.ir import dims, windows
@@ -18,6 +18,7 @@ from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Branch, Compute, Dim, Index, Loop, Nest, Part, Region, Stmt, While, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.portable.collapse import can_collapse, collapse
+from dcarray.ir.records import record
 from dcarray.ir.renaming import unused_names
 from dcarray.ir.statements import bodies, loop_variables, with_bodies
 
@@ -47,7 +48,7 @@ Put = Callable[[tuple[Stmt, ...]], Region]
 
 
 # ---- which axis of each statement ---------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cut:
     """The axes along which the plain statements of a loop are split, in order; None: not at all."""
 

@@ -7,7 +7,7 @@ behind the one before it, an array is loaded once for all of them.  See `skew`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from dcarray.ir import windows
@@ -17,9 +17,10 @@ from dcarray.ir.analysis.skew import SkewAnalysis
 from dcarray.ir.nodes import Compute, Index, Load, Part, Region, Stmt, TimeTiles, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.flow import Block, each_block, reads_of, writes_of
+from dcarray.ir.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CacheLimits:
     """The sizes of caches, and the limits within which time tiles pay and fit them."""
 

@@ -8,7 +8,7 @@ their sums are loaded once, and their elements do not wait for each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason, families, writes
@@ -17,6 +17,7 @@ from dcarray.ir.analysis.size_hints import SizeHints
 from dcarray.ir.nodes import Array, Compute, Dim, Load, Loop, Nest, Part, Region, Stmt, Window
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.nested import each_loop, in_bodies, without_unused
+from dcarray.ir.records import record
 from dcarray.ir.renaming import numbered, rename, statement_at
 from dcarray.ir.statements import flatten, is_point
 
@@ -28,7 +29,7 @@ MIN_ROWS, MIN_COLUMNS = 16, 16
 PARTS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Rows:
     """A loop over rows, its first loop over columns, and the temporaries that are private to a column and to
     a row."""

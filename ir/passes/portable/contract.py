@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Apply, Call, Compute, Index, Load, Stmt, Window
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import dtype_of, is_zero
 from dcarray.ir.passes.flow import Block, Facts, block_pass
+from dcarray.ir.records import record
 
 #: A matrix axis shorter than this is not worth a library call.
 MIN_EXTENT = 8
 _DTYPES = "fdFD"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Axes:
     """The domain axes of ``c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n]``."""
 

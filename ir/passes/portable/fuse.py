@@ -7,7 +7,7 @@ broadcast).  The statement and its memory are gone then, so it is all consumers 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
@@ -16,6 +16,7 @@ from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import cache_sizes, loads_of, size_bound, summary
 from dcarray.ir.passes.flow import Block, Use, block_pass
 from dcarray.ir.passes.match import containing_map, unused_axes
+from dcarray.ir.records import record
 
 from .contract import can_contract
 
@@ -37,7 +38,7 @@ MAX_OUTER = 1.0
 _PATIENCE = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fusion:
     """The consumers of the statement at ``pos``, each with its fused statement."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,13 @@ from dcarray.ir.nodes import (
 )
 from dcarray.ir.passes.base import Log, Pass
 from dcarray.ir.passes.exprs import dtype_of, size_bound
+from dcarray.ir.records import record
 
 #: The most terms of a reduction that is written out, and the most nodes of them.
 MAX_TERMS, MAX_NODES = 64, 400
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Iterations:
     """Iteration space of a loop that becomes an array axis: ``var = start + step * i`` for ``0 <= i <
     count``."""

@@ -7,7 +7,7 @@ products on the diagonal are computed.  The temporary keeps its shape; other ele
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,10 @@ from dcarray.ir.ops import const
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.flow import Block, block_pass
 from dcarray.ir.passes.match import containing_map
+from dcarray.ir.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Range:
     """The integers from ``low`` on, ``length`` of them."""
 

@@ -4,20 +4,21 @@ a product of a matrix and a vector."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import Reason
 from dcarray.ir.nodes import Apply, Compute, Dim, Expr, Gather, Index, Iota, Load, Loop, Size, Window
 from dcarray.ir.passes.exprs import dtype_of
 from dcarray.ir.passes.match import unused_axes
+from dcarray.ir.records import record
 
 from .loop_distribution import over_iterations
 
 _DTYPES = "fdFD"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Operand:
     """A factor of the terms: an element of an array, its index that moves with the terms, and the one that
     moves with the results, if one does."""
@@ -31,14 +32,14 @@ class Operand:
         return self.load
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class VectorOperand:
     """A factor of the terms that is computed, and is the same for all results."""
 
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LoopProduct:
     """What a loop over terms, or a fold in a loop, adds to elements of an array.
 

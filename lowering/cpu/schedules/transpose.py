@@ -7,10 +7,11 @@ buffer that stays in the first cache, or from one to the target; a mere copy is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dcarray.ir import windows
 from dcarray.ir.nodes import Dim, Load, Window
+from dcarray.ir.records import record
 from dcarray.lowering.kernel.nodes import Affine, DType, For, Let, Phase, Stack, Stmt, TransposeTile, affine
 from dcarray.lowering.nest.access import Access, Spot, same, scale, total
 from dcarray.lowering.nest.loop_nest import (
@@ -32,7 +33,7 @@ NARROW = 8  # the shortest loop that is tiled
 TILES = 4  # the most tiles that stay in the cache
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tiling:
     """A loop other than the innermost one, and the windows that are contiguous along it."""
 
@@ -82,7 +83,7 @@ def schedule_transposed(nest: LoopNest, tiling: Tiling) -> None:
     nest.add_phase(phase, nest.unless_empty(tiles.launch), tiles.share * nest.cost())
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Place:
     """A tile in memory: its first element, and its strides along the loops."""
 

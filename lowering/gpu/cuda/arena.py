@@ -8,14 +8,15 @@ in the direction of the program.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from dcarray.ir.records import record
 
 __all__ = ["Layout", "layout", "size_class"]
 
 ALIGNMENT = 512
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Layout:
     """Where temporaries lie.
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dcarray.ir.records import record
+
 from .arena import Layout, layout
 from .device import CudaBuffer, CudaDevice, parameters
 
@@ -26,7 +28,7 @@ __all__ = ["CopyMemory", "FillMemory", "LaunchGraph", "LaunchKernel"]
 _MOST = 8  # instantiated graphs that are kept
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LaunchKernel:
     """A launch of a kernel, as a driver makes it; see `dcarray.lowering.gpu.kernels.DeviceKernel`."""
 
@@ -51,7 +53,7 @@ class LaunchKernel:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CopyMemory:
     """A copy of bytes: target and its first byte, source and its first byte, and their number."""
 
@@ -71,7 +73,7 @@ class CopyMemory:
         return [_Parameters("memcpy", self.nbytes > 0, (*places, max(self.nbytes, 1)))]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FillMemory:
     """Memory filled with one byte: the target and its first byte, the byte, and how many."""
 
@@ -93,7 +95,7 @@ class FillMemory:
 Task = LaunchKernel | CopyMemory | FillMemory
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Parameters:
     """What a node of a graph does.
 

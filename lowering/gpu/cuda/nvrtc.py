@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
 
 __all__ = ["INSTALL", "Code", "Resources", "compile_source", "options", "unavailable", "version"]
@@ -26,7 +26,7 @@ def options(narrow: bool) -> tuple[str, ...]:
     return f"-DINDEX={index}", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Resources:
     """The resources that each thread of a function takes, and the shared memory of a block, in bytes."""
 
@@ -42,7 +42,7 @@ class Resources:
         return bool(self.spill_stores or self.spill_loads)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Code:
     """Machine code (a cubin), with the resources of each of its functions."""
 

@@ -8,12 +8,13 @@ in.  Loops with constant bounds are unrolled into it while they are short.  The 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from dcarray.ir import dims
 from dcarray.ir.analysis.effects import families, touched_arrays
 from dcarray.ir.nodes import Array, Compute, Const, Dim, Load, Nest, Region, Rows, Stmt, Window
+from dcarray.ir.records import record
 from dcarray.ir.renaming import statement_at
 from dcarray.lowering.kernel.nodes import Binding, Pointer, Scratch
 from dcarray.lowering.program import nodes
@@ -24,7 +25,7 @@ LIMIT = 128
 """The most nodes of a graph that loops are unrolled to."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Operation:
     """A node of a graph.
 
@@ -49,7 +50,7 @@ class Operation:
     byte: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Segment:
     """Operations that become one graph.
 

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from dcarray.ir.nodes import Dim
+from dcarray.ir.records import record
 from dcarray.lowering.kernel.nodes import (
     Affine,
     Expr,
@@ -35,7 +36,7 @@ BLOCK, LANE = "block", "lane"  # the number of a block, and of a thread in it
 INT, BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Limits:
     """The constants of schedules.
 
@@ -92,7 +93,7 @@ PROCESSOR = Limits(least=32, cheap=32, moved=1 << 10, busy=64, vector=16)
 """For processors, whose cores do the threads of a block in turns, some at once by vector instructions."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tile:
     """The threads of a block as a rectangle: ``width`` along loop ``across``, ``height`` along ``down``.
 
@@ -117,7 +118,7 @@ class Tile:
         return size * self.strip if loop == (self.across if self.down is None else self.down) else size
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Lane:
     """The place of a thread in its block: the statements that compute it, its column and its row."""
 
@@ -147,7 +148,7 @@ def lane_of(tile: Tile, names: Names) -> Lane:
     return Lane(before, variable(column), variable(row))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Grid:
     """The blocks of a phase: how a block finds its coordinates, and their number."""
 

@@ -8,10 +8,10 @@ sums of slices are added one after the other, so that errors grow with the numbe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dcarray.ir.nodes import Apply, Compute, Load
 from dcarray.ir.nodes import Expr as Value
+from dcarray.ir.records import record
 from dcarray.ir.windows import loads
 from dcarray.lowering.kernel.nodes import (
     Affine,
@@ -54,7 +54,7 @@ LEVEL = 2  # of the threads of a block
 SLICE = variable("k0")  # where a slice of the inner dimension begins
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Product:
     """A sum of products of two factors, and the loops over rows, columns and the inner dimension."""
 

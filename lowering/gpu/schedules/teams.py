@@ -7,9 +7,9 @@ there is no tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from dcarray.ir import dims
+from dcarray.ir.records import record
 from dcarray.lowering.kernel.nodes import Affine, Elem, Expr, Stack, Stmt, Store, affine
 from dcarray.lowering.nest.body import Scope
 from dcarray.lowering.nest.fold import Folding, op, starts_of
@@ -25,7 +25,7 @@ from .blocks import LANE, Lane, Limits, Tile, guard, is_below, lane_of, threads
 Guard = Callable[[Lane, Block], Block]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Team:
     """The threads of a tile that fold one result: a row, a column, or all; ``step`` lies between two."""
 
@@ -124,7 +124,7 @@ def store_results(
     return scope.take(level)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Part:
     """The iterations of a folded loop that a thread does: from ``first``, at most to before ``stop``."""
 

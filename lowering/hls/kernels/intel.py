@@ -8,10 +8,10 @@ are empty again; so the host starts only what reads or writes memory, stage by s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from dcarray.ir.records import record
 from dcarray.lowering.c_family.dialect import C_TYPES, Dialect
 
 from ..network.arguments import process_arguments
@@ -46,7 +46,7 @@ OPENCL = Dialect(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Kernel:
     """A kernel for the host to start, and the buffers that are its arguments, in their order."""
 

@@ -8,10 +8,11 @@ small, not what a tool will place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from dcarray.ir.records import record
 
 #: Cycles until the first word of a burst from the board's memory.
 MEMORY_LATENCY = 64
@@ -21,7 +22,7 @@ BLOCK_BITS, BLOCK_WIDTH = 18 * 1024, 36
 LUT_MEMORY_BITS = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cost:
     """What a piece of hardware takes; ``latency`` is the number of cycles from its operands to its result."""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from dcarray.ir.nodes import Array, Expr, Gather, Load
+from dcarray.ir.records import record
 from dcarray.ir.windows import loads
 
 from ..network.boxes import distance
@@ -42,7 +42,7 @@ from .costs import MEMORY_LATENCY, Cost, counter, memory, operation, shift_regis
 from .expressions import bits, depth, operations, total
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ProcessModel:
     """A process.
 
@@ -77,7 +77,7 @@ class ProcessModel:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StageModel:
     """A stage.
 
@@ -105,7 +105,7 @@ class StageModel:
         return total([*(process.cost for process in self.processes), self.fifos])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NetworkModel:
     """A network: its stages run one after the other."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dcarray.ir.records import record
 
 from .nodes import LineBuffer, Work
 
@@ -10,7 +10,7 @@ from .nodes import LineBuffer, Work
 SHORTEST_DELAY = 128
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Parts:
     """The places of a shift register, counted from the oldest, that are registers: the first and the last
     of each of their ``runs``.  What lies between two runs is a delay."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 from dcarray.ir.analysis.effects import without_reduced_axes
 from dcarray.ir.analysis.matrix_products import as_sum
 from dcarray.ir.dims import evaluate
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Load, Loop, Stmt
+from dcarray.ir.records import record
 from dcarray.ir.windows import loads, overlap
 
 
@@ -27,7 +27,7 @@ def computes(body: Iterable[Stmt], arrays: Mapping[str, Array]) -> Iterator[Comp
                 yield from computes(stmt.body, arrays)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MemoryWork:
     """How many points statements in memory have, and how many bytes they move."""
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from dcarray.ir.nodes import Compute, Load, Region, Stmt, Window
+from dcarray.ir.records import record
 
 from .boxes import Box, Point
 from .folds import kept_axes
@@ -32,7 +32,7 @@ class NetworkError(Exception):
     """A network breaks a rule; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Buffer:
     """Version ``version`` of ``array`` in memory; number 0 is what it holds before the region runs."""
 
@@ -48,7 +48,7 @@ class Buffer:
         return f"{self.array}_{self.version}"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fifo:
     """A stream of the elements of a box in row-major order, ``width`` of them at a time, and how many times
     so many may wait in it."""
@@ -65,7 +65,7 @@ class Fifo:
         return self.box.vectors(self.width)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Read:
     """Sends all elements of a buffer."""
 
@@ -74,7 +74,7 @@ class Read:
     out: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Duplicate:
     """Sends each element that it receives to several FIFOs."""
 
@@ -83,7 +83,7 @@ class Duplicate:
     outs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Merge:
     """Sends the stream ``old`` with the elements of the box of ``new`` replaced by those of ``new``."""
 
@@ -93,7 +93,7 @@ class Merge:
     out: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LineBuffer:
     """A shift register behind a FIFO: at the tick of a point of the domain it receives the element ``lead``
     ticks further on (less than 0: behind), and holds it until it is ``tail`` ticks further on."""
@@ -108,7 +108,7 @@ class LineBuffer:
         return self.lead - self.tail + 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Tap:
     """A load of a stream: the element of lane ``j`` of a vector is in lane ``(j + shift) % width`` of the one
     that is ``at + (j + shift) // width`` ticks away."""
@@ -123,7 +123,7 @@ class Tap:
         return self.at, self.at + (self.shift + width - 1) // width
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Work:
     """Computes a statement, point by point in row-major order of its domain, ``width`` of them at a time; the
     domain lies at ``box``, counted in elements; ``raster`` is counted in ticks.  Sends each value, or, of a
@@ -184,7 +184,7 @@ class Work:
         return self.box.vectors(self.width)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Write:
     """Stores what it receives under a window of ``buffer``, after it has copied ``base`` there if that is
     given."""
@@ -196,7 +196,7 @@ class Write:
     base: Buffer | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sequential:
     """Runs statements, loops and branches one after the other on arrays in memory.
 
@@ -215,7 +215,7 @@ class Sequential:
 Process = Read | Duplicate | Merge | Work | Write | Sequential | Feed | Element | Collect
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stage:
     """Processes that run at the same time, producers before consumers, and their FIFOs; ``narrow`` says why
     streams carry fewer elements at a time than they were to."""
@@ -225,7 +225,7 @@ class Stage:
     narrow: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Repeat:
     """Stages, from ``first`` to ``last``, that run one after the other so many ``times``; the buffers of
     ``state`` hold what one time leaves for the next."""
@@ -236,7 +236,7 @@ class Repeat:
     state: tuple[Buffer, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Network:
     """A region as a streaming circuit.
 

@@ -12,13 +12,13 @@ each hands on the results of those before it and then its own: rows come out in 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dcarray.ir.nodes import Array, Call, Index, Window
+from dcarray.ir.records import record
 from dcarray.ir.windows import compose
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LEAST_COLUMNS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Product:
     """``c = a @ b`` by so many processing elements; axes before the last two are those of a stack."""
 
@@ -90,7 +90,7 @@ class Product:
         return compose(window, tuple(amap), (*self.stack, *window.shape[-2:]))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Feed:
     """Sends the first factor (``which`` 0) or the second one of a product, tile by tile."""
 
@@ -101,7 +101,7 @@ class Feed:
     out: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Element:
     """Processing element number ``place`` of a product; ``outs`` are of the factors, none of the last one."""
 
@@ -119,7 +119,7 @@ class Element:
         return self.product.elements - 1 - self.place
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Collect:
     """Stores the tiles of a product, after it has copied ``base`` if that is given."""
 

@@ -12,11 +12,11 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 from dcarray.ir.numpy_views import NDArray
+from dcarray.ir.records import record
 from dcarray.lowering.cpu.c.target import compiler
 from dcarray.lowering.errors import Unsupported
 
@@ -34,7 +34,7 @@ class SimulationError(Exception):
     """A C simulation ended without results; the text is its own: of a deadlock the state of each FIFO."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Language:
     """How the kernels of a vendor are simulated.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ from dcarray.ir.expression_steps import Kind, program
 from dcarray.ir.nodes import Array, Expr, Iota, Load, Window
 from dcarray.ir.numpy_views import NDArray
 from dcarray.ir.ops import OPS
+from dcarray.ir.records import record
 from dcarray.ir.windows import walk
 
 from ..network.boxes import Box, Point
@@ -45,7 +45,7 @@ from .sequential_runs import SequentialRun
 _Running = Generator[tuple[tuple[str, ...], tuple[str, ...]], list[Any], None]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Outcome:
     """The arrays with the roles ``out`` and ``inout``, and how many cycles each stage took."""
 

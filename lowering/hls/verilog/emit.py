@@ -10,13 +10,13 @@ answer an address in the same cycle.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from dcarray.ir.nodes import Array
+from dcarray.ir.records import record
 from dcarray.ir.text import show_stmt
 from dcarray.lowering.errors import Unsupported
 
@@ -63,7 +63,7 @@ FIFO = """module fifo #(parameter W = 1, D = 1) (
 endmodule"""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Port:
     """A port to memory: outputs ``<name>_addr``, and ``<name>_en`` and ``<name>_data`` if it writes; an input
     ``<name>_data`` if it reads."""
@@ -74,7 +74,7 @@ class Port:
     writes: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Design:
     """A circuit.
 

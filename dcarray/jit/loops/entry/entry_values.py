@@ -6,19 +6,19 @@ the key of its plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dcarray.core.fp_bits import RAISING
+from dcarray.ir.records import record
 
 from .sizes import SymbolicSize
 
 DType = np.dtype[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArrayType:
     """Geometry and dtype of an array, wrapped or plain; ``strides`` in elements.  Arrays of different names
     share no memory, but for ``same``: another name that is bound to the same object."""
@@ -30,7 +30,7 @@ class ArrayType:
     same: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ListType:
     """A list of Python's floats (float64) or ints (int64), or of lists of these, of one length on each level.
     No list in it is another's."""
@@ -39,7 +39,7 @@ class ListType:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ScalarType:
     """A scalar that is an argument of the compiled loop.  ``weak``: a Python float or complex, which takes
     the dtype of the other operand; otherwise a NumPy scalar."""
@@ -48,12 +48,12 @@ class ScalarType:
     weak: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class IntegerSymbol:
     """A Python int that is an argument of the compiled code: a symbol of its region."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Constant:
     """A value that the plan is specialised for: an int, bool, str, None, a dtype, or a tuple or list of
     `EntryValue`.  Floats and complex numbers are constants only as globals and defaults of functions.  Equal
@@ -68,7 +68,7 @@ class Constant:
         return hash(repr(self.value))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PublicObject:
     """A module, function or class with a public name: ``numpy``, ``numpy.add``, ``numpy.linalg``,
     ``builtins.range``, ``math.sqrt``.  dcarray's counterparts have NumPy's names."""
@@ -76,7 +76,7 @@ class PublicObject:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Function:
     """A Python function of the program: its source (the ``def``, without indentation) and the values of its
     global names and defaults."""
@@ -94,7 +94,7 @@ EntryValue = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LoopDescription:
     """Statements to be compiled: their source, and the values of the names that they read.
 
@@ -123,7 +123,7 @@ class LoopDescription:
     resumed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Result:
     """The object that a name is bound to after the statements.
 
@@ -139,7 +139,7 @@ class Result:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TracedLoop:
     """A loop as a region, with its inputs and results.
 

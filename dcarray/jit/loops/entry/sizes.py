@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from keyword import iskeyword
 from typing import TYPE_CHECKING
+
+from dcarray.ir.records import record
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Dim
@@ -17,7 +18,7 @@ LARGEST = (1 << 40) - 1
 _TAKEN = frozenset({"min", "max", "range", "region", "symbols", "inout", "out", "temp"})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SymbolicSize:
     """A sum of symbolic sizes with integer factors, and a constant.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from dcarray.ir.records import record
 from dcarray.tiering.admission import FADING
 
 from ..syntax.attributes import Attributes
@@ -21,7 +21,7 @@ from ..syntax.attributes import Attributes
 __all__ = ["Site", "SiteSource"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SiteSource:
     """The source of a site's statements, and their names.
 

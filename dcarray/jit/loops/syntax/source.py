@@ -10,17 +10,19 @@ import ast
 import inspect
 import linecache
 import symtable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
+
+from dcarray.ir.records import record
 
 from .syntax_facts import facts
 
 _FUTURE = 0x1FF0000  # the flags of ``from __future__`` in a code object
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Source:
     """A function's verified source.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from dcarray.ir.records import record
 from dcarray.lowering.cpu.llvm.passes.masked_loads import isolate_masked_loads
 from dcarray.lowering.cpu.llvm.passes.nontemporal_stores import use_streaming_stores
 from dcarray.lowering.cpu.llvm.passes.prefetch_calls import insert_prefetches
@@ -30,7 +30,7 @@ takes most of the time of a code generator whose code is about as fast without i
 _KNOWN = 22  # the last version of LLVM that has been seen to have the option: it ends the process without
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Machine:
     """The features of the processor and of NumPy that the emitter depends on."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
+from dcarray.ir.records import record
 from dcarray.lowering.cpu.llvm.text.addresses import expand_addresses
 from dcarray.lowering.cpu.llvm.thread_pool.object_compiler import ObjectCompiler
 from dcarray.lowering.kernel.compiler import LoadedKernel
@@ -17,7 +17,7 @@ __all__ = ["NO_KERNEL", "Routine", "fill_template", "scalar", "words_of"]
 NO_KERNEL = Kernel((), (), ())
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Routine(ObjectCompiler):
     """A compiler whose only kernel is the routine; see `dcarray.lowering.kernel.compiler`."""
 

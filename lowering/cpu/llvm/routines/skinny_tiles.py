@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dcarray.ir.records import record
 
 from .routine import fill_template
 
@@ -65,7 +65,7 @@ summed:
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Vectors:
     """The type of vectors of numbers of ``size`` bytes, of LLVM's type ``real``."""
 
