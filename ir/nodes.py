@@ -23,7 +23,7 @@ Role = Literal["in", "out", "inout", "temp"]
 
 # ---- data -----------------------------------------------------------------------------------------
 @record(frozen=True, slots=True)
-class Array:
+class Array(Node):
     """A data container.  ``strides`` are in elements (None: C order).  An array with a ``base`` is
     another geometry (shape, strides or dtype) of the memory of that array."""
 
@@ -257,7 +257,7 @@ class Symbol:
 
 
 @record(frozen=True, slots=True)
-class Region:
+class Region(Node):
     """The unit of compilation.  ``guards`` are the relations over the symbols that hold whenever
     the region runs, because the caller checks them."""
 

@@ -13,7 +13,7 @@ _Stmt = TypeVar("_Stmt", bound=Stmt)
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """Return the bodies of a loop or branch; none of other statements."""
-    if isinstance(stmt, Loop | While):
+    if isinstance(stmt, (Loop, While)):
         return (stmt.body,)
     return (stmt.then, stmt.orelse) if isinstance(stmt, Branch) else ()
 

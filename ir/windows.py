@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import gcd
+from typing import Any
 
 import numpy as np
 
 from .dims import is_number, prove_eq, prove_le, prove_lt, simplify
-from .memo import kept, kept_pair
+from .memo import is_kept, kept, kept_pair
 from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Window
 
 
@@ -24,9 +25,10 @@ def identity(array: Array) -> Window:
     return Window(array.name, array.shape, tuple(Index(0, 1, k) for k in range(len(array.shape))))
 
 
-def moving_axes(window: Window) -> list[int]:
+@kept
+def moving_axes(window: Window) -> tuple[int, ...]:
     """Return the domain axes along which a window moves, in the order of the array's axes."""
-    return [ix.axis for ix in window.index if ix.axis is not None and not is_number(ix.stride, 0)]
+    return tuple([ix.axis for ix in window.index if ix.axis is not None and not is_number(ix.stride, 0)])
 
 
 def compose(window: Window, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Window:
@@ -337,30 +339,40 @@ def _walk(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
             continue
         if done or not (below := children(node)):
             order[node] = None
-            continue
-        stack.append((node, True))
-        stack.extend([(child, False) for child in reversed(below)])
+        elif is_kept(node, _below):
+            order.update(dict.fromkeys(_below(node)))
+            order[node] = None
+        else:
+            stack.append((node, True))
+            stack.extend([(child, False) for child in reversed(below)])
     return tuple(order)
 
 
 def rewrite(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
     """Return an expression with ``fn`` applied to every node, bottom-up, each node once."""
+    return _rewritten(expr, fn, True)
+
+
+def _rewritten(expr: Expr, fn: Callable[[Any], Expr], everything: bool) -> Expr:
+    """Return an expression with ``fn`` applied to every node, or to those alone that load."""
     new: dict[Expr, Expr] = {}
     for node in walk(expr):
-        made = node
+        made, change = node, everything
         if isinstance(node, Apply):
-            args = tuple(new[a] for a in node.args)
+            args = tuple([new[a] for a in node.args])
             made = node if args == node.args else Apply(node.op, args, node.dtype)
+        elif isinstance(node, Load):
+            change = True
         elif isinstance(node, Gather):
-            index = tuple(new[a] for a in node.index)
+            index, change = tuple([new[a] for a in node.index]), True
             made = node if index == node.index else Gather(node.window, index, node.dtype)
-        new[node] = fn(made)
+        new[node] = fn(made) if change else made
     return new[expr]
 
 
 def map_loads(expr: Expr, fn: Callable[[Load | Gather], Expr]) -> Expr:
     """Return an expression with every ``Load`` and ``Gather`` replaced by ``fn`` of it."""
-    return rewrite(expr, lambda node: fn(node) if isinstance(node, Load | Gather) else node)
+    return _rewritten(expr, fn, False)
 
 
 def loads(expr: Expr) -> tuple[Load | Gather, ...]:
@@ -378,6 +390,8 @@ def remap(expr: Expr, amap: tuple[Index, ...], shape: tuple[Dim, ...]) -> Expr:
     """Return an expression after a change of domain: see ``compose`` for ``amap`` and ``shape``."""
 
     def fn(node: Expr) -> Expr:
+        if isinstance(node, Apply):
+            return node
         if isinstance(node, Load):
             return Load(compose(node.window, amap, shape), node.dtype)
         if isinstance(node, Gather):

@@ -222,16 +222,10 @@ def _bounding_box(window: Window, var: str, bounds: tuple[Dim, Dim, Dim]) -> Win
 
 
 # ---- memory -----------------------------------------------------------------------------------------
-# The last result: passes and the verifier ask for one region many times.
-_known: tuple[Region | None, dict[str, str]] = (None, {})
-
-
+@kept
 def families(region: Region) -> dict[str, str]:
     """Return for every array the root of its chain of bases: arrays with the same root may share memory,
     others never do."""
-    global _known
-    if _known[0] is region:
-        return _known[1]
     base = {array.name: array.base for array in region.arrays}
     found: dict[str, str] = {}
     for name in base:
@@ -239,10 +233,10 @@ def families(region: Region) -> dict[str, str]:
         while (up := base.get(root)) is not None:
             root = up
         found[name] = root
-    _known = (region, found)
     return found
 
 
+@kept
 def sharing(region: Region) -> frozenset[str]:
     """Return the arrays that share their memory with others."""
     root = families(region)

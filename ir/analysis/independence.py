@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dcarray.ir import dims
+from dcarray.ir.memo import kept
 from dcarray.ir.nodes import Branch, Call, Dim, Index, Loop, Region, Stmt, While, Window
 from dcarray.ir.records import record
 from dcarray.ir.statements import all_statements, bodies, flatten
@@ -34,6 +35,19 @@ def privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     """Return the privatisable temporaries of a body: used nowhere else, and written before they are read
     whenever it runs, so that no value enters or leaves it in them. ``body`` is that of a loop or branch
     somewhere in ``region``, that very object."""
+    asked, context = _asked(region), dims.known()
+    if id(body) not in asked or asked[id(body)][0] != context:
+        asked[id(body)] = context, _privatisable(body, region)
+    return asked[id(body)][1]
+
+
+@kept
+def _asked(region: Region) -> dict[int, tuple[object, frozenset[str]]]:
+    """Return the results of `privatisable`, each with what proofs went by, by the identity of the body."""
+    return {}
+
+
+def _privatisable(body: tuple[Stmt, ...], region: Region) -> frozenset[str]:
     inside: dict[str, list[Stmt]] = {}
     for stmt in flatten(body):
         for name in touched_arrays(stmt):

@@ -113,7 +113,9 @@ class SkewAnalysis:
         for one, v_row, v_written in earlier:
             for two, w_row, w_written in later:
                 v, w = self._windows[one], self._windows[two]
-                if not (v_written or w_written) or self.meet(v, w) is False:
+                if not (v_written or w_written) or self.root[v.array] != self.root[w.array]:
+                    continue
+                if self.meet(v, w) is False:
                     continue
                 if v.array != w.array:
                     return Reason(f"{w.array} may share memory with {v.array}", (v, w))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Literal
 
-from dcarray.ir import dims, windows
+from dcarray.ir import dims
 from dcarray.ir.analysis.effects import Reason, anywhere
 from dcarray.ir.memo import kept
 from dcarray.ir.nodes import Array, Branch, Call, Compute, Gather, Group, Loop, Region, Stmt, While, Window
@@ -21,7 +21,7 @@ from dcarray.ir.statements import bodies, with_bodies
 
 from .base import Log, Pass
 from .exprs import loads_of
-from .match import containing_map, provably_apart, writes_all
+from .match import containing_map, meets, writes_all
 
 #: How an element is read: through a plain load, at a data-dependent place, as the start of a fold, by a
 #: library call, or somewhere in a loop or a branch.
@@ -86,7 +86,7 @@ class Facts:
     def overlap(self, a: Window, b: Window) -> bool | None:
         """Whether the windows, perhaps of different arrays, may share memory."""
         if a.array == b.array:
-            return False if provably_apart(a, b) else windows.overlap(a, b)
+            return meets(a, b)
         return None if self.roots[a.array] == self.roots[b.array] else False
 
 

@@ -96,6 +96,11 @@ def writes_all(target: Window, inner: Window) -> bool:
 
 
 @kept_pair
+def meets(a: Window, b: Window) -> bool | None:
+    """Whether two windows of one array share an element."""
+    return False if provably_apart(a, b) else windows.overlap(a, b)
+
+
 def provably_apart(a: Window, b: Window) -> bool:
     """Whether two windows of one array are disjoint by constants alone: a quick test."""
     for x, y in zip(a.index, b.index, strict=False):

@@ -8,7 +8,8 @@ fully."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
+from operator import is_
 from typing import Any
 
 from .affine import Affine, Term, affine
@@ -73,12 +74,16 @@ def _counts(kernel: Kernel) -> list[Affine]:
 def _with(thing: Any, known: Mapping[str, int]) -> Any:
     """A part of a kernel with these values substituted for integer arguments."""
     if isinstance(thing, Affine):
+        if not any(term.arg in known for term in thing.terms):
+            return thing
         return affine(thing.const, *(_term(term, known) for term in thing.terms))
     if isinstance(thing, tuple):
-        return tuple([_with(part, known) for part in thing])
+        made = [_with(part, known) for part in thing]
+        return thing if all(map(is_, made, thing)) else tuple(made)
     if is_dataclass(thing) and not isinstance(thing, type):
-        replaced = {field.name: _with(getattr(thing, field.name), known) for field in fields(thing)}
-        return replace(thing, **replaced)
+        parts = {name: getattr(thing, name) for name in thing.__dataclass_fields__}
+        replaced = {name: new for name, part in parts.items() if (new := _with(part, known)) is not part}
+        return replace(thing, **replaced) if replaced else thing
     return thing
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dcarray.ir import dims, windows
+from dcarray.ir.memo import kept
 from dcarray.ir.nodes import Array, Dim, Gather, Load, Region, Window
 from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
@@ -42,6 +43,7 @@ def total(factors: Iterable[Dim]) -> Dim:
     return dims.simplify(math.prod(factors))
 
 
+@kept
 def strides(array: Array) -> tuple[Dim, ...]:
     """Return the strides of an array in elements."""
     if array.strides is not None:
@@ -99,6 +101,14 @@ class Memory:
 
     def __init__(self, region: Region) -> None:
         self.arrays = {array.name: array for array in region.arrays}
+        self._forms: dict[tuple[Window, int], Access] = {}
+
+    def linear(self, window: Window, rank: int) -> Access:
+        """Return the linear form of a window over a domain of ``rank`` axes."""
+        found = self._forms.get((window, rank))
+        if found is None:
+            found = self._forms[window, rank] = linear(window, self.arrays[window.array], rank)
+        return found
 
     def family(self, name: str) -> str:
         """Return the array at the root of an array's base chain."""
@@ -237,7 +247,7 @@ class Arguments:
 
     def access(self, window: Window) -> Access:
         """Return the linear form of a window of the domain."""
-        return linear(window, self.memory.arrays[window.array], self.rank)
+        return self.memory.linear(window, self.rank)
 
     def reach(self, load: Load | Gather) -> Access:
         """Return the linear form of the array that a load reads."""

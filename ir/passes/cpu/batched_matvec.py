@@ -102,7 +102,7 @@ def _product(stmt: Compute, loop: Loop) -> _Product | None:
     for a, b in (body.args, body.args[::-1]):
         if not (isinstance(a, Load) and isinstance(b, Load)):
             return None
-        if windows.moving_axes(a.window) == [1 - kept] and sorted(windows.moving_axes(b.window)) == [0, 1]:
+        if windows.moving_axes(a.window) == (1 - kept,) and sorted(windows.moving_axes(b.window)) == [0, 1]:
             return _batchable(stmt, a.window, b.window, kept, loop.var)
     return None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dcarray.ir import windows
 from dcarray.ir.analysis.effects import Reason
+from dcarray.ir.memo import kept
 from dcarray.ir.nodes import Compute, Nest, Stmt
 from dcarray.ir.passes.base import Log
 from dcarray.ir.passes.exprs import size_bound
@@ -95,18 +96,19 @@ def can_move(block: Block, pos: int, other: int) -> Reason | None:
 def _signatures(parts: tuple[Compute, ...]) -> set[Any]:
     """Return the accesses that traverse the whole domain, as arrays with strides: equal ones meet in the
     cache. Of a reduction, those along every axis that it reduces."""
-    rank = len(parts[0].target.shape)
-    found: set[Any] = set()
-    for part in parts:
-        axes = frozenset(range(rank))
-        if part.combine is not None:
-            kept = set(windows.moving_axes(part.target))
-            moved = [windows.moving_axes(window) for window, kind in reads_of(part) if kind == "load"]
-            axes = frozenset[int]().union(*(along for along in moved if not kept.issuperset(along)))
-        for window in (part.target, *(read for read, _ in reads_of(part))):
-            if axes and axes.issubset(windows.moving_axes(window)):
-                found.add((window.array, tuple((ix.stride, ix.axis) for ix in window.index)))
-    return found
+    return set[Any]().union(*map(_signatures_of, parts))
+
+
+@kept
+def _signatures_of(part: Compute) -> frozenset[Any]:
+    axes = frozenset(range(len(part.target.shape)))
+    if part.combine is not None:
+        still = set(windows.moving_axes(part.target))
+        moved = [windows.moving_axes(window) for window, kind in reads_of(part) if kind == "load"]
+        axes = frozenset[int]().union(*[along for along in moved if not still.issuperset(along)])
+    touched = (part.target, *[read for read, _ in reads_of(part)])
+    traversing = [w for w in touched if axes and axes.issubset(windows.moving_axes(w))]
+    return frozenset([(w.array, tuple([(ix.stride, ix.axis) for ix in w.index])) for w in traversing])
 
 
 def common_position(block: Block, head: int, pos: int) -> tuple[int, Reason | None]:

@@ -11,9 +11,10 @@ import re
 
 from dcarray.lowering.cpu.llvm.types import BITS
 
+from .metadata import FUNCTION
+
 __all__ = ["isolate_masked_loads"]
 
-_FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _NAME = re.compile(r"%[\w.]+")
 _LINE = re.compile(r"^  (%[\w.]+) = (?:tail call fast |tail call )?(\w+) (.*)$")
 _VECTOR = re.compile(r"<(\d+) x (i8|i16|i32|i64|float|double)>,")
@@ -28,7 +29,7 @@ def isolate_masked_loads(text: str) -> str:
     """Return the optimised LLVM text with such loads isolated; the same object where there are none."""
     if " select <" not in text and " and <" not in text:
         return text
-    return _FUNCTION.sub(lambda found: _function(found[0]), text)
+    return FUNCTION.sub(lambda found: _function(found[0]), text)
 
 
 def _function(text: str) -> str:

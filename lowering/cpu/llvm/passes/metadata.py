@@ -1,11 +1,13 @@
-"""A reader of numbered metadata in LLVM text, for the passes over optimised text."""
+"""Functions and numbered metadata in LLVM text, for the passes over optimised text."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["REFERENCE", "nodes"]
+__all__ = ["FUNCTION", "REFERENCE", "nodes"]
 
+#: The definition of a function.
+FUNCTION = re.compile(r"^define .*\n(?:[^}\n].*\n|\n)*}$", re.M)
 #: A node that is referred to.
 REFERENCE = re.compile(r"!(\d+)")
 _NODE = re.compile(r"^!(\d+) = !\{(.*)\}$", re.M)

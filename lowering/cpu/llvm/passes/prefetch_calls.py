@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .metadata import REFERENCE, nodes
+from .metadata import FUNCTION, REFERENCE, nodes
 
 __all__ = ["NAME", "PREFETCH", "insert_prefetches"]
 
@@ -16,7 +16,6 @@ __all__ = ["NAME", "PREFETCH", "insert_prefetches"]
 NAME = "dcarray.ahead"
 PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 _ENTRY = re.compile(r'!(\d+), !"(\w*)", i64 (-?\d+), i64 (\d)')
-_FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _LOAD = re.compile(r"^  %[\w.]+ = load <\d+ x \w+>, ptr (%[\w.]+),.*!llvm\.access\.group !(\d+).*$", re.M)
 
 
@@ -65,6 +64,6 @@ def insert_prefetches(text: str) -> str:
         sums = "".join(f"  {name} = mul i64 %{arg}, {size}\n" for (arg, size), name in distances.items())
         return f"{first}{entry}{sums}{rest}"
 
-    made = _FUNCTION.sub(function, text)
+    made = FUNCTION.sub(function, text)
     declared = "declare void @llvm.prefetch.p0(" in text
     return made if declared or not count else f"{made}\n{PREFETCH}\n"

@@ -11,13 +11,14 @@ from collections import Counter
 
 from dcarray.lowering.cpu.llvm.types import BITS
 
+from .metadata import FUNCTION
+
 __all__ = ["MARK", "quiet_comparisons"]
 
 #: An attribute of the functions that this is for.
 MARK = '"quiet-comparisons"'
 
 _GROUP = re.compile(rf"^attributes (#\d+) = .*{MARK}", re.M)
-_FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _COMPARE = re.compile(
     r"^  (%[\w.]+) = fcmp (?:[a-z]+ )*?([ou][lg][te]) (?:<(\d+) x )?(float|double)>? (.*)$", re.M
 )
@@ -61,7 +62,7 @@ def quiet_comparisons(text: str) -> str:
         marked = any(f" {group} " in head for group in groups)
         return _fold_masks(_COMPARE.sub(compare, found[0])) if marked else found[0]
 
-    made = _FUNCTION.sub(function, text)
+    made = FUNCTION.sub(function, text)
     return text if made == text else "\n".join([made, *needed, ""])
 
 

@@ -12,9 +12,10 @@ import re
 
 from dcarray.lowering.cpu.llvm.types import BITS
 
+from .metadata import FUNCTION
+
 __all__ = ["isolate_select_operands"]
 
-_FUNCTION = re.compile(r"^define .*?^}$", re.M | re.S)
 _CHOICE = re.compile(r"^  %[\w.]+ = select (?:<\d+ x i1>|i1) (.*)$", re.M)
 _NAME = re.compile(r"%[\w.]+")
 _TYPE = r"(<\d+ x \w+>|\w+)"
@@ -36,7 +37,7 @@ def isolate_select_operands(text: str, masks: bool) -> str:
     ``masks`` says whether instructions take masks, so that vectors are isolated, too."""
     if " select " not in text:
         return text
-    return _FUNCTION.sub(lambda found: _function(found[0], masks), text)
+    return FUNCTION.sub(lambda found: _function(found[0], masks), text)
 
 
 def _function(text: str, masks: bool) -> str:
