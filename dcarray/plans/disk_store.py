@@ -107,19 +107,10 @@ def _key(request: Request | RoutineRequest, store: DiskCache) -> str:
 @cache
 def _environment(store: DiskCache) -> tuple[str, ...]:
     """Return the inputs of a plan besides the request and the processor: versions, and a digest of the
-    sources that make plans.
+    sources that make plans."""
+    from dcarray.lowering.runtime.disk import stored_digest
 
-    To read them takes 50 ms, so the digest is stored under their sizes and times of change.
-    """
-    from dcarray.lowering.runtime.disk import digest, sha256, stamp
-
-    folders = source_folders()
-    key = sha256(("sources\0" + stamp(*folders)).encode()).hexdigest()
-    found = store.read(key)
-    if found is None:
-        found = digest(*folders).encode()
-        store.write(key, found)
-    return sys.version, np.__version__, found.decode()
+    return sys.version, np.__version__, stored_digest(store, *source_folders())
 
 
 def source_folders() -> list[str]:

@@ -22,6 +22,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
+from dcarray.core import config
 from dcarray.core.errors import Untraceable
 
 from . import disk_store, requests
@@ -178,20 +179,20 @@ _FIRST = """region() {
 
 def warm_up() -> Iterator[bool]:
     """Do what the first plan would have to do first, a piece at a time: load modules, find out about the
-    processor, compile the thread pool, and make a small plan.  Yields True while there is more to do."""
+    processor, get the thread pool's code, and make a small plan.  Yields True while there is more to do."""
     for name in _MAKERS:
         import_module(name)
         yield True
     from dcarray.ir.text import parse
     from dcarray.lowering.cpu.llvm.object_code import engine
+    from dcarray.lowering.cpu.llvm.target import TARGET
     from dcarray.lowering.cpu.llvm.thread_pool import threads
     from dcarray.lowering.program import code_cache
 
     engine.machine()
     yield True
-    threads.object_code()
-    yield True
-    code_cache.source_digest()
+    code = code_cache.of(config.current().cache_dir)
+    threads.object_code(code.made("thread pool", TARGET.compiler, threads.compiled))
     yield True
     answer(requests.RegionRequest(parse(_FIRST), False, 1, None))
     gc.freeze()  # what is there now stays, and is not gone through again

@@ -18,9 +18,11 @@ import dcarray.lowering
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.text import kernel_text
 from dcarray.lowering.runtime.buffer_pool import require
-from dcarray.lowering.runtime.disk import DiskCache, digest, is_supported, sha256
+from dcarray.lowering.runtime.disk import DiskCache, is_supported, sha256, stored_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dcarray.lowering.kernel.compiler import Compiler, Loaded
     from dcarray.lowering.kernel.nodes import Kernel
 
@@ -72,8 +74,7 @@ class CodeCache:
         require(ROOM)
         code = None
         if self.disk:  # the digest of the sources takes as long as a small plan
-            words = (*name, compiler.fingerprint(), source_digest())
-            key = sha256("\0".join(words).encode()).hexdigest()
+            key = _key(self.disk, *name, compiler.fingerprint())
             code = self.disk.read(key)
         found: Loaded | Unsupported | None = None
         if code is not None:
@@ -96,6 +97,16 @@ class CodeCache:
                     self.disk.write(key, code)
         return _LOADED.setdefault(name, found)
 
+    def made(self, what: str, compiler: Compiler, make: Callable[[], bytes]) -> bytes:
+        """What a function makes with a compiler and nothing else, from disk if it is there."""
+        if self.disk is None:
+            return make()
+        key = _key(self.disk, what, compiler.fingerprint())
+        found = self.disk.read(key)
+        if found is None:
+            self.disk.write(key, found := make())
+        return found
+
     def stats(self) -> dict[str, int]:
         """How many kernels came from memory, from disk and from the compiler."""
         return {"hits": self.hits, "disk_hits": self.disk_hits, "compiled": self.compiled}
@@ -110,9 +121,9 @@ def source_folders() -> list[str]:
     return [os.path.dirname(layer.__file__ or "") for layer in (dcarray.ir, dcarray.lowering)]
 
 
-def source_digest() -> str:
-    """A digest of the source that compiled code depends on."""
-    return digest(*source_folders())
+def _key(disk: DiskCache, *words: str) -> str:
+    """The key of something that depends on ``words`` and on the source of compiled code."""
+    return sha256("\0".join((*words, stored_digest(disk, *source_folders()))).encode()).hexdigest()
 
 
 # Loaded code is never unloaded, so it serves all caches of the process.

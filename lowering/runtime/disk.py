@@ -171,6 +171,17 @@ def stamp(*folders: str) -> str:
 
 
 @cache
+def stored_digest(store: DiskCache, *folders: str) -> str:
+    """Return the digest of the Python files in folders, which is stored under their sizes and times of
+    change: to read all of them takes 10 to 50 ms."""
+    key = sha256(("sources\0" + stamp(*folders)).encode()).hexdigest()
+    found = store.read(key)
+    if found is None:
+        store.write(key, found := digest(*folders).encode())
+    return found.decode()
+
+
+@cache
 def digest(*folders: str) -> str:
     """Return a digest of the Python files in folders, which keeps entries of other versions from being
     used."""

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX 
 
 
 @pytest.fixture(autouse=True)
-def _fresh():
+def _fresh(monkeypatch):
+    monkeypatch.setattr(code_cache, "stored_digest", lambda disk, *folders: "this version")
     loaded = dict(code_cache._LOADED)
     code_cache.forget()
     yield
@@ -89,7 +90,7 @@ def test_another_machine_or_version_compiles_anew(folder, monkeypatch):
         if name:
             monkeypatch.setattr(Fake, name, value)
         else:
-            monkeypatch.setattr(code_cache, "digest", lambda *folders: "another version")
+            monkeypatch.setattr(code_cache, "stored_digest", lambda disk, *folders: "another version")
         code_cache.forget()
         target = Fake()
         code_cache.CodeCache(folder).launch(target, kernel())

@@ -48,11 +48,12 @@ def object_code(known: bytes | None = None) -> bytes:
     with the code of kernels, so that a process which finds those in a cache need not compile anything."""
     global _code
     if _code is None:
-        _code = known or _compile()
+        _code = known or compiled()
     return _code
 
 
-def _compile() -> bytes:
+def compiled() -> bytes:
+    """Return the object code of the pool, compiled now."""
     from dcarray.lowering.cpu.llvm.object_code import engine
 
     from . import pool
