@@ -6,10 +6,11 @@ A proof is three-valued: True (holds for all values of the symbols), False (hold
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 from .dim_arithmetic import evaluate as evaluate
 from .dim_arithmetic import free_symbols as free_symbols
@@ -23,9 +24,11 @@ from .dim_arithmetic import substitute as substitute
 from .dim_arithmetic import symbol as symbol
 from .integers import maximum as maximum
 from .integers import minimum as minimum
-from .nodes import Dim
+from .memo import symbols_of
+from .nodes import Dim, Window
 from .relations import Relation, by_operation, compare, is_never_negative
 
+_T = TypeVar("_T")
 #: Inclusive lower and upper bounds of loop variables, outermost loop first; None: no bound.
 Bounds = Mapping[str, tuple[Dim | None, Dim | None]]
 
@@ -144,6 +147,13 @@ def _nonneg(a: Any, bounds: Bounds | None) -> bool | None:
 
 def _always(e: Any, bounds: Bounds | None) -> bool:
     """Whether ``e >= 0`` is proved for all values."""
+    bounds = _RANGES.get() if bounds is None else bounds
+    return _always_in(e, tuple(bounds.items()) if bounds else ())
+
+
+@lru_cache(maxsize=8192)
+def _always_in(e: Any, ranges: tuple[tuple[str, tuple[Dim | None, Dim | None]], ...]) -> bool:
+    bounds = dict(ranges)
     if is_never_negative(smallest(e, bounds)):
         return True
     e = simplify(e)
@@ -175,6 +185,29 @@ def _eliminate(e: Any, name: str, low: Dim | None, high: Dim | None) -> Any:
     if high is not None and is_never_negative(simplify(-pace)):
         return substitute(e, {name: high})
     return e
+
+
+def kept_pair(fn: Callable[[Window, Window], _T]) -> Callable[[Window, Window], _T]:
+    """Return a function of two windows that finds each answer once: for windows without symbols, or else for
+    the same ranges of variables."""
+
+    @wraps(fn)
+    def get(a: Window, b: Window) -> _T:
+        try:
+            found: _T = a._kept[get][b]
+        except (AttributeError, KeyError):
+            key: Any = b
+            if symbols_of(a) or symbols_of(b):
+                if _ACTIVE.get() is not None:
+                    return fn(a, b)
+                key = b, tuple((_RANGES.get() or {}).items())
+            answers: dict[Any, _T] = a._kept.setdefault(get, {})
+            if key not in answers:
+                answers[key] = fn(a, b)
+            found = answers[key]
+        return found
+
+    return get
 
 
 def known() -> object:

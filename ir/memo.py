@@ -38,22 +38,6 @@ def kept(fn: Callable[[Any], _T]) -> Callable[[Any], _T]:
     return get
 
 
-def kept_pair(fn: Callable[[Window, Window], _T]) -> Callable[[Window, Window], _T]:
-    """Return a function of two windows that finds each answer about windows without symbols once."""
-
-    @wraps(fn)
-    def get(a: Window, b: Window) -> _T:
-        try:
-            found: _T = a._kept[get][b]
-        except (AttributeError, KeyError):
-            found = fn(a, b)
-            if not symbols_of(a) and not symbols_of(b):
-                a._kept.setdefault(get, {})[b] = found
-        return found
-
-    return get
-
-
 @kept
 def symbols_of(window: Window) -> frozenset[str]:
     """Return the names of the symbols that a window's shape and index depend on."""

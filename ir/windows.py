@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .dims import is_number, prove_eq, prove_le, prove_lt, simplify
-from .memo import is_kept, kept, kept_pair
+from .dims import is_number, kept_pair, prove_eq, prove_le, prove_lt, simplify
+from .memo import is_kept, kept
 from .nodes import Apply, Array, Dim, Expr, Gather, Index, Iota, Load, Size, Window
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dcarray.ir import dims, windows
 from dcarray.ir.analysis.effects import without_reduced_axes
-from dcarray.ir.memo import kept_pair
 from dcarray.ir.nodes import Dim, Index, Window
 
 
@@ -26,7 +25,7 @@ def _quotient(value: Dim, divisor: Dim) -> Dim | None:
     return None
 
 
-@kept_pair
+@dims.kept_pair
 def domain_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
     """Return the affine map from ``inner``'s domain to ``outer``'s, such that both windows name the same
     element.
@@ -79,7 +78,7 @@ def maps_into(amap: Sequence[Index], domain: Sequence[Dim], bounds: Sequence[Dim
     return True
 
 
-@kept_pair
+@dims.kept_pair
 def containing_map(outer: Window, inner: Window) -> tuple[Index, ...] | None:
     """Return the `domain_map` of two windows if ``outer`` provably contains every element of ``inner``."""
     if outer.array != inner.array or len(outer.index) != len(inner.index):
@@ -95,7 +94,7 @@ def writes_all(target: Window, inner: Window) -> bool:
     return containing_map(without_reduced_axes(target), inner) is not None
 
 
-@kept_pair
+@dims.kept_pair
 def meets(a: Window, b: Window) -> bool | None:
     """Whether two windows of one array share an element."""
     return False if provably_apart(a, b) else windows.overlap(a, b)
