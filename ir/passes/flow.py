@@ -7,7 +7,7 @@ as touching its arrays anywhere; seen from inside, an array is local only if not
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from typing import Literal
@@ -74,14 +74,13 @@ class Facts:
                 self.variables.add(stmt.var)
             for part in bodies(stmt):
                 self._locate(part, numbers)
-            if isinstance(stmt, While | Branch):
-                touched = [node.window for node in loads_of(stmt.cond)]
-            elif isinstance(stmt, Loop):
-                touched = []
-            else:
-                touched = [window for window, _ in reads_of(stmt)] + list(writes_of(stmt))
-            for window in touched:
-                self.blocks.setdefault(self.roots[window.array], set()).add(here)
+            touched: Iterable[str] = ()
+            if isinstance(stmt, (While, Branch)):
+                touched = [node.window.array for node in loads_of(stmt.cond)]
+            elif not isinstance(stmt, Loop):
+                touched = names_of(stmt)
+            for name in touched:
+                self.blocks.setdefault(self.roots[name], set()).add(here)
 
     def overlap(self, a: Window, b: Window) -> bool | None:
         """Whether the windows, perhaps of different arrays, may share memory."""
@@ -131,9 +130,10 @@ def writes_of(stmt: Stmt) -> tuple[Window, ...]:
     return tuple(anywhere(name) for name in names)
 
 
-def names_of(stmt: Stmt) -> set[str]:
+@kept
+def names_of(stmt: Stmt) -> frozenset[str]:
     """Return the arrays that a statement touches."""
-    return {window.array for window in (*writes_of(stmt), *(window for window, _ in reads_of(stmt)))}
+    return frozenset([w.array for w in (*writes_of(stmt), *[window for window, _ in reads_of(stmt)])])
 
 
 class Block:
@@ -160,11 +160,9 @@ class Block:
             for root in self._roots_at(pos):
                 self._touched.setdefault(root, []).append(pos)
 
-    def _roots_at(self, pos: int) -> dict[str, None]:
-        roots = self.facts.roots
-        found = {roots[window.array]: None for window, _ in self.reads[pos]}
-        found.update({roots[window.array]: None for window in self.writes[pos]})
-        return found
+    def _roots_at(self, pos: int) -> set[str]:
+        roots, stmt = self.facts.roots, self.stmts[pos]
+        return set() if stmt is None else {roots[name] for name in names_of(stmt)}
 
     def replace(self, pos: int, stmt: Stmt | None) -> None:
         """Put another statement, or none, at a position."""
@@ -184,11 +182,10 @@ class Block:
         """Return the statements that remain."""
         return tuple(stmt for stmt in self.stmts if stmt is not None)
 
-    def touching(self, array: str, after: int) -> Iterator[int]:
-        """Yield the positions of later statements that access the memory of ``array``, in order."""
+    def touching(self, array: str, after: int) -> list[int]:
+        """Return the positions of later statements that access the memory of ``array``, in order."""
         found = self._touched.get(self.facts.roots[array], [])
-        for k in range(bisect_right(found, after), len(found)):
-            yield found[k]
+        return found[bisect_right(found, after) :]
 
     def before(self, array: str, pos: int) -> list[int]:
         """Return the positions of earlier statements that access the memory of ``array``, in order."""
