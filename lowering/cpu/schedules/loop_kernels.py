@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -96,6 +96,7 @@ class LoopMaker:
     times: Dim = 1  # the number of executions of the current statement
     middle: Mapping[str, Dim] = field(default_factory=dict)  # the middle iteration of the enclosing loops
     work: Dim = 0  # of all statements
+    weighing: bool = False  # nothing but the work is of interest
 
     def __post_init__(self) -> None:
         self.arguments = Arguments(Memory(self.region), 0, (), (), {})
@@ -144,7 +145,7 @@ class LoopMaker:
             return None
         if not stmt.parallel and iteration_conflict(stmt, self.region) is not None:
             return None
-        trial = LoopMaker(self.region, 1)
+        trial = LoopMaker(self.region, 1, weighing=True)
         trial.statement(stmt)
         if trial.hints(trial.work) < WORTH or trial.hints(trip_count) < 2:
             return None
@@ -270,18 +271,22 @@ class LoopMaker:
     def outermost(self, stmt: nodes.Loop) -> tuple[Stmt, ...]:
         """Return the body of the outermost loop; raise `Unsupported` if launching its statements one by one
         is faster, since they can use all cores."""
-        made: list[Stmt] = []
+        if self.cores > 1 and self.is_faster_launched(stmt):
+            raise Unsupported("its statements are large enough for all cores")
+        return self.block(stmt.body)
+
+    def is_faster_launched(self, stmt: nodes.Loop) -> bool:
+        """Whether launching the statements of the outermost loop one by one is faster."""
+        trial = replace(self, names=Names(), weighing=True)
         alone, launched = 0, 0
         for inner in stmt.body:
-            before = self.work
-            made += self.statement(inner)
-            work = self.hints(dims.simplify(self.work - before)) // max(1, self.hints(self.times))
+            before = trial.work
+            trial.statement(inner)
+            work = self.hints(dims.simplify(trial.work - before)) // max(1, self.hints(self.times))
             alone += work
-            can_use_threads = self.cores > 1 and work >= WORTH and self.can_use_threads(inner)
+            can_use_threads = work >= WORTH and self.can_use_threads(inner)
             launched += LAUNCH + (work // 2 if can_use_threads else work)
-        if launched < alone:
-            raise Unsupported("its statements are large enough for all cores")
-        return tuple(made)
+        return launched < alone
 
     def can_use_threads(self, stmt: nodes.Stmt) -> bool:
         """Whether several threads can run a statement."""
@@ -308,6 +313,8 @@ class LoopMaker:
     def loop_nest(self, nest: LoopNest) -> tuple[Stmt, ...]:
         """Return the loops of a statement."""
         self.weigh(nest)
+        if self.weighing:
+            return ()
         if not any(nest.folds):
             return elementwise_loops(nest)
         schedule_reduction(nest)
@@ -321,6 +328,9 @@ class LoopMaker:
             return self.block(body)
         for nest in nests:
             self.weigh(nest)
+        if self.weighing:
+            return ()
+        for nest in nests:
             if any(nest.folds):
                 schedule_reduction(nest)
             else:
