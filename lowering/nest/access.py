@@ -143,6 +143,10 @@ class Memory:
         return a.array == b.array and windows.overlap(a, b) is False
 
 
+#: The same for a region, made once.
+memory_of = kept(Memory)
+
+
 def origin(access: Access) -> Dim:
     """Return the element number where a linear form starts."""
     steps = zip(access.start, strides(access.array), strict=True)

@@ -14,7 +14,7 @@ from dcarray.ir.records import record
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Affine, Binding, Expr, For, If, Kernel, Phase, Stmt, Term, affine
 
-from .access import Arguments, Memory, Spot, positive, same, total
+from .access import Arguments, Spot, memory_of, positive, same, total
 from .body import Names, Scope
 from .legality import check, reduced_axes
 from .order import can_join, choose
@@ -85,7 +85,7 @@ class LoopNest:
         enclosing: EnclosingLoops | None = None,
     ) -> None:
         self.computes = (stmt,) if isinstance(stmt, Compute) else stmt.body
-        self.memory = Memory(region)
+        self.memory = memory_of(region)
         self.hints = SizeHints(region, enclosing.typical if enclosing is not None else None)
         self.single_threaded = row_axes > 0 or enclosing is not None  # by one thread
         self.enclosing = enclosing

@@ -40,7 +40,7 @@ from dcarray.lowering.kernel.nodes import (
     affine,
 )
 from dcarray.lowering.nest import expansion
-from dcarray.lowering.nest.access import Arguments, Memory, product, total
+from dcarray.lowering.nest.access import Arguments, memory_of, product, total
 from dcarray.lowering.nest.body import Names, Scope
 from dcarray.lowering.nest.legality import check_types
 from dcarray.lowering.nest.loop_nest import EnclosingLoops, LoopNest, row_nests, row_phase, variable
@@ -99,7 +99,7 @@ class LoopMaker:
     weighing: bool = False  # nothing but the work is of interest
 
     def __post_init__(self) -> None:
-        self.arguments = Arguments(Memory(self.region), 0, (), (), {})
+        self.arguments = Arguments(memory_of(self.region), 0, (), (), {})
 
     @property
     def hints(self) -> SizeHints:

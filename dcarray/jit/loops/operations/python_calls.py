@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from inspect import signature
+from types import MethodType
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from .values import (
 _I8, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 Args = tuple[Value, ...]
 Named = dict[str, Value]
+_signature = lru_cache(maxsize=256)(signature)
 
 
 class PythonCalls(Operations):
@@ -50,7 +52,10 @@ class PythonCalls(Operations):
     def invoke(self, function: Callable[..., Value], args: Args, named: Named) -> Value:
         """Call the method that traces a function with the program's arguments."""
         try:
-            signature(function).bind(*args, **named)
+            if isinstance(function, MethodType):
+                _signature(function.__func__).bind(function.__self__, *args, **named)
+            else:
+                signature(function).bind(*args, **named)
         except TypeError as error:
             raise self.scope.fail(f"arguments that are not understood: {error}") from error
         return function(*args, **named)
