@@ -220,15 +220,23 @@ class CallOp:
     """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views.
 
     What it writes first may lie just where one of its reads does, if that is the one numbered ``over``.
+    ``fails`` says whether it may end a run, for want of memory say.
     """
 
     name: str
     reference: Callable[[tuple[Any, ...], tuple[Any, ...], dict[str, Any]], None]
     over: int | None = None
+    fails: bool = True
 
 
 def _matmul(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     np.matmul(reads[0], reads[1], out=writes[0])
+
+
+def _draw(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    from .draws import reference  # few regions draw
+
+    reference(writes, reads, attrs)
 
 
 def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
@@ -239,6 +247,9 @@ def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
+    # writes[1] is the next number of a generator, by the `function` of `draws.DRAWS` with the arguments
+    # reads[2:]; reads[1] is the address of its interface, and reads[0] and writes[0] the memory of its state
+    "random.draw": CallOp("random.draw", _draw, over=0, fails=False),
     # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
     # reads[0] is written to writes[0], which has another layout
     "comm.redistribute": CallOp("comm.redistribute", _copy),

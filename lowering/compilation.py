@@ -265,8 +265,12 @@ class _Lowering:
         plain = expansion.expand(stmt, self.region)
         if plain is not None:
             self.compute(plain, inside)
-        else:
-            self.interpret(stmt, f"no library serves {stmt.op}")
+            return
+        reason: str | None = f"no library serves {stmt.op}"
+        if stmt.op == "random.draw":
+            reason = self.launched(stmt, inside)
+        if reason is not None:
+            self.interpret(stmt, reason)
 
     def routine(self, stmt: Call, library: dispatch.Library) -> Any:
         """The code of a library that has its own, where that serves."""
@@ -294,7 +298,7 @@ class _Lowering:
             self.interpret(stmt, reason)
 
     def launched(
-        self, stmt: Compute | Nest | Rows | TimeTiles | Loop | While | Branch, inside: bool
+        self, stmt: Compute | Nest | Rows | TimeTiles | Loop | While | Branch | Call, inside: bool
     ) -> str | None:
         """Lower a statement to the launch of a kernel; return the reason if that cannot be done."""
         try:

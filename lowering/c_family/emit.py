@@ -171,6 +171,15 @@ class Printer:
         function = f"{stmt.loop.code}, {stmt.loop.data}, {least(stmt.count)}"
         return f"call({function}, (void *[]){{{places}}}, (intptr_t[]){{{steps}}});  /* {stmt.name} */"
 
+    def draw(self, stmt: k.Draw) -> str:
+        if not self.dialect.numpy_loops:
+            raise Unsupported(f"the {self.dialect.name} target cannot draw from NumPy's generators")
+        kind = self.dialect.type(stmt.dtype)
+        kinds = "".join(f", {self.dialect.type(arg.dtype)}" for arg in stmt.args)
+        given = "".join(f", {self.expr(arg)}" for arg in stmt.args)
+        function = f"(({kind} (*)(void *{kinds})){stmt.code})((void *){self.expr(stmt.generator)}{given})"
+        return f"const {kind} {stmt.name} = {function};  /* {stmt.function} */"
+
     # ---- statements ----
     def phase(self, number: int, phase: k.Phase) -> Iterator[str]:
         dialect, index = self.dialect, self.dialect.index
@@ -242,6 +251,8 @@ class Printer:
                 yield f"{self.dialect.type(dtype)} {name}[{size}];"
             case k.NumpyCall():
                 yield self.call(stmt)
+            case k.Draw():
+                yield self.draw(stmt)
             case k.TransposeTile(write, to, across, read, at, along, rows, cols):
                 index = self.dialect.index
                 yield f"for ({index} c = 0; c < {least(cols)}; c++)"

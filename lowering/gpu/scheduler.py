@@ -11,7 +11,7 @@ from typing import Any
 
 from dcarray.ir.analysis.effects import rows_conflict
 from dcarray.ir.build import is_scalar_argument
-from dcarray.ir.nodes import Branch, Compute, Loop, Nest, Region, Rows, TimeTiles, While
+from dcarray.ir.nodes import Branch, Call, Compute, Loop, Nest, Region, Rows, TimeTiles, While
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import Binding, Kernel, Op, Pointer, Stack
 from dcarray.lowering.kernel.walk import walk_outside_threads
@@ -42,13 +42,15 @@ def gpu_kernel(
 
 
 def schedule(
-    stmt: Compute | Nest | Rows | TimeTiles | Loop | While | Branch, region: Region, limits: Limits = LIMITS
+    stmt: Compute | Nest | Rows | TimeTiles | Loop | While | Branch | Call,
+    region: Region,
+    limits: Limits = LIMITS,
 ) -> tuple[Kernel, Binding]:
     """Return the kernel of a statement, and the binding of its arguments to the region's arrays and symbols.
 
     Parameters
     ----------
-    stmt : Compute, Nest, Rows, TimeTiles, Loop, While or Branch
+    stmt : Compute, Nest, Rows, TimeTiles, Loop, While, Branch or Call
         A statement of the region.  When one that holds others is refused, these may be scheduled one by one.
     region : Region
         The statement's region, which declares its arrays and symbols.
@@ -67,6 +69,8 @@ def schedule(
     Unsupported
         If there is no schedule for it, or its legality cannot be proved; the text is the reason.
     """
+    if isinstance(stmt, Call):
+        raise Unsupported("random numbers are not drawn on devices")
     if isinstance(stmt, Rows):
         reason = rows_conflict(stmt.body, stmt.axes, region)
         if reason is not None:

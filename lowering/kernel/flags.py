@@ -101,6 +101,8 @@ def _statements(body: Iterable[k.Stmt]) -> Iterator[int]:
                 yield _expression(cond)
                 yield from _statements(then)
                 yield from _statements(orelse)
+            case k.Draw(args=args):
+                yield from map(_expression, args)
             case k.NumpyCall(name, reads, write):
                 yield op_flags(name, tuple(row.dtype for row in reads), write.dtype)
 

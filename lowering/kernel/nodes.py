@@ -244,6 +244,20 @@ class NumpyCall:
 
 
 @record(frozen=True, slots=True)
+class Draw:
+    """``let name = function(generator, *args)``: the next random number, by a function of ``ir.draws.DRAWS``
+    whose address is the integer argument ``code``; ``generator`` is the address of the generator's interface.
+    It changes memory that no buffer is, so it is not left out, repeated, or moved past another one."""
+
+    name: str
+    function: str
+    code: str
+    generator: Expr
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+@record(frozen=True, slots=True)
 class TransposeTile:
     """``write[to + c*across + r] = read[at + r*along + c]`` for ``r < min(rows)`` and ``c < min(cols)``: a
     transposing copy of a tile, which a target can do in registers.  The two tiles share no memory."""
@@ -260,8 +274,9 @@ class TransposeTile:
 
 
 Stmt = (
-    Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | Threads | NumpyCall | TransposeTile
-)
+    Let | Declare | Update | Assign | Store | For | Repeat | If | Stack | Threads | NumpyCall | Draw
+    | TransposeTile
+)  # fmt: skip
 
 
 # ---- the kernel ------------------------------------------------------------------------------------

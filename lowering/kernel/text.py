@@ -8,6 +8,7 @@ from .affine import Affine
 from .nodes import (
     Assign,
     Declare,
+    Draw,
     Elem,
     Expr,
     For,
@@ -117,6 +118,9 @@ def _lines(stmt: Stmt) -> Iterator[str]:
         case NumpyCall(name, reads, write, count, loop):
             args = ", ".join(map(_row_text, reads))
             yield f"{_row_text(write)} = {name}{_loop_text(loop)}({args}) for {_least_text(count)}"
+        case Draw(name, function, code, generator, args, dtype):
+            given = ", ".join(map(expr_text, (generator, *args)))
+            yield f"let {name}: {dtype.name} = draw {function}[{code}]({given})"
         case TransposeTile(write, to, across, read, at, along, rows, cols):
             here = f"{read}[{_affine_text(at)}...] by {_affine_text(across)}, {_affine_text(along)}"
             extent = f"{_least_text(rows)}, {_least_text(cols)}"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from dcarray.ir.draws import DRAWS
+
 from .nodes import (
     Affine,
     Assign,
     Buffer,
     Declare,
+    Draw,
     DType,
     Elem,
     Expr,
@@ -104,8 +107,19 @@ class _Checker:
             self.access(row.buffer, mode, row.dtype, row.at)
             self.need(row.step > 0 or (mode == "r" and row.step == 0), "a row that goes nowhere")
 
+    def draw(self, stmt: Draw) -> None:
+        draw = DRAWS.get(stmt.function)
+        self.need(draw is not None and draw.result == stmt.dtype, f"{stmt.function} is not known")
+        self.need(stmt.code in self.ints, f"no integer argument {stmt.code}")
+        self.need(self.expr(stmt.generator).kind == "u", "a generator that is no address")
+        given = tuple(map(self.expr, stmt.args))
+        self.need(draw is not None and given == draw.arguments, f"arguments of {stmt.function}")
+        self.name(stmt.name, stmt.dtype, False)
+
     def declare(self, name: str, value: Expr, mutable: bool) -> None:
-        dtype = self.expr(value)
+        self.name(name, self.expr(value), mutable)
+
+    def name(self, name: str, dtype: DType, mutable: bool) -> None:
         self.need(name not in self.used, f"{name} is declared twice")
         self.used.add(name)
         self.locals[name] = (dtype, mutable)
@@ -155,6 +169,9 @@ class _Checker:
                     self.buffers[name] = Buffer(name, dtype, "rw")
                 case NumpyCall():
                     self.call(stmt)
+                case Draw():
+                    self.need(self.stores, "a draw by no thread")
+                    self.draw(stmt)
                 case TransposeTile(write, to, across, read, at, along, rows, cols, dtype):
                     self.access(write, "w", dtype, to)
                     self.access(read, "r", dtype, at)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from .nodes import (
     Assign,
     Declare,
+    Draw,
     Elem,
     Expr,
     For,
@@ -41,6 +42,8 @@ def map_values(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
             return replace(stmt, value=change(value))
         case Declare(init=init):
             return replace(stmt, init=change(init))
+        case Draw(generator=generator, args=args):
+            return replace(stmt, generator=change(generator), args=tuple(map(change, args)))
     return stmt
 
 
@@ -51,6 +54,8 @@ def values(stmt: Stmt) -> tuple[Expr, ...]:
             return (value,)
         case Declare(init=init):
             return (init,)
+        case Draw(generator=generator, args=args):
+            return (generator, *args)
     return ()
 
 

@@ -207,6 +207,12 @@ class Arguments:
         parts = [product(self.number(factor), variable) for factor, variable in moving]
         return affine(0, self.number(rest), *parts)
 
+    def function(self, address: int) -> str:
+        """Return the name of an integer argument with the address of a function."""
+        (term,) = self._argument(address, "function").terms
+        assert term.arg is not None
+        return term.arg
+
     def number(self, dim: Dim) -> Affine:
         """Return an integer as ``integer`` does, but small numbers as constants."""
         return affine(dim) if type(dim) is int and abs(dim) <= NEAR else self.integer(dim, "number")

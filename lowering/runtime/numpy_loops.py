@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dcarray.ir import draws
 from dcarray.ir.ops import C_LIBRARY, OPS
 
 DType = np.dtype[Any]
@@ -50,16 +51,27 @@ class Address(int):
 
     @classmethod
     def of(cls, value: int, name: str, types: tuple[DType, ...], result: DType, part: str) -> Address:
-        """Return the address of a part (``"code"`` or ``"data"``) of a loop."""
+        """Return the address of a part of a loop (``"code"`` or ``"data"``), or of a ``"draw"``."""
         made = cls(value)
         made.origin = name, tuple([d.char for d in types]), result.char, part
         return made
 
 
 def address(name: str, types: tuple[str, ...], result: str, part: str) -> int | None:
-    """Return an address by its `Address.origin`; None where this process has no such loop."""
+    """Return an address by its `Address.origin`; None where this process has no such function."""
+    if part == "draw":
+        return draws.address(name)
     loop = find(name, tuple([np.dtype(char) for char in types]), np.dtype(result))
     return None if loop is None else loop.code if part == "code" else loop.data
+
+
+def draw_address(name: str) -> Address | None:
+    """Return the address of a function of `dcarray.ir.draws`; None where this process has it not."""
+    found = draws.address(name)
+    if found is None:
+        return None
+    draw = draws.DRAWS[name]
+    return Address.of(found, name, draw.arguments, draw.result, "draw")
 
 
 class Loop(NamedTuple):

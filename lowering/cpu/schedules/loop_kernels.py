@@ -20,11 +20,26 @@ from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.analysis.independence import iteration_conflict, privatisable, privatised_arrays
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused_traffic
-from dcarray.ir.nodes import Array, Branch, Call, Compute, Dim, Nest, Part, Region, Rows, TimeTiles, While
+from dcarray.ir.draws import DRAWS, draw_of
+from dcarray.ir.nodes import (
+    Array,
+    Branch,
+    Call,
+    Compute,
+    Dim,
+    Load,
+    Nest,
+    Part,
+    Region,
+    Rows,
+    TimeTiles,
+    While,
+)
 from dcarray.lowering.errors import Unsupported
 from dcarray.lowering.kernel.nodes import (
     Affine,
     Binding,
+    Draw,
     Expr,
     For,
     If,
@@ -44,30 +59,32 @@ from dcarray.lowering.nest.access import Arguments, memory_of, product, total
 from dcarray.lowering.nest.body import Names, Scope
 from dcarray.lowering.nest.legality import check_types
 from dcarray.lowering.nest.loop_nest import EnclosingLoops, LoopNest, row_nests, row_phase, variable
+from dcarray.lowering.runtime.numpy_loops import draw_address
 
 from .cross_row_reductions import folds_rows
 from .elementwise import elementwise_loops, schedule_row
 from .reductions import schedule_reduction
 
-_BOOL = np.dtype(np.bool_)
+_BOOL, _U8 = np.dtype(np.bool_), np.dtype(np.uint64)
 WORTH = 1 << 18  # units of work from which on two threads pay
 LAUNCH = 1 << 15  # the cost of a launch, in these units
 PIECES = 64  # chunks of a parallel loop, at most
 STACK = 1 << 15  # bytes of arrays that a thread has on its stack
 ROOM = 1 << 26  # bytes of scratch for the private arrays of chunks
+DRAW = 16  # the work of a draw
 SMALL = 16  # rows and columns of a matrix product from which on a library is faster
 
 
 def schedule_loops(
-    stmt: nodes.Loop | While | Branch, region: Region, cores: int = 2
+    stmt: nodes.Loop | While | Branch | Call, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
-    """Return the kernel of a loop or branch with all its statements; see ``schedule``."""
+    """Return the kernel of a loop or branch with all its statements, or of a draw; see ``schedule``."""
     maker = LoopMaker(region, cores)
     return kernel_of_loops(maker, stmt, *maker.phase(stmt))
 
 
 def kernel_of_loops(
-    maker: LoopMaker, stmt: nodes.Loop | While | Branch, phase: Phase, extent: Dim
+    maker: LoopMaker, stmt: nodes.Loop | While | Branch | Call, phase: Phase, extent: Dim
 ) -> tuple[Kernel, Binding]:
     """Return the kernel of a loop or branch of which the maker has made the phase."""
     region = maker.region
@@ -107,7 +124,7 @@ class LoopMaker:
         return SizeHints(self.region, self.enclosing.typical)
 
     # ---- the whole ----------------------------------------------------------------------------------
-    def phase(self, stmt: nodes.Loop | While | Branch) -> tuple[Phase, Dim]:
+    def phase(self, stmt: nodes.Loop | While | Branch | Call) -> tuple[Phase, Dim]:
         """Return the phase of a statement of the region, and its extent."""
         if isinstance(stmt, nodes.Loop) and self.cores > 1 and selected_index(stmt) is None:
             found = self.shared(stmt)
@@ -195,6 +212,8 @@ class LoopMaker:
                 return self.rows(body, axes)
             case TimeTiles(body):
                 return self.block(body)
+            case Call("random.draw"):
+                return self.draw(stmt)
             case Call():
                 return self.statement(self.call(stmt))
             case nodes.Loop():
@@ -217,6 +236,28 @@ class LoopMaker:
         if min(self.hints(extent) for extent in plain.target.shape[-3:]) >= SMALL:
             raise Unsupported(f"{stmt.op} of matrices is better left to a library")
         return plain
+
+    def draw(self, stmt: Call) -> tuple[Stmt, ...]:
+        """Return the statements that draw a number; raise `Unsupported` where NumPy has no such function."""
+        name = draw_of(stmt.attrs)
+        address, draw = draw_address(name), DRAWS[name]
+        if address is None:
+            raise Unsupported(f"NumPy has no {name} here")
+        (_, handle, *given), (_, target) = stmt.reads, stmt.writes
+        self.work = self.work + self.times * DRAW
+        arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
+        loads = [Load(handle, _U8), *map(Load, given, draw.arguments)]
+        for load in loads:
+            arguments.note(arguments.access(load.window), "r")
+        arguments.note(arguments.access(target), "w")
+        scope = Scope(arguments, self.names, [], [], 1, True)
+        scope.announce(loads, [target])
+        generator, *values = map(scope.evaluate, loads)
+        number = Local(self.names("v"), draw.result)
+        code = arguments.function(address)
+        scope.add(Draw(number.name, name, code, generator, tuple(values), draw.result))
+        scope.store(target, number, False)
+        return (*scope.take(0), *scope.take(1))
 
     def selected_iteration(self, stmt: nodes.Loop, place: nodes.Expr) -> tuple[Stmt, ...]:
         """Return the statements of the only iteration of a loop that does anything, the one in which its

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dcarray.ir.analysis.effects import rows_conflict
-from dcarray.ir.nodes import Branch, Compute, Group, Loop, Region, Rows, TimeTiles, While
+from dcarray.ir.nodes import Branch, Call, Compute, Group, Loop, Region, Rows, TimeTiles, While
 from dcarray.lowering.cpu.kernel_passes import ufunc_blocks
 from dcarray.lowering.cpu.kernel_passes.streaming_stores import stream_stores
 from dcarray.lowering.errors import Unsupported
@@ -41,7 +41,7 @@ def _none(op: Op) -> bool:
 
 
 def schedule(
-    stmt: Compute | Group | Loop | While | Branch, region: Region, cores: int = 2
+    stmt: Compute | Group | Loop | While | Branch | Call, region: Region, cores: int = 2
 ) -> tuple[Kernel, Binding]:
     """Return the kernel of a statement, without sizes in its text, and the binding of its arguments to the
     region's arrays, symbols and loop variables.
@@ -54,7 +54,7 @@ def schedule(
         return _by_rows(stmt, region)
     if isinstance(stmt, TimeTiles):
         return schedule_time_tiles(stmt, region)
-    if isinstance(stmt, Loop | While | Branch):
+    if isinstance(stmt, Loop | While | Branch | Call):
         return schedule_loops(stmt, region, cores)
     nest = LoopNest(stmt, region)
     if nest.scan is not None:

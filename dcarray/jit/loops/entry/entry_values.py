@@ -13,6 +13,7 @@ import numpy as np
 from dcarray.core.fp_bits import RAISING
 from dcarray.ir.records import record
 
+from .generators import Generator
 from .sizes import SymbolicSize
 
 DType = np.dtype[Any]
@@ -91,7 +92,8 @@ class Function:
 
 EntryValue = (
     ArrayType | ListType | ScalarType | IntegerSymbol | Constant | PublicObject | Function | SymbolicSize
-)
+    | Generator
+)  # fmt: skip
 
 
 @record(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy as np
 from dcarray.core.store import compilable, compiles, writeable
 from dcarray.core.strides import c_strides
 
+from . import generators
 from .entry_values import ArrayType, Constant, EntryValue, ListType, ScalarType
 from .globals import ObjectGuard, object_guard
 from .lists import ListElements
@@ -50,7 +51,9 @@ def guard_of(value: Any) -> Hashable | None:
             return GUARDS[type(value)](value)
         if wrapped_guards.is_handle(value):
             return wrapped_guards.on_device(value)
-    return None if isinstance(value, np.ndarray) else object_guard(value)
+    if isinstance(value, np.ndarray):
+        return None
+    return generators.guard(value) or object_guard(value)
 
 
 def knows_wrapped() -> bool:
@@ -95,6 +98,8 @@ def entry_value(value: Any, guard: Any, same: str | None = None) -> EntryValue:
     if type(value) in ARRAYS:
         dtype, shape, strides, may_write, _ = guard
         return ArrayType(dtype, shape, tuple([s // dtype.itemsize for s in strides]), may_write, same)
+    if type(guard) is tuple and guard[0] == "generator":
+        return generators.described(guard)
     if type(value) is ListElements:
         return ListType(value.array.dtype, value.array.shape)
     if type(value) is tuple:

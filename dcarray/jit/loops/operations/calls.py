@@ -14,10 +14,24 @@ from dcarray.ir.ops import C_LIBRARY
 
 from ..entry.entry_values import DType, PublicObject
 from .arrays import size_of
+from .draws import Draws
+from .generator_draws import METHODS
+from .legacy_draws import METHODS as LEGACY
 from .numpy_calls import REDUCTIONS
 from .python_calls import Args, Named
+from .reductions import Reductions
 from .scans import Scans
-from .values import Data, Masked, Method, Value, is_array, is_int, is_number, public_object
+from .values import (
+    Data,
+    Masked,
+    Method,
+    RandomGenerator,
+    Value,
+    is_array,
+    is_int,
+    is_number,
+    public_object,
+)
 
 _METHODS = frozenset(
     ["sum", "prod", "max", "min", "any", "all", "mean", "copy", "astype", "reshape", "transpose", "dot"]
@@ -30,6 +44,10 @@ _UFUNC_METHODS = ("accumulate", "at", "outer", "reduce")
 class Calls(Scans):
     """Dispatch of calls by public name; the base classes have a method for each function."""
 
+    def __init__(self, reductions: Reductions) -> None:
+        super().__init__(reductions)
+        self.draws = Draws(self.arrays)
+
     # ---- attributes ---------------------------------------------------------------------------------
     def attribute(self, value: Value, name: str) -> Value:
         """Trace ``value.name``."""
@@ -37,6 +55,8 @@ class Calls(Scans):
             return self._member(value, name)
         if isinstance(value, Data) and not value.weak:
             return self._attribute(value, name)
+        if isinstance(value, RandomGenerator):
+            return Method(value, name)
         if isinstance(value, Masked) and name in (*REDUCTIONS, "mean", "var", "std"):
             return Method(value, name)
         if isinstance(value, Masked) and name == "size":
@@ -108,6 +128,8 @@ class Calls(Scans):
         if isinstance(found, np.ufunc):
             return self._ufunc(found.__name__, args, named)
         name = function.name.removeprefix("numpy.").removeprefix("builtins.")
+        if name.startswith("random."):
+            return self._draw(self.draws.of_numpy(), name.removeprefix("random."), args, named)
         if isinstance(found, type) and issubclass(found, np.generic):
             return self.invoke(partial(self._scalar, np.dtype(found)), args, named)
         if function.name.startswith("builtins."):
@@ -132,6 +154,8 @@ class Calls(Scans):
 
     def _method(self, method: Method, args: Args, named: Named) -> Value:
         x, name = method.of, method.name
+        if isinstance(x, RandomGenerator):
+            return self._draw(x, name, args, named)
         if isinstance(x, str):  # a ufunc
             methods: dict[str, Callable[..., Value]] = {
                 "outer": self.reductions.outer, "reduce": self._reduce, "at": self._at,
@@ -143,6 +167,13 @@ class Calls(Scans):
             args = (args,)
         function: Any = getattr(self, f"_method_{name}", None) or self._numpy_function(name)
         return self.invoke(partial(function, x), args, named)
+
+    def _draw(self, generator: RandomGenerator, name: str, args: Args, named: Named) -> Value:
+        """Trace a method of a generator of random numbers."""
+        methods = LEGACY if generator.kind.legacy else METHODS
+        if name not in methods:
+            raise self.scope.fail(f"random numbers of {name}() are not understood")
+        return self.invoke(partial(methods[name], self.draws, generator), args, named)
 
     def _reduce(
         self, ufunc: str, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,

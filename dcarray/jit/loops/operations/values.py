@@ -25,6 +25,7 @@ from dcarray.ir.renaming import expression_at
 from dcarray.jit import parallel_map
 
 from ..entry.entry_values import DType
+from ..entry.generators import Generator
 
 Shape = tuple[Dim, ...]
 Value = Any
@@ -128,6 +129,14 @@ class Method:
 
     of: Value
     name: str
+
+
+@dataclass(frozen=True, eq=False)
+class RandomGenerator:
+    """A generator of NumPy's, which ``name`` was bound to when the loop began; see `generators.GLOBAL`."""
+
+    name: str
+    kind: Generator
 
 
 def _itself(k: Dim) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..entry import generators
 from ..entry.entry_values import Result
 from ..entry.lists import given
 
@@ -24,6 +25,8 @@ def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]],
     """Return the position of an input's value, or a function that evaluates its Python expression."""
     if text in place:
         return place[text]
+    if generators.is_input(text):
+        return generators.fetcher(text, place)
     names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
     if not all(name in place for name in names):
         raise PlanMismatch(f"{text} is not known when the loop begins")
@@ -42,7 +45,10 @@ def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]],
 
 
 def number(value: Any, dtype: np.dtype[Any]) -> NDArray | None:
-    """Return a number as an array without axes; None if it does not have the dtype's kind."""
+    """Return a number as an array without axes, and memory as it is; None if a number does not have the
+    dtype's kind."""
+    if type(value) is np.ndarray:
+        return value
     if value is None or (type(value) is complex and dtype.kind != "c"):  # as the square root of -1
         return None
     return np.array(value, dtype)

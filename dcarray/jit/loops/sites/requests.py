@@ -10,6 +10,7 @@ from dcarray.core.strides import c_strides
 from dcarray.plans.requests import PlanInput
 
 from ..entry.entry_values import ListType, LoopDescription, Result, TracedLoop
+from ..entry.generators import is_input
 
 if TYPE_CHECKING:
     from dcarray.ir.nodes import Array, Region
@@ -93,6 +94,9 @@ class LoopRequest(NamedTuple):
             raise Untraceable("it is too long to compile: it has too many operations", self.loop.line)
         if self.max_elements is not None and _largest(traced.region) > self.max_elements:
             raise Untraceable("its statements work on arrays in blocks", self.loop.line)
+        apart = self.max_elements is not None or self.target not in ("cpu", "c")
+        if apart and any(map(is_input, traced.inputs)):
+            raise Untraceable("random numbers are drawn by one process on the processor", self.loop.line)
         arguments = [a for a in traced.region.arrays if a.role != "temp"]
         moving = any(type(n) is not int for a in arguments for n in a.shape)
         shapes = "".join(f"({''.join(dims.show(n) + ', ' for n in a.shape)}), " for a in arguments)

@@ -17,6 +17,7 @@ from dcarray.core.store import FAMILIES, owner
 from dcarray.core.strides import c_strides
 from dcarray.lowering.runtime.buffer_pool import MAPPED, address_of, allocate
 
+from ..entry import generators
 from ..entry.guard_checks import Checks, checks_hold, checks_of, span
 from ..entry.guards import ARRAYS, knows_wrapped
 from ..entry.lists import ListElements
@@ -76,6 +77,8 @@ class LoopPlan:
             fetch = None if role == "out" else fetcher(next(inputs), place)
             self._parameters.append((role, fetch, np.dtype(char), shape, strides, math.prod(shape)))
         self.at_of = at_of = {name: k for k, (name, *_) in enumerate(interface.arrays)}
+        drawn = [text for text in interface.inputs if generators.is_input(text)]
+        self._generators = {text.partition(":")[0]: generators.generator_of(text, place) for text in drawn}
         self._shapes = _expression(interface.symbols, interface.shapes) if interface.shapes else None
         # undo copies: of windows of arrays, made by the plan, and of arrays, made here
         self._places_undone = [(at_of[name], where) for name, where in loaded.kept]
@@ -148,7 +151,8 @@ class LoopPlan:
         """Whether a run needs addresses alone, and has nothing to take back that is not written anew."""
         undone = self._windows_undone or self._undone or self._undone_unless_small or self._rewritten
         whole = not self._writes or self._loaded.single
-        return self._owned and self._shapes is None and not (self._arrays or undone) and whole
+        others = self._arrays or undone or self._generators
+        return self._owned and self._shapes is None and not others and whole
 
     def count(self, runs: int) -> None:
         """Count runs of the plan."""
@@ -187,6 +191,14 @@ class LoopPlan:
         FloatingPointError, Warning
             As `numpy.errstate` asked when calls were recorded that are still pending on its arrays.
         """
+        if not self._generators:
+            return self._run(values, options, places)
+        with generators.held([find(values) for find in self._generators.values()]) as free:
+            return self._run(values, options, places) if free else None
+
+    def _run(
+        self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None
+    ) -> tuple[Any, ...] | None:
         made: list[NDArray] = []
         if places is None:
             with LOCK:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from .syntax_facts import facts, walk
 
-__all__ = ["BUILTINS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
+__all__ = ["BUILTINS", "DRAWS", "MATH", "METHODS", "NUMPY", "KnownCalls"]
 
 BUILTINS = frozenset((
     "abs", "bool", "complex", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "sum",
@@ -23,6 +23,11 @@ METHODS = frozenset((
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min", "outer",
     "prod", "ravel", "reduce", "reshape", "round", "squeeze", "std", "sum", "swapaxes", "trace",
     "transpose", "var",
+))  # fmt: skip
+DRAWS = frozenset((
+    "beta", "chisquare", "exponential", "gamma", "gumbel", "integers", "laplace", "logistic", "lognormal",
+    "normal", "poisson", "rand", "randint", "randn", "random", "random_sample", "ranf", "rayleigh", "sample",
+    "standard_exponential", "standard_gamma", "standard_normal", "uniform", "weibull",
 ))  # fmt: skip
 MATH = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "degrees",
@@ -63,7 +68,7 @@ _NOT_INLINED = frozenset((
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar, ast.With,
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom,
 ))  # fmt: skip
-_BY_MODULE = {"numpy": NUMPY, "math": MATH}
+_BY_MODULE = {"numpy": NUMPY, "numpy.random": DRAWS, "math": MATH}
 
 
 class KnownCalls:
@@ -108,9 +113,11 @@ class KnownCalls:
             owner = owner.value
         module = self._modules.get(owner.id) if isinstance(owner, ast.Name) else None
         if module is None:
-            return callee.attr in METHODS
+            return callee.attr in METHODS or callee.attr in DRAWS
         known = _BY_MODULE.get(module, frozenset())
-        if ".".join(reversed(path)) in known:
+        if ".".join(reversed(path)) in known or (
+            module == "numpy" and path[1:] == ["random"] and path[0] in DRAWS
+        ):
             return True
         return (
             len(path) == 2 and path[1] in known and path[0] in ("accumulate", "at", "outer", "reduce")

@@ -9,7 +9,8 @@ from typing import Any
 
 from dcarray.core.errors import Untraceable
 from dcarray.ir.analysis.effects import writes
-from dcarray.ir.nodes import While
+from dcarray.ir.nodes import Call, While
+from dcarray.ir.statements import all_statements
 
 from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
@@ -156,6 +157,8 @@ class Expressions(Operations):
             for stmt in self.memory.block[begun:]:
                 if isinstance(stmt, While) or any(w.array in older for w in writes(stmt)):
                     raise self.scope.fail("a condition changes arrays, if it is asked at all")
+                if any(isinstance(one, Call) and one.op == "random.draw" for one in all_statements((stmt,))):
+                    raise self.scope.fail("a condition draws random numbers, if it is asked at all")
         return value
 
     def _and(self, a: bool | Data, b: bool | Data) -> bool | Data:

@@ -30,6 +30,7 @@ from ..entry.entry_values import (
     ScalarType,
     TracedLoop,
 )
+from ..entry.generators import Generator
 from ..entry.names import RETURNED, START
 from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
@@ -43,6 +44,7 @@ from ..operations.values import (
     Data,
     Masked,
     NumberList,
+    RandomGenerator,
     Unbound,
     is_array,
     is_int,
@@ -123,6 +125,7 @@ class Tracer(LoopStatements):
             raise self.scope.fail("the source is not understood") from error
         if may_not_end(request.source, request.names):
             self.memory.track_checks()
+        self.calls.draws.allowed = True
         names = {name: self._entry(name) for name in self._entries}
         frame = Frame(dict(names), {}, request.file, request.line - 1)
         if request.resumed:
@@ -152,6 +155,8 @@ class Tracer(LoopStatements):
                     self._values[name] = self._entry(value.same)
                 else:
                     self._values[name] = self._array(name, value)
+            elif isinstance(value, Generator):
+                self._values[name] = RandomGenerator(name, value)
             elif isinstance(value, ListType):
                 array = ArrayType(value.dtype, value.shape, c_strides(value.shape))
                 self._values[name] = NumberList(self._array(name, array))

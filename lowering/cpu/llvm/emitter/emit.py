@@ -22,6 +22,7 @@ from dcarray.lowering.kernel.flags import INVALID, kernel_flags
 from dcarray.lowering.kernel.nodes import (
     Assign,
     Declare,
+    Draw,
     For,
     If,
     Kernel,
@@ -75,6 +76,17 @@ class _Phase(Values):
             rows.append((address, row.step * row.dtype.itemsize))
         code = exact_functions.loop(self.b, stmt, rows, f"%{stmt.loop.code}")
         self.native(stmt.loop, rows, count, code)
+
+    def draw(self, stmt: Draw) -> None:
+        """Call a function of a generator."""
+        b = self.b
+        kinds = [self.types(arg.dtype)[0] for arg in stmt.args]
+        values = [str(self.expr(arg)) for arg in stmt.args]
+        given = "".join(f", {kind} {value}" for kind, value in zip(kinds, values, strict=True))
+        generator = b.op(f"inttoptr i64 {self.expr(stmt.generator)} to ptr")
+        function = b.op(f"inttoptr i64 %{stmt.code} to ptr")
+        kind = self.types(stmt.dtype)[0]
+        self.locals[stmt.name] = b.op(f"call {kind} {function}(ptr {generator}{given})")
 
     def transpose(self, stmt: TransposeTile) -> None:
         """Call the function that transposes tiles of this dtype."""
@@ -148,6 +160,8 @@ class _Phase(Values):
                     self.stack(name, dtype, size)
                 case NumpyCall():
                     self.call(stmt)
+                case Draw():
+                    self.draw(stmt)
                 case TransposeTile():
                     self.transpose(stmt)
 

@@ -1,0 +1,181 @@
+"""Random generators of NumPy's as values that loops draw from: where in memory their state is.
+
+Compiled code calls NumPy's own functions, which change a generator's state where it is.  So the state is an
+array that a loop reads and writes, with undo copies as any other: memory of the bit generator's object, and
+for a `numpy.random.RandomState` also the second number of a pair from a normal distribution, which it keeps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "GLOBAL", "WORDS", "Generator", "described", "fetcher", "generator_of", "guard", "held", "is_input",
+    "part_text",
+]  # fmt: skip
+
+WORDS = {"MT19937": 625, "PCG64": 14, "PCG64DXSM": 14, "SFC64": 10}
+"""The size of the state of bit generators that compiled code knows, in words of 32 bits."""
+GLOBAL = ""
+"""The name of the generator of NumPy's functions, like `numpy.random.rand`."""
+
+_MODULES = {"numpy.random._generator": "Generator", "numpy.random.mtrand": "RandomState"}
+_PCG64 = 24  # bytes from the beginning of its state to the other part, to which it points
+
+
+class Generator(NamedTuple):
+    """The description of a generator: the name of its bit generator, and whether it is a `RandomState`."""
+
+    bits: str
+    legacy: bool
+
+
+class Parts(NamedTuple):
+    """The memory of a generator.
+
+    Attributes
+    ----------
+    address : ndarray
+        The address of its interface, in an array without axes.
+    state : ndarray
+    has_gauss, gauss : ndarray
+        Whether a `RandomState` keeps a number from a normal distribution, and that number; of one element,
+        and of none where there is nothing to keep.
+    """
+
+    address: Any
+    state: Any
+    has_gauss: Any
+    gauss: Any
+
+
+# ---- of values ----------------------------------------------------------------------------------------
+def guard(value: Any) -> tuple[str, Generator] | None:
+    """Return the guard of a generator; None if it is none, or compiled code does not know its bits."""
+    kind = type(value)
+    if _MODULES.get(kind.__module__) != kind.__name__:
+        return None
+    found = _parts(value, value._bit_generator)
+    return None if found is None else ("generator", found[0])
+
+
+def described(value: tuple[str, Generator]) -> Generator:
+    """Return the description in a guard."""
+    return value[1]
+
+
+def _parts(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
+    # of another bit generator, or none, if it has been replaced
+    return _found(value, bits)
+
+
+@lru_cache(maxsize=64)
+def _found(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
+    """Return the description and the memory of a generator, which are held, and so stay where they are."""
+    kind = type(bits).__name__
+    if kind not in WORDS or not type(bits).__module__.startswith("numpy.random."):
+        return None
+    interface = bits.ctypes
+    start, legacy = interface.state_address, type(value).__name__ == "RandomState"
+    if not kind.startswith("PCG64") or _memory(start, np.uint64, 1)[0] == start + _PCG64:
+        state = _memory(start, np.uint32, WORDS[kind])
+        kept = _kept(value, start) if legacy else (np.empty(0, np.int32), np.empty(0))
+        if kept is not None:
+            address = np.array(interface.bit_generator.value, np.uint64)
+            return Generator(kind, legacy), Parts(address, state, *kept)
+    return None
+
+
+def _memory(address: int, dtype: Any, size: int) -> Any:
+    """Return an array of memory at an address."""
+    bytes_ = (ctypes.c_char * (size * np.dtype(dtype).itemsize)).from_address(address)
+    return np.frombuffer(bytes_, dtype)
+
+
+def _kept(value: Any, state: int) -> tuple[Any, Any] | None:
+    """Return what a `RandomState` keeps of a pair of numbers, C's ``int`` and ``double`` in its object; None
+    if it is not where it is in others."""
+    place, interface = _place_of_kept()
+    if not place or _memory(id(value) + interface, np.uint64, 1)[0] != state:
+        return None
+    return _memory(id(value) + place, np.int32, 1), _memory(id(value) + place + 8, np.float64, 1)
+
+
+@cache
+def _place_of_kept() -> tuple[int, int]:
+    """Return where in a `RandomState` what it keeps of a pair of numbers is, and its interface; zeros if
+    that is not found."""
+    value = np.random.RandomState(11)
+    state = value._bit_generator.ctypes.state_address
+    words = _memory(id(value), np.uint64, type(value).__basicsize__ // 8).tolist()
+    for place, word in enumerate(words[:-2]):  # there is a pointer to the interface before it
+        ahead = word - id(value)
+        if 0 < ahead < 8 * place and ahead % 8 == 0 and words[ahead // 8] == state:
+            has_gauss = _memory(id(value) + 8 * (place + 1), np.int32, 1)
+            gauss = _memory(id(value) + 8 * (place + 2), np.float64, 1)
+            for _ in range(4):
+                value.standard_normal()
+                known = value.get_state(legacy=False)
+                if (known["has_gauss"], known["gauss"]) != (has_gauss[0], gauss[0]):
+                    return 0, 0
+            return 8 * (place + 1), ahead
+    return 0, 0
+
+
+# ---- as inputs of plans -------------------------------------------------------------------------------
+def part_text(name: str, part: str, generator: Generator) -> str:
+    """Return the text that stands for a part of a generator among the inputs of a plan."""
+    return f"{name}:{part}:{generator.bits}:{'legacy' * generator.legacy}"
+
+
+def is_input(text: str) -> bool:
+    """Whether the text of an input is that of a part of a generator."""
+    return text.count(":") == 3
+
+
+def generator_of(text: str, place: dict[str, int]) -> Callable[[Sequence[Any]], Any]:
+    """Return a function that gives the generator of an input, given the values of names."""
+    name = text.partition(":")[0]
+    if name == GLOBAL:
+        return lambda values: _global()
+    at = place[name]
+    return lambda values: values[at]
+
+
+def _global() -> Any:
+    """Return the generator of NumPy's functions."""
+    module: Any = sys.modules["numpy.random.mtrand"]
+    return module._rand
+
+
+def fetcher(text: str, place: dict[str, int]) -> Callable[[Sequence[Any]], Any]:
+    """Return a function that gives the memory of a generator's part; None if it has another bit generator
+    by now."""
+    find = generator_of(text, place)
+    _, part, kind, legacy = text.split(":")
+    wanted = Generator(kind, bool(legacy))
+
+    def fetch(values: Sequence[Any]) -> Any:
+        value = find(values)
+        found = _parts(value, value._bit_generator)
+        return getattr(found[1], part) if found is not None and found[0] == wanted else None
+
+    return fetch
+
+
+@contextmanager
+def held(generators: Sequence[Any]) -> Iterator[bool]:
+    """A context in which this thread has the locks of generators; False if another thread has one."""
+    with ExitStack() as stack:
+        free = True
+        for lock in [generator._bit_generator.lock for generator in generators]:
+            if free := free and lock.acquire(blocking=False):
+                stack.callback(lock.release)
+        yield free

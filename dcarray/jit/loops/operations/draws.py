@@ -1,0 +1,200 @@
+"""Random numbers of NumPy's generators in traced code: what `numpy.random`'s functions and methods draw.
+
+A draw is a call of the region that reads and writes the generator's state, so it stays where the program has
+it, in order with the other draws.  Arrays are loops over their elements, as NumPy fills them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+
+import numpy as np
+
+from dcarray.ir import dims
+from dcarray.ir.draws import DRAWS
+from dcarray.ir.nodes import Apply, Array, Call, Compute, Expr, Index, Load, Loop, Stmt, Window
+from dcarray.ir.ops import const
+
+from ..entry.entry_values import DType
+from ..entry.generators import GLOBAL, WORDS, Generator, part_text
+from .arithmetic import Operations
+from .arrays import Arrays
+from .values import Data, RandomGenerator, Shape, Value, is_array, is_number, whole_window
+
+_F8, _I4, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)
+_BOOL = np.dtype(np.bool_)
+_LARGE = 1 << 62  # bounds of random integers
+
+Write = Callable[[Window], None]
+"""What emits the statements that write one number to an element."""
+
+
+class Draws(Operations):
+    """Draws of random numbers.
+
+    Attributes
+    ----------
+    allowed : bool
+        Whether the code may draw: it runs where the generators are.
+    """
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays.math)
+        self.arrays = arrays
+        self.allowed = False
+        self._parts: dict[tuple[str, str], Window] = {}
+
+    def of_numpy(self) -> RandomGenerator:
+        """Return the generator of NumPy's functions."""
+        return RandomGenerator(GLOBAL, Generator("MT19937", True))
+
+    def part(self, generator: RandomGenerator, part: str) -> Window:
+        """Return the memory of a part of a generator, as `generators.Parts` has it."""
+        found = self._parts.get((generator.name, part))
+        if found is None:
+            if not self.allowed:
+                raise self.scope.fail("random numbers are not drawn here")
+            dtypes = {"address": _U8, "state": np.dtype(np.uint32), "has_gauss": _I4, "gauss": _F8}
+            shapes = {"address": (), "state": (WORDS[generator.kind.bits],)}
+            shape = shapes.get(part, (1,))
+            name = self.memory.name(part)
+            self.memory.declare(Array(name, dtypes[part], shape, "in"))
+            self.memory.inputs[name] = part_text(generator.name, part, generator.kind)
+            found = self._parts[generator.name, part] = whole_window(name, shape)
+        return found
+
+    # ---- one number ---------------------------------------------------------------------------------
+    def native(self, generator: RandomGenerator, name: str, args: list[Window], target: Window) -> None:
+        """Draw a number by a function of `DRAWS`, whose arguments are stored."""
+        state = self.part(generator, "state")
+        reads = (state, self.part(generator, "address"), *args)
+        self.memory.emit(
+            Call("random.draw", reads, (state, target), (("function", name),), loc=self.memory.loc)
+        )
+
+    def stored(self, expr: Expr) -> Window:
+        """Return the memory of a number that is computed now."""
+        if isinstance(expr, Load) and not expr.window.shape:
+            return expr.window
+        window = self.memory.new((), expr.dtype, "argument")
+        self.memory.emit(Compute(window, expr, loc=self.memory.loc))
+        return window
+
+    def numbers(self, size: Value, dtype: DType, write: Write, weak: type | None = None) -> Data:
+        """Return one number, or an array of numbers if ``size`` is not None."""
+        if size is None:
+            window = self.memory.new((), dtype, "drawn")
+            write(window)
+            self.memory.immutable.add(window.array)
+            return self.memory.value(Load(window, dtype), scalar=True, weak=weak)
+        shape = self.arrays.shape(size)
+        made = self.arrays.empty(shape, dtype)
+        assert made.window is not None
+        self._each(made.window.array, shape, (), write)
+        return made
+
+    def _each(self, array: str, shape: Shape, index: tuple[Index, ...], write: Write) -> None:
+        """Write the elements of an array in order; those of the first axes are at ``index``."""
+        if len(index) == len(shape):
+            write(Window(array, (), index))
+            return
+        count = shape[len(index)]
+        with ExitStack() as stack:
+            var = stack.enter_context(self.memory.variable("turn"))
+            stack.enter_context(self.scope.loop(var, 0, dims.simplify(count - 1)))
+            block: list[Stmt] = stack.enter_context(self.memory.nested_block())
+            self._each(array, shape, (*index, Index(dims.symbol(var, None))), write)
+        self.memory.emit(Loop(var, (0, count, 1), tuple(block), loc=self.memory.loc))
+
+    # ---- arguments ----------------------------------------------------------------------------------
+    def real(self, value: Value) -> Expr:
+        """Return an argument as a double; arrays of arguments are not understood."""
+        if not is_number(value) or is_array(value):
+            raise self.scope.fail("an argument of a random number that is no scalar")
+        if isinstance(value, Data) and value.dtype.kind not in "fiub":
+            raise self.scope.fail("an argument of a random number that is not real")
+        return self.math.expr(value, _F8)
+
+    def checked(self, value: Expr, *holds: Expr) -> Expr:
+        """Return an argument with run-time checks, as NumPy raises an error where one does not hold."""
+        for fits in holds:
+            self.memory.may_raise = True
+            value = Apply("checked", (fits, value), value.dtype)
+        return value
+
+    def at_least_0(self, value: Value) -> Expr:
+        """Return an argument that is neither negative nor the negative zero."""
+        expr = self.real(value)
+        if type(value) in (int, float, bool) and value >= 0 and not np.signbit(value):
+            return expr
+        return self.checked(expr, Apply("logical_not", (Apply("signbit", (expr,), _BOOL),), _BOOL))
+
+    def above_0(self, value: Value) -> Expr:
+        """Return an argument that is positive."""
+        expr = self.real(value)
+        if type(value) in (int, float) and value > 0:
+            return expr
+        return self.checked(expr, Apply("greater", (expr, const(0.0, _F8)), _BOOL))
+
+    def range_of(self, low: Expr, high: Expr, may_be_negative: bool) -> Expr:
+        """Return the length of an interval, which is finite."""
+        length = Apply("subtract", (high, low), _F8)
+        holds = [Apply("isfinite", (length,), _BOOL)]
+        if not may_be_negative:
+            holds.append(Apply("logical_not", (Apply("signbit", (length,), _BOOL),), _BOOL))
+        return self.checked(length, *holds)
+
+    # ---- integers -----------------------------------------------------------------------------------
+    def integers(
+        self, generator: RandomGenerator, low: Value, high: Value, size: Value, weak: type | None,
+        endpoint: bool, masked: bool,
+    ) -> Data:  # fmt: skip
+        """Trace a draw of 64-bit integers between ``low`` and ``high``."""
+        if high is None:
+            low, high = 0, low
+        ends = []
+        for value in (low, high):
+            if not is_number(value) or is_array(value) or type(value) in (float, complex, bool):
+                raise self.scope.fail("bounds of random integers that are no integers")
+            if isinstance(value, Data) and value.dtype.kind not in "iu":
+                raise self.scope.fail("bounds of random integers that are no integers")
+            ends.append(self.math.limits(value))
+        (least, lowest), (highest, most) = ends
+        most -= not endpoint
+        if least < -_LARGE or most > _LARGE or max(abs(n) for n in (lowest, highest)) > _LARGE:
+            raise self.scope.fail("the bounds of random integers may be very large")
+        first, last = self.math.expr(low, _I8), self.math.expr(high, _I8)
+        length = Apply("subtract", (last, first), _I8)
+        if not endpoint:
+            length = Apply("subtract", (length, const(1, _I8)), _I8)
+        if lowest > highest - (not endpoint):
+            length = self.checked(length, Apply("greater_equal", (length, const(0, _I8)), _BOOL))
+        span: Expr = Apply("cast", (length,), _U8)
+        if least == lowest and ends[1][0] == ends[1][1]:
+            span = const(most - least, _U8)
+        args = [self.stored(e) for e in (Apply("cast", (first,), _U8), span)]
+        args.append(self.stored(_mask(Load(args[1], _U8)) if masked else const(0, _U8)))
+        args.append(self.stored(const(int(masked), _U8)))
+        write = partial(self.native, generator, "random_bounded_uint64", args)
+        made = self.numbers(size, _I8, write, weak if size is None else None)
+        if made.weak is int:
+            made.limits = least, most
+        return made
+
+    def of_function(self, generator: RandomGenerator, name: str, args: list[Expr], size: Value) -> Data:
+        """Trace numbers of a function of `DRAWS`."""
+        dtype = DRAWS[name].result
+        write = partial(self.native, generator, name, [self.stored(arg) for arg in args])
+        made = self.numbers(size, dtype, write, (float if dtype == _F8 else int) if size is None else None)
+        if made.weak is int:
+            made.limits = 0, (1 << 63) - 1
+        return made
+
+
+def _mask(span: Expr) -> Expr:
+    """Return the least number of ones in binary that is not below a number."""
+    for shift in (1, 2, 4, 8, 16, 32):
+        span = Apply("bitwise_or", (span, Apply("right_shift", (span, const(shift, _U8)), _U8)), _U8)
+    return span

@@ -1,0 +1,135 @@
+"""Methods of `numpy.random.Generator` in traced code, with their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Load
+from dcarray.ir.ops import const
+
+from .draws import Draws
+from .values import Data, RandomGenerator, Value
+
+__all__ = ["METHODS", "is_dtype", "need", "of_location", "poisson", "uniform"]
+
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+_MOST_POISSON = float(1 << 62)  # NumPy's own bound is a little larger
+
+
+def need(d: Draws, holds: bool) -> None:
+    """Refuse a call unless what it is given is understood."""
+    if not holds:
+        raise d.scope.fail("an argument of random numbers that is not understood")
+
+
+def is_dtype(value: Value, *kinds: type) -> bool:
+    """Whether a dtype that is given, None if it is not, is one of some."""
+    names = {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
+    return getattr(value, "name", None) in names or value in kinds
+
+
+def _random(d: Draws, g: RandomGenerator, size: Value = None, dtype: Value = None, out: Value = None) -> Data:
+    need(d, out is None and (dtype is None or is_dtype(dtype, float, np.float64)))
+    return d.of_function(g, "random_standard_uniform", [], size)
+
+
+def _standard_normal(
+    d: Draws, g: RandomGenerator, size: Value = None, dtype: Value = None, out: Value = None
+) -> Data:
+    need(d, out is None and (dtype is None or is_dtype(dtype, float, np.float64)))
+    return d.of_function(g, "random_standard_normal", [], size)
+
+
+def _standard_exponential(
+    d: Draws, g: RandomGenerator, size: Value = None, dtype: Value = None, method: Value = "zig",
+    out: Value = None,
+) -> Data:  # fmt: skip
+    plain = out is None and method == "zig"
+    need(d, plain and (dtype is None or is_dtype(dtype, float, np.float64)))
+    return d.of_function(g, "random_standard_exponential", [], size)
+
+
+def uniform(d: Draws, g: RandomGenerator, low: Value = 0.0, high: Value = 1.0, size: Value = None) -> Data:
+    """Trace ``uniform`` of either kind of generator."""
+    first = Load(d.stored(d.real(low)), _F8)
+    length = d.range_of(first, d.real(high), g.kind.legacy)
+    return d.of_function(g, "random_uniform", [first, length], size)
+
+
+def _integers(
+    d: Draws, g: RandomGenerator, low: Value, high: Value = None, size: Value = None, dtype: Value = None,
+    endpoint: Value = False,
+) -> Data:  # fmt: skip
+    python = is_dtype(dtype, int)
+    need(d, type(endpoint) is bool and (dtype is None or python or is_dtype(dtype, np.int64)))
+    return d.integers(g, low, high, size, int if python else None, endpoint, masked=False)
+
+
+def of_location(name: str) -> Callable[..., Data]:
+    """Return what traces a distribution with a location and a scale, by a function of `DRAWS`."""
+
+    def traced(
+        d: Draws, g: RandomGenerator, loc: Value = 0.0, scale: Value = 1.0, size: Value = None
+    ) -> Data:
+        return d.of_function(g, name, [d.real(loc), d.at_least_0(scale)], size)
+
+    return traced
+
+
+def _lognormal(
+    d: Draws, g: RandomGenerator, mean: Value = 0.0, sigma: Value = 1.0, size: Value = None
+) -> Data:
+    return d.of_function(g, "random_lognormal", [d.real(mean), d.at_least_0(sigma)], size)
+
+
+def _exponential(d: Draws, g: RandomGenerator, scale: Value = 1.0, size: Value = None) -> Data:
+    return d.of_function(g, "random_exponential", [d.at_least_0(scale)], size)
+
+
+def _rayleigh(d: Draws, g: RandomGenerator, scale: Value = 1.0, size: Value = None) -> Data:
+    return d.of_function(g, "random_rayleigh", [d.at_least_0(scale)], size)
+
+
+def _standard_gamma(
+    d: Draws, g: RandomGenerator, shape: Value, size: Value = None, dtype: Value = None, out: Value = None
+) -> Data:
+    need(d, out is None and (dtype is None or is_dtype(dtype, float, np.float64)))
+    return d.of_function(g, "random_standard_gamma", [d.at_least_0(shape)], size)
+
+
+def _gamma(d: Draws, g: RandomGenerator, shape: Value, scale: Value = 1.0, size: Value = None) -> Data:
+    return d.of_function(g, "random_gamma", [d.at_least_0(shape), d.at_least_0(scale)], size)
+
+
+def _beta(d: Draws, g: RandomGenerator, a: Value, b: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_beta", [d.above_0(a), d.above_0(b)], size)
+
+
+def _chisquare(d: Draws, g: RandomGenerator, df: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_chisquare", [d.above_0(df)], size)
+
+
+def _weibull(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_weibull", [d.at_least_0(a)], size)
+
+
+def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) -> Data:
+    """Trace ``poisson`` of either kind of generator."""
+    rate = Load(d.stored(d.at_least_0(lam)), _F8)
+    fits = Apply("less_equal", (rate, const(_MOST_POISSON, _F8)), _BOOL)
+    small = Apply("where", (fits, d.checked(rate, fits), const(1.0, _F8)), _F8)
+    return d.of_function(g, "random_poisson", [small], size)
+
+
+METHODS: dict[str, Callable[..., Data]] = {
+    "random": _random, "standard_normal": _standard_normal, "uniform": uniform, "integers": _integers,
+    "normal": of_location("random_normal"), "lognormal": _lognormal,
+    "standard_exponential": _standard_exponential, "exponential": _exponential, "gamma": _gamma,
+    "standard_gamma": _standard_gamma, "beta": _beta, "chisquare": _chisquare,
+    "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
+    "gumbel": of_location("random_gumbel"), "weibull": _weibull, "rayleigh": _rayleigh,
+    "poisson": poisson,
+}  # fmt: skip
+"""What traces the methods of `numpy.random.Generator`, with their parameters."""

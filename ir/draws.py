@@ -1,0 +1,96 @@
+"""Draws of random numbers: the functions of NumPy's that make one number each from a bit generator.
+
+They are C functions of NumPy's own library, whose first argument is the address of a bit generator's
+interface (``bitgen_t``), and change its state in memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["DRAWS", "Draw", "address", "draw_of", "reference"]
+
+_F8, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint64)
+_C_TYPES: dict[np.dtype[Any], Any] = {_F8: ctypes.c_double, _I8: ctypes.c_int64, _U8: ctypes.c_uint64}
+
+
+class Draw(NamedTuple):
+    """A function: the dtypes of its arguments after the generator, and of its result, and a method of
+    `numpy.random.Generator` with which it agrees, given these arguments."""
+
+    arguments: tuple[np.dtype[Any], ...]
+    result: np.dtype[Any]
+    method: str
+    trial: tuple[float, ...] = ()
+
+
+DRAWS = {
+    "random_standard_uniform": Draw((), _F8, "random"),
+    "random_uniform": Draw((_F8, _F8), _F8, "uniform", (0.0, 3.0)),
+    "random_standard_normal": Draw((), _F8, "standard_normal"),
+    "random_normal": Draw((_F8, _F8), _F8, "normal", (0.5, 2.0)),
+    "random_lognormal": Draw((_F8, _F8), _F8, "lognormal", (0.5, 2.0)),
+    "random_standard_exponential": Draw((), _F8, "standard_exponential"),
+    "random_exponential": Draw((_F8,), _F8, "exponential", (2.0,)),
+    "random_standard_gamma": Draw((_F8,), _F8, "standard_gamma", (2.5,)),
+    "random_gamma": Draw((_F8, _F8), _F8, "gamma", (2.5, 3.0)),
+    "random_beta": Draw((_F8, _F8), _F8, "beta", (2.5, 3.0)),
+    "random_chisquare": Draw((_F8,), _F8, "chisquare", (2.5,)),
+    "random_laplace": Draw((_F8, _F8), _F8, "laplace", (0.5, 2.0)),
+    "random_logistic": Draw((_F8, _F8), _F8, "logistic", (0.5, 2.0)),
+    "random_gumbel": Draw((_F8, _F8), _F8, "gumbel", (0.5, 2.0)),
+    "random_weibull": Draw((_F8,), _F8, "weibull", (2.5,)),
+    "random_rayleigh": Draw((_F8,), _F8, "rayleigh", (2.5,)),
+    "random_poisson": Draw((_F8,), _I8, "poisson", (12.5,)),
+    # its arguments: the least number, the range, the mask of as many bits, and whether the mask is used
+    "random_bounded_uint64": Draw((_U8, _U8, _U8, _U8), _I8, "integers", (0, 7)),
+}
+"""The functions that a call may name, by their names."""
+
+
+@cache
+def address(name: str) -> int | None:
+    """Return the address of a function in this process; None if NumPy has it not, or it does not draw what
+    the generator's method draws."""
+    draw = DRAWS[name]
+    try:
+        import numpy.random._generator as library
+
+        function = getattr(ctypes.CDLL(library.__file__), name)
+        found = ctypes.cast(function, ctypes.c_void_p).value
+        one, other = (np.random.Generator(np.random.SFC64(11)) for _ in range(2))
+        given = (0, 6, 7, 0) if name == "random_bounded_uint64" else draw.trial
+        handle = one.bit_generator.ctypes.bit_generator.value
+        if found is None or handle is None:
+            return None
+        made = [_function(name, found)(handle, *given) for _ in range(8)]
+        if made != [getattr(other, draw.method)(*draw.trial) for _ in range(8)]:
+            return None
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+    return found
+
+
+def _function(name: str, at: int) -> Any:
+    draw = DRAWS[name]
+    kinds = (ctypes.c_void_p, *[_C_TYPES[dtype] for dtype in draw.arguments])
+    return ctypes.CFUNCTYPE(_C_TYPES[draw.result], *kinds)(at)
+
+
+def draw_of(attrs: tuple[tuple[str, Any], ...]) -> str:
+    """Return the function that a call names."""
+    return str(dict(attrs)["function"])
+
+
+def reference(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    """Draw a number: see `ir.ops.CALLS`."""
+    name = attrs["function"]
+    at = address(name)
+    if at is None:
+        raise NotImplementedError(f"this NumPy has no {name}")
+    _, handle, *arguments = reads
+    writes[1][...] = _function(name, at)(int(handle[()]), *[a[()].item() for a in arguments])
