@@ -247,8 +247,9 @@ def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
-    # writes[1] is the next number of a generator, by the `function` of `draws.DRAWS` with the arguments
-    # reads[2:]; reads[1] is the address of its interface, and reads[0] and writes[0] the memory of its state
+    # writes[1] is the next number of a generator, by the `function` of `draws.DRAWS`, whose arguments are
+    # `given`, and reads[2:] for those that are None there; reads[1] is the address of the generator's
+    # interface, and reads[0] and writes[0] the memory of its state
     "random.draw": CallOp("random.draw", _draw, over=0, fails=False),
     # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
     # reads[0] is written to writes[0], which has another layout

@@ -20,7 +20,7 @@ from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.analysis.independence import iteration_conflict, privatisable, privatised_arrays
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused_traffic
-from dcarray.ir.draws import DRAWS, draw_of
+from dcarray.ir.draws import DRAWS, arguments_of, function_of
 from dcarray.ir.nodes import (
     Array,
     Branch,
@@ -239,23 +239,23 @@ class LoopMaker:
 
     def draw(self, stmt: Call) -> tuple[Stmt, ...]:
         """Return the statements that draw a number; raise `Unsupported` where NumPy has no such function."""
-        name = draw_of(stmt.attrs)
+        name = function_of(stmt)
         address, draw = draw_address(name), DRAWS[name]
         if address is None:
             raise Unsupported(f"NumPy has no {name} here")
-        (_, handle, *given), (_, target) = stmt.reads, stmt.writes
         self.work = self.work + self.times * DRAW
         arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        loads = [Load(handle, _U8), *map(Load, given, draw.arguments)]
-        for load in loads:
-            arguments.note(arguments.access(load.window), "r")
+        values = [Load(stmt.reads[1], _U8), *arguments_of(stmt)]
+        for load in (load for value in values for load in windows.loads(value)):
+            arguments.note(arguments.reach(load), "r")
+        target = stmt.writes[1]
         arguments.note(arguments.access(target), "w")
         scope = Scope(arguments, self.names, [], [], 1, True)
-        scope.announce(loads, [target])
-        generator, *values = map(scope.evaluate, loads)
+        scope.announce(values, [target])
+        generator, *given = map(scope.evaluate, values)
         number = Local(self.names("v"), draw.result)
         code = arguments.function(address)
-        scope.add(Draw(number.name, name, code, generator, tuple(values), draw.result))
+        scope.add(Draw(number.name, name, code, generator, tuple(given), draw.result))
         scope.store(target, number, False)
         return (*scope.take(0), *scope.take(1))
 

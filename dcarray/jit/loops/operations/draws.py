@@ -6,16 +6,16 @@ it, in order with the other draws.  Arrays are loops over their elements, as Num
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.draws import DRAWS
-from dcarray.ir.nodes import Apply, Array, Call, Compute, Expr, Index, Load, Loop, Stmt, Window
-from dcarray.ir.ops import const
+from dcarray.ir.draws import DRAWS, call_of
+from dcarray.ir.nodes import Apply, Array, Compute, Const, Expr, Index, Load, Loop, Stmt, Window
+from dcarray.ir.ops import const, const_value
 
 from ..entry.entry_values import DType
 from ..entry.generators import GLOBAL, WORDS, Generator, part_text
@@ -24,8 +24,9 @@ from .arrays import Arrays
 from .values import Data, RandomGenerator, Shape, Value, is_array, is_number, whole_window
 
 _F8, _I4, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)
-_BOOL = np.dtype(np.bool_)
+_U4, _BOOL = np.dtype(np.uint32), np.dtype(np.bool_)
 _LARGE = 1 << 62  # bounds of random integers
+MOST = 1 << 52  # of other random integers
 
 Write = Callable[[Window], None]
 """What emits the statements that write one number to an element."""
@@ -56,7 +57,7 @@ class Draws(Operations):
         if found is None:
             if not self.allowed:
                 raise self.scope.fail("random numbers are not drawn here")
-            dtypes = {"address": _U8, "state": np.dtype(np.uint32), "has_gauss": _I4, "gauss": _F8}
+            dtypes: dict[str, DType] = {"address": _U8, "state": _U4, "has_gauss": _I4, "gauss": _F8}
             shapes = {"address": (), "state": (WORDS[generator.kind.bits],)}
             shape = shapes.get(part, (1,))
             name = self.memory.name(part)
@@ -66,21 +67,22 @@ class Draws(Operations):
         return found
 
     # ---- one number ---------------------------------------------------------------------------------
-    def native(self, generator: RandomGenerator, name: str, args: list[Window], target: Window) -> None:
+    def native(
+        self, generator: RandomGenerator, name: str, args: Sequence[Load | Const], target: Window
+    ) -> None:
         """Draw a number by a function of `DRAWS`, whose arguments are stored."""
-        state = self.part(generator, "state")
-        reads = (state, self.part(generator, "address"), *args)
-        self.memory.emit(
-            Call("random.draw", reads, (state, target), (("function", name),), loc=self.memory.loc)
-        )
+        state, address = self.part(generator, "state"), self.part(generator, "address")
+        self.memory.emit(call_of(state, address, name, args, target, self.memory.loc))
 
-    def stored(self, expr: Expr) -> Window:
-        """Return the memory of a number that is computed now."""
+    def stored(self, expr: Expr) -> Load | Const:
+        """Return an argument as a constant, or as memory: it is computed now."""
+        if isinstance(expr, Const) and np.isfinite(const_value(expr)):
+            return expr
         if isinstance(expr, Load) and not expr.window.shape:
-            return expr.window
+            return expr
         window = self.memory.new((), expr.dtype, "argument")
         self.memory.emit(Compute(window, expr, loc=self.memory.loc))
-        return window
+        return Load(window, expr.dtype)
 
     def numbers(self, size: Value, dtype: DType, write: Write, weak: type | None = None) -> Data:
         """Return one number, or an array of numbers if ``size`` is not None."""
@@ -140,6 +142,10 @@ class Draws(Operations):
 
     def range_of(self, low: Expr, high: Expr, may_be_negative: bool) -> Expr:
         """Return the length of an interval, which is finite."""
+        if isinstance(low, Const) and isinstance(high, Const):
+            known = float(const_value(high)) - float(const_value(low))
+            if np.isfinite(known) and known >= 0.0:
+                return const(known, _F8)
         length = Apply("subtract", (high, low), _F8)
         holds = [Apply("isfinite", (length,), _BOOL)]
         if not may_be_negative:
@@ -166,7 +172,7 @@ class Draws(Operations):
         if least < -_LARGE or most > _LARGE or max(abs(n) for n in (lowest, highest)) > _LARGE:
             raise self.scope.fail("the bounds of random integers may be very large")
         first, last = self.math.expr(low, _I8), self.math.expr(high, _I8)
-        length = Apply("subtract", (last, first), _I8)
+        length: Expr = Apply("subtract", (last, first), _I8)
         if not endpoint:
             length = Apply("subtract", (length, const(1, _I8)), _I8)
         if lowest > highest - (not endpoint):
@@ -174,9 +180,12 @@ class Draws(Operations):
         span: Expr = Apply("cast", (length,), _U8)
         if least == lowest and ends[1][0] == ends[1][1]:
             span = const(most - least, _U8)
-        args = [self.stored(e) for e in (Apply("cast", (first,), _U8), span)]
-        args.append(self.stored(_mask(Load(args[1], _U8)) if masked else const(0, _U8)))
-        args.append(self.stored(const(int(masked), _U8)))
+        start: Expr = Apply("cast", (first,), _U8)
+        if least == lowest:
+            start = const(least % (1 << 64), _U8)
+        args = [self.stored(start), self.stored(span)]
+        args.append(self.stored(_mask(args[1])) if masked else const(0, _U8))
+        args.append(const(int(masked), _U8))
         write = partial(self.native, generator, "random_bounded_uint64", args)
         made = self.numbers(size, _I8, write, weak if size is None else None)
         if made.weak is int:
@@ -189,12 +198,14 @@ class Draws(Operations):
         write = partial(self.native, generator, name, [self.stored(arg) for arg in args])
         made = self.numbers(size, dtype, write, (float if dtype == _F8 else int) if size is None else None)
         if made.weak is int:
-            made.limits = 0, (1 << 63) - 1
+            made.limits = 0, MOST
         return made
 
 
 def _mask(span: Expr) -> Expr:
     """Return the least number of ones in binary that is not below a number."""
+    if isinstance(span, Const):
+        return const((1 << int(const_value(span)).bit_length()) - 1, _U8)
     for shift in (1, 2, 4, 8, 16, 32):
         span = Apply("bitwise_or", (span, Apply("right_shift", (span, const(shift, _U8)), _U8)), _U8)
     return span

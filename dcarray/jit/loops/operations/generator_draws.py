@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply, Load
+from dcarray.ir.nodes import Apply
 from dcarray.ir.ops import const
 
 from .draws import Draws
@@ -15,7 +15,7 @@ from .values import Data, RandomGenerator, Value
 __all__ = ["METHODS", "is_dtype", "need", "of_location", "poisson", "uniform"]
 
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
-_MOST_POISSON = float(1 << 62)  # NumPy's own bound is a little larger
+_MOST_POISSON = float(1 << 40)  # the mean of numbers that are surely below `draws.MOST`
 
 
 def need(d: Draws, holds: bool) -> None:
@@ -53,7 +53,7 @@ def _standard_exponential(
 
 def uniform(d: Draws, g: RandomGenerator, low: Value = 0.0, high: Value = 1.0, size: Value = None) -> Data:
     """Trace ``uniform`` of either kind of generator."""
-    first = Load(d.stored(d.real(low)), _F8)
+    first = d.stored(d.real(low))
     length = d.range_of(first, d.real(high), g.kind.legacy)
     return d.of_function(g, "random_uniform", [first, length], size)
 
@@ -117,7 +117,7 @@ def _weibull(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data
 
 def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) -> Data:
     """Trace ``poisson`` of either kind of generator."""
-    rate = Load(d.stored(d.at_least_0(lam)), _F8)
+    rate = d.stored(d.at_least_0(lam))
     fits = Apply("less_equal", (rate, const(_MOST_POISSON, _F8)), _BOOL)
     small = Apply("where", (fits, d.checked(rate, fits), const(1.0, _F8)), _F8)
     return d.of_function(g, "random_poisson", [small], size)

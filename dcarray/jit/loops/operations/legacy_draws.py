@@ -119,7 +119,7 @@ def _scaled(
     d: Draws, g: RandomGenerator, loc: Value, scale: Value, size: Value, last: Callable[[Expr], Expr]
 ) -> Data:  # fmt: skip
     """Trace what a last operation makes of numbers from a normal distribution."""
-    mean, width = [Load(d.stored(x), _F8) for x in (d.real(loc), d.at_least_0(scale))]
+    mean, width = [d.stored(x) for x in (d.real(loc), d.at_least_0(scale))]
 
     def change(x: Expr) -> Expr:
         return last(_op("add", mean, _op("multiply", width, x)))
@@ -142,7 +142,7 @@ def _standard_exponential(d: Draws, g: RandomGenerator, size: Value = None) -> D
 
 
 def _exponential(d: Draws, g: RandomGenerator, scale: Value = 1.0, size: Value = None) -> Data:
-    width = Load(d.stored(d.at_least_0(scale)), _F8)
+    width = d.stored(d.at_least_0(scale))
     return _numbers(d, size, lambda target: _exponential_number(d, g, target, width))
 
 
