@@ -12,7 +12,7 @@ import pytest
 from dcarray.core.store import compiles
 from dcarray.core.ufunc_loops import UFUNCS
 from dcarray.ir.ops import C_LIBRARY
-from dcarray.jit.loops.operations import calls
+from dcarray.jit.loops.operations import calls, generator_draws, legacy_draws
 from dcarray.jit.loops.operations.arithmetic import Arithmetic
 from dcarray.jit.loops.operations.arrays import Arrays
 from dcarray.jit.loops.operations.memory import Memory
@@ -42,6 +42,10 @@ def test_methods() -> None:
     assert calls._METHODS | {*calls._UFUNC_METHODS} | traced("_method_") == supported.METHODS
 
 
+def test_draws() -> None:
+    assert {*generator_draws.METHODS, *legacy_draws.METHODS} == supported.DRAWS
+
+
 def test_functions_of_numpy() -> None:
     names = {name: getattr(np, name) for name in dir(np) if not name.startswith("_")}
     functions = {name for name in names if name in traced("_np_") or name in REDUCTIONS}
@@ -63,7 +67,8 @@ def _is_number(kind: type) -> bool:
     ("np.sqrt(x)", True), ("np.add.reduce(x)", True), ("np.add.accumulate(x)", True), ("np.sort(x)", False),
     ("np.linalg.norm(x)", True), ("np.linalg.svd(x)", False), ("np.add.reduceat(x)", False),
     ("m.sin(x)", True), ("m.gamma(x)", False), ("x.sum()", True),
-    ("x.tolist()", False), ("x.append(1)", False), ("len(x)", True), ("print(x)", False), ("f(x)", True),
+    ("np.random.rand()", True), ("rng.normal(0, 1)", True), ("np.random.shuffle(x)", False),
+    ("np.linalg.normal(x)", False), ("x.tolist()", False), ("x.append(1)", False), ("len(x)", True), ("print(x)", False), ("f(x)", True),
     ("g(x)", False), ("h(x)", False), ("unknown(x)", True), ("(lambda: x)()", False), ("x[0](1)", False),
     ("np.sqrt(np.sort(x))", False), ("x.copy().sum()", True), ("again(x)", False), ("other.sqrt(x)", False),
 ])  # fmt: skip

@@ -41,9 +41,9 @@ class Draws(Operations):
         Whether the code may draw: it runs where the generators are.
     """
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, array_of: Callable[[Value], Value]) -> None:
         super().__init__(arrays.math)
-        self.arrays = arrays
+        self.arrays, self._array_of = arrays, array_of
         self.allowed = False
         self._parts: dict[tuple[str, str], Window] = {}
 
@@ -200,6 +200,16 @@ class Draws(Operations):
         if made.weak is int:
             made.limits = 0, MOST
         return made
+
+    def choice(self, generator: RandomGenerator, items: Value, size: Value, masked: bool) -> Value:
+        """Trace a draw of items of a vector, or of the integers below a number."""
+        array = self._array_of(items)
+        if not is_array(array):
+            return self.integers(generator, 0, items, size, int if size is None else None, False, masked)
+        if len(array.shape) != 1:
+            raise self.scope.fail("a choice from what is no vector")
+        place = self.integers(generator, 0, array.shape[0], size, int, False, masked)
+        return self.arrays.getitem(self.memory.array(array), place)
 
 
 def _mask(span: Expr) -> Expr:

@@ -67,6 +67,14 @@ def _integers(
     return d.integers(g, low, high, size, int if python else None, endpoint, masked=False)
 
 
+def _choice(
+    d: Draws, g: RandomGenerator, a: Value, size: Value = None, replace: Value = True, p: Value = None,
+    axis: Value = 0, shuffle: Value = True,
+) -> Value:  # fmt: skip
+    need(d, replace is True and p is None and axis == 0)
+    return d.choice(g, a, size, masked=False)
+
+
 def of_location(name: str) -> Callable[..., Data]:
     """Return what traces a distribution with a location and a scale, by a function of `DRAWS`."""
 
@@ -123,13 +131,13 @@ def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) 
     return d.of_function(g, "random_poisson", [small], size)
 
 
-METHODS: dict[str, Callable[..., Data]] = {
+METHODS: dict[str, Callable[..., Value]] = {
     "random": _random, "standard_normal": _standard_normal, "uniform": uniform, "integers": _integers,
     "normal": of_location("random_normal"), "lognormal": _lognormal,
     "standard_exponential": _standard_exponential, "exponential": _exponential, "gamma": _gamma,
     "standard_gamma": _standard_gamma, "beta": _beta, "chisquare": _chisquare,
     "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
     "gumbel": of_location("random_gumbel"), "weibull": _weibull, "rayleigh": _rayleigh,
-    "poisson": poisson,
+    "poisson": poisson, "choice": _choice,
 }  # fmt: skip
 """What traces the methods of `numpy.random.Generator`, with their parameters."""

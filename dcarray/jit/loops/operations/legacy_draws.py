@@ -154,11 +154,18 @@ def _randint(
     return d.integers(g, low, high, size, int if python else None, endpoint=False, masked=True)
 
 
-METHODS: dict[str, Callable[..., Data]] = {
+def _choice(
+    d: Draws, g: RandomGenerator, a: Value, size: Value = None, replace: Value = True, p: Value = None
+) -> Value:
+    need(d, replace is True and p is None)
+    return d.choice(g, a, size, masked=True)
+
+
+METHODS: dict[str, Callable[..., Value]] = {
     **dict.fromkeys(("random", "random_sample", "ranf", "sample"), _random), "rand": _rand,
     "randn": _randn, "standard_normal": _standard_normal, "normal": _normal, "uniform": uniform,
     "lognormal": _lognormal, "standard_exponential": _standard_exponential, "exponential": _exponential,
     "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
-    "gumbel": of_location("random_gumbel"), "poisson": poisson, "randint": _randint,
+    "gumbel": of_location("random_gumbel"), "poisson": poisson, "choice": _choice, "randint": _randint,
 }  # fmt: skip
 """What traces the methods, with their parameters."""

@@ -25,9 +25,9 @@ METHODS = frozenset((
     "transpose", "var",
 ))  # fmt: skip
 DRAWS = frozenset((
-    "beta", "chisquare", "exponential", "gamma", "gumbel", "integers", "laplace", "logistic", "lognormal",
-    "normal", "poisson", "rand", "randint", "randn", "random", "random_sample", "ranf", "rayleigh", "sample",
-    "standard_exponential", "standard_gamma", "standard_normal", "uniform", "weibull",
+    "beta", "chisquare", "choice", "exponential", "gamma", "gumbel", "integers", "laplace", "logistic",
+    "lognormal", "normal", "poisson", "rand", "randint", "randn", "random", "random_sample", "ranf",
+    "rayleigh", "sample", "standard_exponential", "standard_gamma", "standard_normal", "uniform", "weibull",
 ))  # fmt: skip
 MATH = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "degrees",
