@@ -86,13 +86,15 @@ def _function(name: str, at: int) -> Any:
 
 
 def call_of(
-    state: Window, handle: Window, function: str, arguments: Sequence[Load | Const], target: Window, loc: Any
-) -> Call:
-    """Return the call that draws a number, given the memory of a generator's state and of its address."""
+    state: Window, order: Window, handle: Window, function: str, arguments: Sequence[Load | Const],
+    target: Window, loc: Any,
+) -> Call:  # fmt: skip
+    """Return the call that draws a number, given the memory of a generator's state, of what is in all draws,
+    and of the generator's address."""
     reads = tuple([arg.window for arg in arguments if isinstance(arg, Load)])
     given = tuple([const_value(arg).item() if isinstance(arg, Const) else None for arg in arguments])
     attrs = (("function", function), ("given", given))
-    return Call("random.draw", (state, handle, *reads), (state, target), attrs, loc)
+    return Call("random.draw", (state, order, handle, *reads), (state, order, target), attrs, loc)
 
 
 def function_of(call: Call) -> str:
@@ -102,7 +104,7 @@ def function_of(call: Call) -> str:
 
 def arguments_of(call: Call) -> list[Load | Const]:
     """Return the arguments of a call's function after the generator."""
-    given, reads = dict(call.attrs)["given"], iter(call.reads[2:])
+    given, reads = dict(call.attrs)["given"], iter(call.reads[3:])
     dtypes = DRAWS[function_of(call)].arguments
     return [
         Load(next(reads), dtype) if value is None else const(value, dtype)
@@ -116,6 +118,6 @@ def reference(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, 
     at = address(name)
     if at is None:
         raise NotImplementedError(f"this NumPy has no {name}")
-    left = iter(reads[2:])
+    left = iter(reads[3:])
     arguments = [next(left)[()].item() if value is None else value for value in attrs["given"]]
-    writes[1][...] = _function(name, at)(int(reads[1][()]), *arguments)
+    writes[2][...] = _function(name, at)(int(reads[2][()]), *arguments)

@@ -220,12 +220,14 @@ class CallOp:
     """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views.
 
     What it writes first may lie just where one of its reads does, if that is the one numbered ``over``.
-    ``fails`` says whether it may end a run, for want of memory say.
+    The first ``updates`` windows are both read and written.  ``fails`` says whether it may end a run, for want
+    of memory say.
     """
 
     name: str
     reference: Callable[[tuple[Any, ...], tuple[Any, ...], dict[str, Any]], None]
     over: int | None = None
+    updates: int = 0
     fails: bool = True
 
 
@@ -247,10 +249,11 @@ def _copy(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]
 CALLS: dict[str, CallOp] = {
     # writes[0] = reads[0] @ reads[1]; shapes, stacks and broadcasting as in numpy.matmul
     "blas.matmul": CallOp("blas.matmul", _matmul, over=0),
-    # writes[1] is the next number of a generator, by the `function` of `draws.DRAWS`, whose arguments are
-    # `given`, and reads[2:] for those that are None there; reads[1] is the address of the generator's
-    # interface, and reads[0] and writes[0] the memory of its state
-    "random.draw": CallOp("random.draw", _draw, over=0, fails=False),
+    # writes[2] is the next number of a generator, by the `function` of `draws.DRAWS`, whose arguments are
+    # `given`, and reads[3:] for those that are None there; reads[2] is the address of the generator's
+    # interface.  The first windows are the memory of its state, and an array that all draws have: they are
+    # in order, though generators may share their state.
+    "random.draw": CallOp("random.draw", _draw, updates=2, fails=False),
     # Communication, which moves values between ranks and changes none: of arrays in one place it is a copy.
     # reads[0] is written to writes[0], which has another layout
     "comm.redistribute": CallOp("comm.redistribute", _copy),
@@ -263,6 +266,11 @@ CALLS: dict[str, CallOp] = {
     # the ranks' partial results in reads[0] are reduced into writes[0]
     "comm.reduce": CallOp("comm.reduce", _copy),
 }
+
+
+def may_fail(op: str) -> bool:
+    """Whether a library call may end a run."""
+    return op not in CALLS or CALLS[op].fails
 
 
 def const(value: Any, dtype: Any) -> Const:

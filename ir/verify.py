@@ -209,7 +209,9 @@ class _Checker(DeclarationChecker):
             self.need(injective(window) is True, "a call writes every element once")
             for j, other in enumerate((*stmt.reads, *stmt.writes[:k])):
                 apart = clash(window, other, self.source) is False
-                over = k == 0 and j == CALLS[stmt.op].over and same(window, other)
+                known = CALLS[stmt.op]
+                over = (k == 0 and j == known.over) or (k == j < known.updates)
+                over = over and same(window, other)
                 message = f"the call writes {window.array}, which it also touches as {other.array}"
                 self.need(apart or over, message)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Branch, Call, Loop, Region, Stmt, While, Window
-from dcarray.ir.ops import CALLS
+from dcarray.ir.ops import may_fail
 from dcarray.ir.statements import all_statements, flatten
 from dcarray.ir.windows import covers, identity, overlap
 
@@ -25,7 +25,7 @@ def idempotent_arrays(region: Region) -> frozenset[str]:
     """Return the existing arrays that are written, and that a repeated run computes again; none where library
     calls may fail."""
     if any(
-        isinstance(stmt, Call) and stmt.op not in INFALLIBLE and CALLS[stmt.op].fails
+        isinstance(stmt, Call) and stmt.op not in INFALLIBLE and may_fail(stmt.op)
         for stmt in all_statements(region.body)
     ):
         return frozenset()

@@ -14,7 +14,7 @@ import numpy as np
 
 from dcarray.ir import dims
 from dcarray.ir.nodes import Array, Call, Compute, Gather, Index, Load, Nest, Region, Rows, Stmt, Window
-from dcarray.ir.ops import CALLS
+from dcarray.ir.ops import may_fail
 from dcarray.ir.records import record
 from dcarray.ir.statements import all_statements
 from dcarray.ir.windows import covers, identity, loads, same
@@ -189,7 +189,7 @@ def _left(stmt: Stmt, copies: set[str]) -> Stmt | None:
 
 def _calls(stmt: Stmt) -> bool:
     """Whether there is a library call in a statement that may fail."""
-    return any(isinstance(one, Call) and CALLS[one.op].fails for one in all_statements((stmt,)))
+    return any(isinstance(one, Call) and may_fail(one.op) for one in all_statements((stmt,)))
 
 
 def _target_name(stmt: Stmt) -> str | None:

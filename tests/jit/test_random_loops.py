@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
+import types
 from typing import Any
 
 import numpy as np
@@ -309,6 +311,41 @@ def test_nested_loops_and_functions() -> None:
         """,
         np.random.default_rng, np.zeros((6, 5)),
     )  # fmt: skip
+
+
+def test_a_global_generator_in_a_function() -> None:
+    """Also where the loop has it by another name."""
+    module = types.ModuleType("of_generators")
+    text = """
+        import numpy as np
+        rng = np.random.default_rng(1)
+        rs = np.random.RandomState(2)
+        def step(x):
+            return x + rng.normal() * rs.rand()
+        def f(mine, out):
+            for i in range(50):
+                out[i] = step(mine.random())
+                if out[i] > 0.5:
+                    out[i] = out[i] - mine.standard_normal()
+    """
+    f = written(text)
+    vars(module).update(f.__globals__, __name__="of_generators")
+    sys.modules["of_generators"] = module
+    try:
+        g = types.FunctionType(f.__code__, vars(module), "f")
+        vars(module)["step"] = types.FunctionType(f.__globals__["step"].__code__, vars(module), "step")
+        compiled, results = dc.accelerate(g), []
+        for h in (g, compiled):
+            for own in (True, False):
+                rng = vars(module)["rng"] = np.random.default_rng(7)
+                rs = vars(module)["rs"] = np.random.RandomState(8)
+                out = np.zeros(50)
+                h(rng if own else np.random.default_rng(9), out)
+                results.append((out.tobytes(), state_of(rng), state_of(rs)))
+        assert results[:2] == results[2:]
+        assert dc.report().loops == 2
+    finally:
+        del sys.modules["of_generators"]
 
 
 def test_two_generators() -> None:

@@ -68,7 +68,8 @@ def _is_number(kind: type) -> bool:
     ("np.linalg.norm(x)", True), ("np.linalg.svd(x)", False), ("np.add.reduceat(x)", False),
     ("m.sin(x)", True), ("m.gamma(x)", False), ("x.sum()", True),
     ("np.random.rand()", True), ("rng.normal(0, 1)", True), ("np.random.shuffle(x)", False),
-    ("np.linalg.normal(x)", False), ("x.tolist()", False), ("x.append(1)", False), ("len(x)", True), ("print(x)", False), ("f(x)", True),
+    ("np.linalg.normal(x)", False),
+    ("x.tolist()", False), ("x.append(1)", False), ("len(x)", True), ("print(x)", False), ("f(x)", True),
     ("g(x)", False), ("h(x)", False), ("unknown(x)", True), ("(lambda: x)()", False), ("x[0](1)", False),
     ("np.sqrt(np.sort(x))", False), ("x.copy().sum()", True), ("again(x)", False), ("other.sqrt(x)", False),
 ])  # fmt: skip

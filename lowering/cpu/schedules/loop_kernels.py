@@ -245,10 +245,10 @@ class LoopMaker:
             raise Unsupported(f"NumPy has no {name} here")
         self.work = self.work + self.times * DRAW
         arguments = self.arguments.kin(0, (), (), self.enclosing.variables)
-        values = [Load(stmt.reads[1], _U8), *arguments_of(stmt)]
+        values = [Load(stmt.reads[2], _U8), *arguments_of(stmt)]
         for load in (load for value in values for load in windows.loads(value)):
             arguments.note(arguments.reach(load), "r")
-        target = stmt.writes[1]
+        target = stmt.writes[2]
         arguments.note(arguments.access(target), "w")
         scope = Scope(arguments, self.names, [], [], 1, True)
         scope.announce(values, [target])

@@ -13,7 +13,7 @@ import numpy as np
 from dcarray.core.fp_bits import RAISING
 from dcarray.ir.records import record
 
-from .generators import Generator
+from .generators import Generator, GlobalGenerator
 from .sizes import SymbolicSize
 
 DType = np.dtype[Any]
@@ -92,7 +92,7 @@ class Function:
 
 EntryValue = (
     ArrayType | ListType | ScalarType | IntegerSymbol | Constant | PublicObject | Function | SymbolicSize
-    | Generator
+    | Generator | GlobalGenerator
 )  # fmt: skip
 
 

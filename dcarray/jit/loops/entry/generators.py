@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "GLOBAL", "WORDS", "Generator", "described", "fetcher", "generator_of", "guard", "held", "is_input",
+    "GLOBAL", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "described", "generator_of",
+    "global_generator", "guard", "held", "is_input", "is_state",
     "part_text",
 ]  # fmt: skip
 
@@ -35,6 +36,13 @@ class Generator(NamedTuple):
 
     bits: str
     legacy: bool
+
+
+class GlobalGenerator(NamedTuple):
+    """The description of a generator that is bound to a global name, like ``__main__/rng``."""
+
+    name: str
+    kind: Generator
 
 
 class Parts(NamedTuple):
@@ -64,6 +72,15 @@ def guard(value: Any) -> tuple[str, Generator] | None:
         return None
     found = _parts(value, value._bit_generator)
     return None if found is None else ("generator", found[0])
+
+
+def global_generator(value: Any, name: str, names: dict[str, Any]) -> GlobalGenerator | None:
+    """Return the description of a generator that a module's dictionary of names has under one; None if it is
+    no generator, or there is no such module."""
+    known, module = guard(value), names.get("__name__")
+    if known is None or getattr(sys.modules.get(str(module)), "__dict__", None) is not names:
+        return None
+    return GlobalGenerator(f"{module}/{name}", known[1])
 
 
 def described(value: tuple[str, Generator]) -> Generator:
@@ -145,6 +162,9 @@ def generator_of(text: str, place: dict[str, int]) -> Callable[[Sequence[Any]], 
     name = text.partition(":")[0]
     if name == GLOBAL:
         return lambda values: _global()
+    module, _, own = name.rpartition("/")
+    if module:
+        return lambda values: vars(sys.modules[module]).get(own)
     at = place[name]
     return lambda values: values[at]
 
@@ -155,19 +175,32 @@ def _global() -> Any:
     return module._rand
 
 
-def fetcher(text: str, place: dict[str, int]) -> Callable[[Sequence[Any]], Any]:
-    """Return a function that gives the memory of a generator's part; None if it has another bit generator
-    by now."""
-    find = generator_of(text, place)
-    _, part, kind, legacy = text.split(":")
-    wanted = Generator(kind, bool(legacy))
+class Fetcher:
+    """What gives the memory of a generator's part, given the values of names; None if it has another bit
+    generator by now.
 
-    def fetch(values: Sequence[Any]) -> Any:
-        value = find(values)
-        found = _parts(value, value._bit_generator)
-        return getattr(found[1], part) if found is not None and found[0] == wanted else None
+    Parameters
+    ----------
+    text : str
+        As `part_text` has it.
+    place : dict of str to int
+        The positions of names among the values.
+    """
 
-    return fetch
+    def __init__(self, text: str, place: dict[str, int]) -> None:
+        _, self.part, kind, legacy = text.split(":")
+        self._find, self._kind = generator_of(text, place), Generator(kind, bool(legacy))
+
+    def __call__(self, values: Sequence[Any]) -> Any:
+        value = self._find(values)
+        known = guard(value)
+        found = _parts(value, value._bit_generator) if known is not None and known[1] == self._kind else None
+        return None if found is None else getattr(found[1], self.part)
+
+
+def is_state(fetch: Any) -> bool:
+    """Whether something gives the state of a generator, which two generators may share."""
+    return type(fetch) is Fetcher and fetch.part == "state"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from ..syntax.originals import original
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import loads
 from .entry_values import Constant, EntryValue, Function, PublicObject
+from .generators import global_generator
 from .members import Check, member_paths, watched_members
 
 MAX_GUARDS = 4096
@@ -161,7 +162,7 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
         value = function.__globals__.get(name, getattr(builtins, name, _MISSING))
         if value is _MISSING:
             continue
-        description = known(value)
+        description = global_generator(value, name, function.__globals__) or known(value)
         if description is None:
             return None
         checks.append((function.__globals__, name, value))

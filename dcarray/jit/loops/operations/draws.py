@@ -72,7 +72,8 @@ class Draws(Operations):
     ) -> None:
         """Draw a number by a function of `DRAWS`, whose arguments are stored."""
         state, address = self.part(generator, "state"), self.part(generator, "address")
-        self.memory.emit(call_of(state, address, name, args, target, self.memory.loc))
+        order, loc = self.memory.order_of_draws(), self.memory.loc
+        self.memory.emit(call_of(state, order, address, name, args, target, loc))
 
     def stored(self, expr: Expr) -> Load | Const:
         """Return an argument as a constant, or as memory: it is computed now."""

@@ -57,6 +57,7 @@ class Memory:
         self.block: list[Stmt] = []
         # a bool: all run-time checks so far hold; see `track_checks`
         self.checks_passed: Window | None = None
+        self.draws: Window | None = None  # see `order_of_draws`
         self.inputs: dict[str, str] = {}  # by input array, the name or Python expression of its value
         self._entries: dict[tuple[str, DType], Data] = {}
         self._scalars: set[str] = set()
@@ -98,7 +99,7 @@ class Memory:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to a state; scalar inputs declared since stay declared."""
-        kept = [*self.inputs, *([self.checks_passed.array] if self.checks_passed is not None else [])]
+        kept = [*self.inputs, *[one.array for one in (self.checks_passed, self.draws) if one is not None]]
         self.arrays = {**checkpoint.arrays, **{name: self.arrays[name] for name in kept}}
         self.block[:] = checkpoint.block
         self.immutable = checkpoint.immutable | self._scalars
@@ -269,6 +270,12 @@ class Memory:
             found = Data(Load(Window(name, (), ()), dtype), scalar=True, weak=weak, text=text)
             self._entries[text, dtype] = found
         return found
+
+    def order_of_draws(self) -> Window:
+        """Return the array without axes that all draws of random numbers read and write."""
+        if self.draws is None:
+            self.draws = self.new((), _BOOL, "draws")
+        return self.draws
 
     # ---- statements ---------------------------------------------------------------------------------
     def emit(self, stmt: Stmt) -> None:

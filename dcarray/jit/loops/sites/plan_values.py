@@ -26,7 +26,7 @@ def fetcher(text: str, place: dict[str, int]) -> int | Callable[[Sequence[Any]],
     if text in place:
         return place[text]
     if generators.is_input(text):
-        return generators.fetcher(text, place)
+        return generators.Fetcher(text, place)
     names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
     if not all(name in place for name in names):
         raise PlanMismatch(f"{text} is not known when the loop begins")

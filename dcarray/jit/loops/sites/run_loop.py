@@ -278,7 +278,9 @@ class LoopPlan:
                     return None
                 address = address_of(a)
                 if self._writes and type(value) is not float:
-                    spans.append((*_span(a, address), role == "inout"))
+                    span_of = (*_span(a, address), role == "inout")
+                    if not (generators.is_state(fetch) and span_of in spans):  # draws are in order anyway
+                        spans.append(span_of)
             made.append(a)
             addresses.append(address)
         return None if self._writes and _written_range_overlaps(spans) else addresses

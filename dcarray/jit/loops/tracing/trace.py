@@ -30,7 +30,7 @@ from ..entry.entry_values import (
     ScalarType,
     TracedLoop,
 )
-from ..entry.generators import Generator
+from ..entry.generators import Generator, GlobalGenerator
 from ..entry.names import RETURNED, START
 from ..entry.sizes import LARGEST, SymbolicSize
 from ..operations.arithmetic import Arithmetic
@@ -116,6 +116,7 @@ class Tracer(LoopStatements):
         self._entries = dict(request.names)
         self._values: dict[str, Any] = {}
         self._names: dict[int, Any] = {}
+        self._generators: dict[str, RandomGenerator] = {}
 
     def run_trace(self) -> TracedLoop:
         request = self.request
@@ -196,6 +197,8 @@ class Tracer(LoopStatements):
             return found if isinstance(found, float) else value
         if isinstance(value, Function):
             return value
+        if isinstance(value, GlobalGenerator):
+            return self._generators.setdefault(value.name, RandomGenerator(value.name, value.kind))
         if isinstance(value, SymbolicSize):
             missing = [name for name in value.names if name not in self.scope.sizes]
             return Unbound(f"no argument has the size {missing[0]}") if missing else value.dim()
@@ -278,8 +281,9 @@ class Tracer(LoopStatements):
 
     def _region(self) -> tuple[Region, tuple[str, ...]]:
         body = tuple(self.memory.block)
-        if (sound := self.memory.checks_passed) is not None:
-            body = (Compute(sound, const(True, np.bool_), loc=self.memory.loc), *body)
+        for first in (self.memory.checks_passed, self.memory.draws):
+            if first is not None:
+                body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
         if written & self.memory.assumed_unwritten:
