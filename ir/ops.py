@@ -220,8 +220,8 @@ class CallOp:
     """A library call.  ``reference(writes, reads, attrs)`` fills the write views from the read views.
 
     What it writes first may lie just where one of its reads does, if that is the one numbered ``over``.
-    The first ``updates`` windows are both read and written.  ``fails`` says whether it may end a run, for want
-    of memory say.
+    The first ``updates`` windows are both read and written.  ``fails`` says whether it may end a run, for
+    want of memory say.
     """
 
     name: str
