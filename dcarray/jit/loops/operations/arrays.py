@@ -256,6 +256,7 @@ class Arrays(Operations):
         """Raise `Untraceable` if NumPy would refuse to write to an array."""
         if x.window is None or x.readonly or x.window.array in self.memory.unwriteable:
             raise self.scope.fail("an array may not be written")
+        self.memory.changed.add(x.window.array)
 
     def update(self, op: str, target: Data, value: Value) -> None:
         """Trace ``target op= value`` on an array."""

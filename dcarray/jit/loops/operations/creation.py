@@ -57,6 +57,10 @@ class Creation(Joining):
         self.arrays.assign(made, x, strict=True)
         return made
 
+    def array_of_sequence(self, items: Value, dtype: DType) -> Data:
+        """Return what is assigned to elements of an array, if it is given as a sequence of numbers."""
+        return self._of_sequence(items, dtype)
+
     def _of_sequence(self, items: Value, kind: DType | None) -> Data:
         """Return the array of a sequence of numbers, of arrays, or of such sequences."""
         shape, leaves = self._leaves(items)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,6 +37,8 @@ class Checkpoint:
     block: list[Stmt]
     immutable: set[str]
     unwriteable: set[str]
+    changed: set[str]
+    joined: dict[str, frozenset[str]]
     values: dict[int, tuple[Data, Expr]]  # with their expressions then
 
 
@@ -51,6 +53,8 @@ class Memory:
         self.arrays: dict[str, Array] = {}
         self.immutable: set[str] = set()  # arrays that no later statement writes
         self.unwriteable: set[str] = set()  # arrays that the program may not write
+        self.changed: set[str] = set()  # arrays that the program has written in place
+        self.joined: dict[str, frozenset[str]] = {}  # copies that stand for either of some arrays, unchanged
         self.assumed_unwritten: set[str] = set()  # arrays that no statement may write, checked at the end
         self.reordered: set[str] = set()  # arrays that NumPy may lay out in another order than C
         self.may_raise = False  # whether the loop may raise other exceptions than NumPy's floating-point ones
@@ -94,7 +98,13 @@ class Memory:
         """Return the state now."""
         values = {key: (value, value.expr) for key, value in self._values.items()}
         return Checkpoint(
-            dict(self.arrays), list(self.block), set(self.immutable), set(self.unwriteable), values
+            dict(self.arrays),
+            list(self.block),
+            set(self.immutable),
+            set(self.unwriteable),
+            set(self.changed),
+            dict(self.joined),
+            values,
         )
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -104,6 +114,7 @@ class Memory:
         self.block[:] = checkpoint.block
         self.immutable = checkpoint.immutable | self._scalars
         self.unwriteable = set(checkpoint.unwriteable)
+        self.changed, self.joined = set(checkpoint.changed), dict(checkpoint.joined)
         self._values = WeakValueDictionary()
         for key, (value, expr) in checkpoint.values.items():
             value.expr = expr  # it may have been stored since
@@ -204,6 +215,18 @@ class Memory:
         name = self.name("flat")
         self.declare(Array(name, value.dtype, (size,), "temp", base=copied.window.array))
         return self.view(whole_window(name, (size,)), value.dtype)
+
+    def join(self, made: Window, *sources: Window) -> None:
+        """Note that a copy stands for one array or another, which NumPy gives a second name: none of them may
+        change."""
+        names = [name for w in sources for name in (w.array, *self.joined.get(w.array, ()))]
+        self.joined[made.array] = frozenset(names)
+        self.unwriteable.add(made.array)
+
+    def with_joined(self, arrays: Iterable[str]) -> frozenset[str]:
+        """Return arrays, and the copies that stand for one of them."""
+        held = frozenset(arrays)
+        return held | {name for name, sources in self.joined.items() if sources & held}
 
     def note_order(self, made: Data, *sources: Data) -> Data:
         """Return a new array, noted as perhaps not in C order if NumPy follows the order of its sources."""

@@ -255,9 +255,10 @@ class LoopBodies(Statements):
             fresh = {
                 h.window.array
                 for n, h in iteration.carried.items()
-                if not is_view_of_any(iteration.names.get(n), older)
+                if not is_view_of_any(iteration.names.get(n), self.memory.with_joined(older))
             }
-        if name in loop.after and is_view_of_any(end, iteration.outer - fresh):
+        older = iteration.outer - fresh
+        if name in loop.after and is_view_of_any(end, self.memory.with_joined(older)):
             raise self.scope.fail(f"{name} is a view of an array that is older than the iteration")
         written = {w.array for stmt in iteration.block for w in writes(stmt)}
         names = [n for n in iteration.names if n != name and n in loop.later]
@@ -266,7 +267,7 @@ class LoopBodies(Statements):
             root = x.window.array if x.window is not None else ""
             if root in written and (old or root in iteration.outer):
                 raise self.scope.fail(f"{name} is another name of an array that changes")
-            if not old and root in others:
+            if not old and {root, *self.memory.joined.get(root, ())} & others:
                 raise self.scope.fail(f"{name} is one of two names of an array")
 
     def _check_first_iteration(
@@ -335,7 +336,7 @@ class LoopBodies(Statements):
                 names[name] = self._value_after(name, variable, loop)
             elif name not in loop.names:
                 names[name] = Unbound(f"{name} may not be bound")
-                held = {variable.window.array for variable in iteration.carried.values()}
+                held = self.memory.with_joined(v.window.array for v in iteration.carried.values())
                 if is_view_of_any(iteration.names.get(name), held):
                     names[name] = Unbound(f"{name} is what another name was in the iteration before")
                 elif loop.runs is True and last is not None:

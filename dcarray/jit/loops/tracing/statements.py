@@ -187,6 +187,8 @@ class Statements(Expressions):
             array = array.array
         if not is_array(array):
             raise self.scope.fail("an assignment to elements of what is no array")
+        if isinstance(value, tuple | list):
+            value = self.calls.array_of_sequence(value, array.dtype)
         if self.arrays.masks.is_mask(array, key):
             self.arrays.writeable(array)
             self.arrays.masks.assign(array, key, value)
@@ -352,9 +354,14 @@ class Statements(Expressions):
         if not (is_number(a) and is_number(b)) or is_array(a) != is_array(b):
             return Unbound(f"{name} depends on a condition")
         if is_array(a):
-            if a.dtype != b.dtype or a.shape != b.shape or a.window is not None or b.window is not None:
+            if a.dtype != b.dtype or a.shape != b.shape or a.readonly or b.readonly:
                 return Unbound(f"{name} depends on a condition")
-            made = self.arrays.empty(a.shape, a.dtype)
+            made = self.memory.note_order(self.arrays.empty(a.shape, a.dtype), a, b)
+            for x in (a, b):
+                self.memory.pin_sources(x)
+            sources = [x.window for x in (a, b) if x.window is not None]
+            if sources and made.window is not None:
+                self.memory.join(made.window, *sources)
         else:
             if kind_of(a) != kind_of(b):
                 return Unbound(f"the type of {name} depends on a condition", differs=True)

@@ -253,6 +253,8 @@ class Tracer(LoopStatements):
             return self._result_array(name, self.memory.copy(value, name))
         if value.readonly:
             raise self.scope.fail(f"{name} is a view")
+        if array.name in self.memory.joined:
+            raise self.scope.fail(f"{name} depends on a condition")
         if array.name in self.memory.reordered:
             raise self.scope.fail(f"{name} may lie in another order than C: return a copy of it, x.copy()")
         if array.role in ("in", "inout"):
@@ -286,6 +288,8 @@ class Tracer(LoopStatements):
                 body = (Compute(first, const(True, np.bool_), loc=self.memory.loc), *body)
         read = {w.array for stmt in body for w in reads(stmt)}
         written = {w.array for stmt in body for w in writes(stmt)}
+        if any(self.memory.changed & sources for sources in self.memory.joined.values()):
+            raise self.scope.fail("an array changes that has another name, if a condition holds")
         if written & self.memory.assumed_unwritten:
             raise self.scope.fail("an array is read at places that depend on data, and written")
         arrays, inputs = [], []
