@@ -503,6 +503,33 @@ def test_another_bit_generator_of_numpy() -> None:
     assert out.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("kind", ["PCG64", "RandomState"])
+def test_choices_with_probabilities(kind: str) -> None:
+    """A Markov chain, and choices of items; probabilities that are none are left to Python."""
+    chain = """
+        def f(rng, p, out):
+            state = 0
+            for i in range(100):
+                state = rng.choice(4, p=p[state])
+                out[i] = state + rng.random()
+            return state
+    """
+    p = np.random.RandomState(1).rand(4, 4)
+    p /= p.sum(axis=1, keepdims=True)
+    agree(chain, KINDS[kind], p, np.zeros(100))
+    items = """
+        def f(rng, xs, out):
+            for i in range(100):
+                out[i] = rng.choice(xs, p=[0.25, 0.5, 0.0, 0.25])
+                out[i] += rng.choice([1, 2], p=(0.3, 0.7))
+    """
+    agree(items, KINDS[kind], np.arange(4.0), np.zeros(100))
+    for fault in (-0.1, np.nan, 0.5):
+        wrong = p.copy()
+        wrong[2, 1] = fault
+        agree(chain, KINDS[kind], wrong, np.zeros(100), served=None)
+
+
 def test_the_lock_of_another_thread() -> None:
     """While another thread has a generator's lock, compiled code does not draw from it."""
     rng = np.random.default_rng(1)

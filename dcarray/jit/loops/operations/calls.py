@@ -46,7 +46,7 @@ class Calls(Scans):
 
     def __init__(self, reductions: Reductions) -> None:
         super().__init__(reductions)
-        self.draws = Draws(self.arrays, self._array_of)
+        self.draws = Draws(reductions, self.call)
 
     # ---- attributes ---------------------------------------------------------------------------------
     def attribute(self, value: Value, name: str) -> Value:

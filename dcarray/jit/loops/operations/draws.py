@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from dcarray.ir.ops import const, const_value
 from ..entry.entry_values import DType
 from ..entry.generators import GLOBAL, WORDS, Generator, part_text
 from .arithmetic import Operations
-from .arrays import Arrays
+from .reductions import Reductions
 from .values import Data, RandomGenerator, Shape, Value, is_array, is_number, whole_window
 
 _F8, _I4, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint64)
@@ -39,11 +40,13 @@ class Draws(Operations):
     ----------
     allowed : bool
         Whether the code may draw: it runs where the generators are.
+    call : callable
+        What traces calls of other functions.
     """
 
-    def __init__(self, arrays: Arrays, array_of: Callable[[Value], Value]) -> None:
-        super().__init__(arrays.math)
-        self.arrays, self._array_of = arrays, array_of
+    def __init__(self, reductions: Reductions, call: Callable[[Value, Any, Any], Value]) -> None:
+        super().__init__(reductions.math)
+        self.arrays, self.reductions, self.call = reductions.arrays, reductions, call
         self.allowed = False
         self._parts: dict[tuple[str, str], Window] = {}
 
@@ -172,6 +175,8 @@ class Draws(Operations):
         most -= not endpoint
         if least < -_LARGE or most > _LARGE or max(abs(n) for n in (lowest, highest)) > _LARGE:
             raise self.scope.fail("the bounds of random integers may be very large")
+        if most < least:
+            raise self.scope.fail("there are no such random integers")
         first, last = self.math.expr(low, _I8), self.math.expr(high, _I8)
         length: Expr = Apply("subtract", (last, first), _I8)
         if not endpoint:
@@ -201,16 +206,6 @@ class Draws(Operations):
         if made.weak is int:
             made.limits = 0, MOST
         return made
-
-    def choice(self, generator: RandomGenerator, items: Value, size: Value, masked: bool) -> Value:
-        """Trace a draw of items of a vector, or of the integers below a number."""
-        array = self._array_of(items)
-        if not is_array(array):
-            return self.integers(generator, 0, items, size, int if size is None else None, False, masked)
-        if len(array.shape) != 1:
-            raise self.scope.fail("a choice from what is no vector")
-        place = self.integers(generator, 0, array.shape[0], size, int, False, masked)
-        return self.arrays.getitem(self.memory.array(array), place)
 
 
 def _mask(span: Expr) -> Expr:

@@ -9,6 +9,7 @@ import numpy as np
 from dcarray.ir.nodes import Apply
 from dcarray.ir.ops import const
 
+from .choices import choice
 from .draws import Draws
 from .values import Data, RandomGenerator, Value
 
@@ -71,8 +72,8 @@ def _choice(
     d: Draws, g: RandomGenerator, a: Value, size: Value = None, replace: Value = True, p: Value = None,
     axis: Value = 0, shuffle: Value = True,
 ) -> Value:  # fmt: skip
-    need(d, replace is True and p is None and axis == 0)
-    return d.choice(g, a, size, masked=False)
+    need(d, replace is True and axis == 0)
+    return choice(d, g, a, size, p, masked=False)
 
 
 def of_location(name: str) -> Callable[..., Data]:

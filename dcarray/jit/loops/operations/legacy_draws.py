@@ -13,6 +13,7 @@ import numpy as np
 from dcarray.ir.nodes import Apply, Branch, Compute, Expr, Index, Load, While, Window
 from dcarray.ir.ops import const
 
+from .choices import choice
 from .draws import Draws, Write
 from .generator_draws import is_dtype, need, of_location, poisson, uniform
 from .values import Data, RandomGenerator, Value
@@ -157,8 +158,8 @@ def _randint(
 def _choice(
     d: Draws, g: RandomGenerator, a: Value, size: Value = None, replace: Value = True, p: Value = None
 ) -> Value:
-    need(d, replace is True and p is None)
-    return d.choice(g, a, size, masked=True)
+    need(d, replace is True)
+    return choice(d, g, a, size, p, masked=True)
 
 
 METHODS: dict[str, Callable[..., Value]] = {

@@ -1,0 +1,65 @@
+"""Random choices in traced code: of the items of a vector, or of integers, also with probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dcarray.ir.nodes import Apply, Expr
+from dcarray.ir.ops import const
+
+from ..entry.entry_values import PublicObject
+from .draws import Draws
+from .values import Data, RandomGenerator, Value, is_array, is_number
+
+__all__ = ["choice"]
+
+_F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+_UNIFORM = "random_standard_uniform"
+_CLOSE = 1e-9  # to 1, for a sum of probabilities; NumPy's own bound is larger
+
+
+def choice(d: Draws, g: RandomGenerator, items: Value, size: Value, p: Value, masked: bool) -> Value:
+    """Trace a draw, with replacement."""
+    single = is_number(items) and not is_array(items)
+    array = None if single else _called(d, "asarray", items)
+    if array is not None and len(array.shape) != 1:
+        raise d.scope.fail("a choice from what is no vector")
+    count = items if array is None else array.shape[0]
+    if p is None:
+        weak = int if size is None or array is not None else None
+        place: Value = d.integers(g, 0, count, size, weak, False, masked)
+    else:
+        place = _place(d, g, count, size, _called(d, "asarray", p))
+    return place if array is None else d.arrays.getitem(d.memory.array(array), place)
+
+
+def _called(d: Draws, name: str, *args: Value) -> Any:
+    """Return what a function of NumPy's gives."""
+    return d.call(PublicObject(f"numpy.{name}"), args, {})
+
+
+def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> Data:
+    """Trace a draw of an integer with probabilities: the number of running sums that are not above a random
+    number."""
+    if size is not None or type(count) is not int or p.dtype != _F8 or p.shape != (count,) or not count:
+        raise d.scope.fail("a choice with probabilities that is not understood")
+    sums = _called(d, "cumsum", p)
+    total = d.arrays.getitem(sums, -1)
+    least = _called(d, "min", p)
+    fits = [
+        Apply("greater_equal", (least.expr, const(0.0, _F8)), _BOOL),
+        Apply("less", (_distance(total.expr), const(_CLOSE, _F8)), _BOOL),
+    ]
+    number = d.of_function(g, _UNIFORM, [], None)
+    checked = d.memory.value(d.checked(number.expr, *fits), scalar=True, weak=float)
+    not_above = d.math.ufunc("less_equal", (d.math.binary("/", sums, total), checked))
+    found = d.reductions.count_true(not_above)
+    found.limits = 0, count - 1
+    return found
+
+
+def _distance(total: Expr) -> Expr:
+    """Return how far a number is from 1."""
+    return Apply("absolute", (Apply("subtract", (total, const(1.0, _F8)), _F8),), _F8)
