@@ -16,7 +16,7 @@ import numpy as np
 from .nodes import Call, Const, Load, Window
 from .ops import const, const_value
 
-__all__ = ["DRAWS", "Draw", "address", "arguments_of", "call_of", "function_of", "reference"]
+__all__ = ["BINOMIAL", "DRAWS", "Draw", "address", "arguments_of", "call_of", "function_of", "reference"]
 
 _F8, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint64)
 _C_TYPES: dict[np.dtype[Any], Any] = {_F8: ctypes.c_double, _I8: ctypes.c_int64, _U8: ctypes.c_uint64}
@@ -49,11 +49,23 @@ DRAWS = {
     "random_gumbel": Draw((_F8, _F8), _F8, "gumbel", (0.5, 2.0)),
     "random_weibull": Draw((_F8,), _F8, "weibull", (2.5,)),
     "random_rayleigh": Draw((_F8,), _F8, "rayleigh", (2.5,)),
+    "random_pareto": Draw((_F8,), _F8, "pareto", (2.5,)),
+    "random_power": Draw((_F8,), _F8, "power", (2.5,)),
+    "random_standard_cauchy": Draw((), _F8, "standard_cauchy"),
+    "random_standard_t": Draw((_F8,), _F8, "standard_t", (2.5,)),
+    "random_wald": Draw((_F8, _F8), _F8, "wald", (2.5, 3.0)),
+    "random_vonmises": Draw((_F8, _F8), _F8, "vonmises", (0.5, 2.0)),
+    "random_triangular": Draw((_F8, _F8, _F8), _F8, "triangular", (0.5, 2.0, 3.0)),
+    "random_geometric": Draw((_F8,), _I8, "geometric", (0.2,)),
+    # its last argument is the address of `BINOMIAL` words of memory for what it computes once
+    "random_binomial": Draw((_F8, _I8, _U8), _I8, "binomial", (40, 0.6)),
     "random_poisson": Draw((_F8,), _I8, "poisson", (12.5,)),
     # its arguments: the least number, the range, the mask of as many bits, and whether the mask is used
     "random_bounded_uint64": Draw((_U8, _U8, _U8, _U8), _I8, "integers", (0, 7)),
 }
 """The functions that a call may name, by their names."""
+BINOMIAL = 18
+"""The size of what `numpy.random.Generator.binomial` keeps, in words of 64 bits."""
 
 
 @cache
@@ -67,7 +79,12 @@ def address(name: str) -> int | None:
         function = getattr(ctypes.CDLL(library.__file__), name)
         found = ctypes.cast(function, ctypes.c_void_p).value
         one, other = (np.random.Generator(np.random.SFC64(11)) for _ in range(2))
-        given = (0, 6, 7, 0) if name == "random_bounded_uint64" else draw.trial
+        kept = np.zeros(BINOMIAL, np.uint64)
+        others = {
+            "random_bounded_uint64": (0, 6, 7, 0),
+            "random_binomial": (0.6, 40, kept.ctypes.data),
+        }
+        given = others.get(name, draw.trial)
         handle = one.bit_generator.ctypes.bit_generator.value
         if found is None or handle is None:
             return None

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dcarray.ir.draws import BINOMIAL
+
 __all__ = [
     "GLOBAL", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "described", "generator_of",
     "global_generator", "guard", "held", "is_input", "is_state",
@@ -56,12 +58,18 @@ class Parts(NamedTuple):
     has_gauss, gauss : ndarray
         Whether a `RandomState` keeps a number from a normal distribution, and that number; of one element,
         and of none where there is nothing to keep.
+    binomial : ndarray
+        The address of memory for what a binomial distribution computes once, in an array without axes.
+    memory : ndarray
+        That memory.
     """
 
     address: Any
     state: Any
     has_gauss: Any
     gauss: Any
+    binomial: Any
+    memory: Any
 
 
 # ---- of values ----------------------------------------------------------------------------------------
@@ -106,7 +114,9 @@ def _found(value: Any, bits: Any) -> tuple[Generator, Parts] | None:
         kept = _kept(value, start) if legacy else (np.empty(0, np.int32), np.empty(0))
         if kept is not None:
             address = np.array(interface.bit_generator.value, np.uint64)
-            return Generator(kind, legacy), Parts(address, state, *kept)
+            memory = np.zeros(BINOMIAL, np.uint64)
+            binomial = np.array(memory.ctypes.data, np.uint64)
+            return Generator(kind, legacy), Parts(address, state, kept[0], kept[1], binomial, memory)
     return None
 
 

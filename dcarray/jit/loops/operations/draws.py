@@ -60,11 +60,11 @@ class Draws(Operations):
         if found is None:
             if not self.allowed:
                 raise self.scope.fail("random numbers are not drawn here")
-            dtypes: dict[str, DType] = {"address": _U8, "state": _U4, "has_gauss": _I4, "gauss": _F8}
-            shapes = {"address": (), "state": (WORDS[generator.kind.bits],)}
+            dtypes: dict[str, DType] = {"state": _U4, "has_gauss": _I4, "gauss": _F8}
+            shapes = {"address": (), "binomial": (), "state": (WORDS[generator.kind.bits],)}
             shape = shapes.get(part, (1,))
             name = self.memory.name(part)
-            self.memory.declare(Array(name, dtypes[part], shape, "in"))
+            self.memory.declare(Array(name, dtypes.get(part, _U8), shape, "in"))
             self.memory.inputs[name] = part_text(generator.name, part, generator.kind)
             found = self._parts[generator.name, part] = whole_window(name, shape)
         return found

@@ -6,16 +6,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply
+from dcarray.ir.nodes import Apply, Load
 from dcarray.ir.ops import const
 
 from .choices import choice
-from .draws import Draws
-from .values import Data, RandomGenerator, Value
+from .draws import MOST, Draws
+from .values import Data, RandomGenerator, Value, is_int
 
-__all__ = ["METHODS", "is_dtype", "need", "of_location", "poisson", "uniform"]
+__all__ = [
+    "METHODS",
+    "geometric",
+    "is_dtype",
+    "need",
+    "of_location",
+    "poisson",
+    "triangular",
+    "uniform",
+]
 
 _F8, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+_LEAST_GEOMETRIC = 1e-9  # the chance of numbers that are surely below `draws.MOST`
 _MOST_POISSON = float(1 << 40)  # the mean of numbers that are surely below `draws.MOST`
 
 
@@ -66,6 +76,60 @@ def _integers(
     python = is_dtype(dtype, int)
     need(d, type(endpoint) is bool and (dtype is None or python or is_dtype(dtype, np.int64)))
     return d.integers(g, low, high, size, int if python else None, endpoint, masked=False)
+
+
+def _pareto(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_pareto", [d.above_0(a)], size)
+
+
+def _power(d: Draws, g: RandomGenerator, a: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_power", [d.above_0(a)], size)
+
+
+def _standard_cauchy(d: Draws, g: RandomGenerator, size: Value = None) -> Data:
+    return d.of_function(g, "random_standard_cauchy", [], size)
+
+
+def _standard_t(d: Draws, g: RandomGenerator, df: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_standard_t", [d.above_0(df)], size)
+
+
+def _wald(d: Draws, g: RandomGenerator, mean: Value, scale: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_wald", [d.above_0(mean), d.above_0(scale)], size)
+
+
+def _vonmises(d: Draws, g: RandomGenerator, mu: Value, kappa: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_vonmises", [d.real(mu), d.at_least_0(kappa)], size)
+
+
+def triangular(
+    d: Draws, g: RandomGenerator, left: Value, mode: Value, right: Value, size: Value = None
+) -> Data:
+    """Trace ``triangular`` of either kind of generator."""
+    low, top, high = [d.stored(d.real(x)) for x in (left, mode, right)]
+    pairs = [("less_equal", low, top), ("less_equal", top, high), ("less", low, high)]
+    holds = [Apply(name, (a, b), _BOOL) for name, a, b in pairs]
+    return d.of_function(g, "random_triangular", [d.checked(low, *holds), top, high], size)
+
+
+def geometric(d: Draws, g: RandomGenerator, p: Value, size: Value = None) -> Data:
+    """Trace ``geometric`` of either kind of generator."""
+    chance = d.stored(d.real(p))
+    holds = [("greater_equal", _LEAST_GEOMETRIC), ("less_equal", 1.0)]
+    fits = [Apply(name, (chance, const(end, _F8)), _BOOL) for name, end in holds]
+    return d.of_function(g, "random_geometric", [d.checked(chance, *fits)], size)
+
+
+def _binomial(d: Draws, g: RandomGenerator, n: Value, p: Value, size: Value = None) -> Data:
+    need(d, is_int(n) or (isinstance(n, Data) and n.scalar and n.dtype.kind in "iu"))
+    least, most = d.math.limits(n)
+    need(d, least >= 0 and most <= MOST)
+    chance = d.stored(d.real(p))
+    holds = [("greater_equal", 0.0), ("less_equal", 1.0)]
+    fits = [Apply(name, (chance, const(end, _F8)), _BOOL) for name, end in holds]
+    memory = Load(d.part(g, "binomial"), np.dtype(np.uint64))
+    count = d.math.expr(n, np.dtype(np.int64))
+    return d.of_function(g, "random_binomial", [d.checked(chance, *fits), count, memory], size)
 
 
 def _choice(
@@ -140,5 +204,8 @@ METHODS: dict[str, Callable[..., Value]] = {
     "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
     "gumbel": of_location("random_gumbel"), "weibull": _weibull, "rayleigh": _rayleigh,
     "poisson": poisson, "choice": _choice,
+    "pareto": _pareto, "power": _power, "standard_cauchy": _standard_cauchy, "standard_t": _standard_t,
+    "wald": _wald, "vonmises": _vonmises, "triangular": triangular, "geometric": geometric,
+    "binomial": _binomial,
 }  # fmt: skip
 """What traces the methods of `numpy.random.Generator`, with their parameters."""

@@ -15,7 +15,15 @@ from dcarray.ir.ops import const
 
 from .choices import choice
 from .draws import Draws, Write
-from .generator_draws import is_dtype, need, of_location, poisson, uniform
+from .generator_draws import (
+    geometric,
+    is_dtype,
+    need,
+    of_location,
+    poisson,
+    triangular,
+    uniform,
+)
 from .values import Data, RandomGenerator, Value
 
 __all__ = ["METHODS"]
@@ -167,6 +175,7 @@ METHODS: dict[str, Callable[..., Value]] = {
     "randn": _randn, "standard_normal": _standard_normal, "normal": _normal, "uniform": uniform,
     "lognormal": _lognormal, "standard_exponential": _standard_exponential, "exponential": _exponential,
     "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
-    "gumbel": of_location("random_gumbel"), "poisson": poisson, "choice": _choice, "randint": _randint,
+    "gumbel": of_location("random_gumbel"), "poisson": poisson, "choice": _choice,
+    "geometric": geometric, "triangular": triangular, "randint": _randint,
 }  # fmt: skip
 """What traces the methods, with their parameters."""

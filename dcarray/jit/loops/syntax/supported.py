@@ -25,9 +25,11 @@ METHODS = frozenset((
     "transpose", "var",
 ))  # fmt: skip
 DRAWS = frozenset((
-    "beta", "chisquare", "choice", "exponential", "gamma", "gumbel", "integers", "laplace", "logistic",
-    "lognormal", "normal", "poisson", "rand", "randint", "randn", "random", "random_sample", "ranf",
-    "rayleigh", "sample", "standard_exponential", "standard_gamma", "standard_normal", "uniform", "weibull",
+    "beta", "binomial", "chisquare", "choice", "exponential", "gamma", "geometric", "gumbel", "integers",
+    "laplace", "logistic", "lognormal", "normal", "pareto", "poisson", "power", "rand", "randint", "randn",
+    "random", "random_sample", "ranf", "rayleigh", "sample", "standard_cauchy", "standard_exponential",
+    "standard_gamma", "standard_normal", "standard_t", "triangular", "uniform", "vonmises", "wald",
+    "weibull",
 ))  # fmt: skip
 MATH = frozenset((
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "cos", "cosh", "degrees",
