@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import random
 import sys
+import textwrap
 import threading
 import types
 from typing import Any
 
 import numpy as np
 import pytest
+from drawing import EAGER, KINDS, agree, state_of
 from written import written
 
 import dcarray as dc
 from dcarray.jit.loops.entry import generators
-
-EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None, "debug": True}
-KINDS: dict[str, Any] = {
-    "PCG64": np.random.default_rng,
-    "PCG64DXSM": lambda seed: np.random.Generator(np.random.PCG64DXSM(seed)),
-    "SFC64": lambda seed: np.random.Generator(np.random.SFC64(seed)),
-    "MT19937": lambda seed: np.random.Generator(np.random.MT19937(seed)),
-    "RandomState": np.random.RandomState,
-}
-LEGACY = np.random.mtrand._rand  # type: ignore[attr-defined]
 
 
 @pytest.fixture(autouse=True)
@@ -31,52 +23,6 @@ def eagerly() -> Any:
     with dc.options(**EAGER):
         dc.report(reset=True)
         yield
-
-
-def state_of(generator: Any) -> str:
-    if isinstance(generator, np.random.RandomState):
-        return repr(sorted((k, repr(v)) for k, v in generator.get_state(legacy=False).items())) + repr(
-            generator.get_state()[1].tolist()
-        )
-    return repr(generator.bit_generator.state)
-
-
-def as_bits(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return type(value).__name__, [as_bits(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    return type(value).__name__, np.asarray(value).tobytes()
-
-
-def outcome(f: Any, args: tuple[Any, ...], seeded: int) -> Any:
-    """Results, arguments and states after a call, whose generators begin anew."""
-    np.random.seed(seeded)
-    given = [a(seeded) if callable(a) else a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    try:
-        with np.errstate(all="ignore"):
-            result = as_bits(f(*given))
-    except Exception as error:
-        result = repr(error)
-    states = [state_of(a) for a in given if isinstance(a, np.random.Generator | np.random.RandomState)]
-    left = [as_bits(a) for a in given if isinstance(a, np.ndarray)]
-    return result, left, states, state_of(LEGACY), np.random.random(), np.random.standard_normal()
-
-
-def agree(text: str, *args: Any, seeds: int = 3, served: bool | None = True, **names: Any) -> None:
-    """Check that a program of a function ``f`` does compiled what it does in Python."""
-    f = written("import numpy as np\nfrom numpy.random import rand, randint\n" + _dedented(text), **names)
-    g = dc.accelerate(f)
-    for seed in range(seeds):
-        before = dc.report().loops + dc.report().runs
-        assert outcome(g, args, seed) == outcome(f, args, seed), seed
-        assert served in (None, dc.report().loops + dc.report().runs > before), dc.report()
-
-
-def _dedented(text: str) -> str:
-    import textwrap
-
-    return textwrap.dedent(text)
 
 
 ISING = """
@@ -102,155 +48,6 @@ ISING = """
 def test_ising() -> None:
     config = np.random.RandomState(1).randint(2, size=(12, 12)) * 2 - 1
     agree(ISING, config, 0.4)
-
-
-METHODS = {
-    "Generator": """
-        random()
-        standard_normal()
-        normal()
-        normal(0.3, 2.5)
-        normal(scale=x, loc=-1)
-        uniform()
-        uniform(-1, 3.5)
-        uniform(high=x + 2)
-        integers(10)
-        integers(3, 11)
-        integers(0, 7, endpoint=True)
-        integers(5, dtype=np.int64)
-        integers(0, 1 << 40)
-        integers(-5, i + 2)
-        integers(0, 5, dtype=int)
-        integers(0, 1)
-        integers(0, 1 << 32)
-        exponential()
-        exponential(x)
-        standard_exponential()
-        gamma(2.5)
-        gamma(0.5, scale=x)
-        standard_gamma(x)
-        beta(0.4, 0.7)
-        chisquare(3)
-        laplace(0.5, x)
-        logistic()
-        gumbel(scale=3.0)
-        lognormal(0.1, 0.3)
-        weibull(1.5)
-        rayleigh(2)
-        poisson()
-        poisson(3.5)
-        poisson(150 * x)
-        pareto(2.5)
-        power(x)
-        standard_cauchy()
-        standard_t(4)
-        wald(1.0, x)
-        vonmises(0.0, 4 * x)
-        triangular(-1, x, 2)
-        geometric(0.4)
-        geometric(0.1 * x)
-        binomial(1, 0.3)
-        binomial(i, x)
-        binomial(1000, x)
-        choice(7)
-        choice([-1, 1])
-        choice((0.5, 1.5, 2.5))
-        choice(out)
-    """,
-    "RandomState": """
-        random()
-        random_sample()
-        rand()
-        randn()
-        standard_normal()
-        normal()
-        normal(0.3, 2.5)
-        normal(loc=x)
-        uniform()
-        uniform(-1, x)
-        uniform(3, -2)
-        randint(10)
-        randint(3, 11)
-        randint(0, 7, dtype=np.int64)
-        randint(-5, i + 2)
-        randint(0, 1 << 40)
-        randint(0, 1 << 32)
-        randint(0, 1)
-        exponential()
-        exponential(x)
-        standard_exponential()
-        laplace(0.5, x)
-        logistic()
-        gumbel(scale=3.0)
-        lognormal(0.1, 0.3)
-        poisson()
-        poisson(3.5)
-        poisson(150 * x)
-        triangular(-1, x, 2)
-        geometric(0.4)
-        choice(i + 2)
-        choice([-1, 1])
-        choice((0.5, x))
-    """,
-}
-
-
-def _calls(of: str) -> list[str]:
-    return [line.strip() for line in METHODS[of].strip().splitlines()]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_number(kind: str) -> None:
-    """Each method draws what it draws in Python, given scalars."""
-    of = kind if kind == "RandomState" else "Generator"
-    for call in _calls(of):
-        agree(
-            f"""
-            def f(rng, out, x):
-                last = None
-                for i in range(40):
-                    last = rng.{call}
-                    out[i] = last
-                return last
-            """,
-            KINDS[kind], np.zeros(40), 0.7, seeds=1,
-        )  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", ["PCG64", "RandomState"])
-def test_arrays(kind: str) -> None:
-    """Each method fills arrays as in Python."""
-    of = kind if kind == "RandomState" else "Generator"
-    for call in _calls(of):
-        name, _, rest = call.partition("(")
-        sizes = ["5", "(2, 3)"] if name in ("rand", "randn") else ["size=5", "size=(2, 3)", "size=n"]
-        for size in sizes:
-            given = ", ".join(filter(None, [rest[:-1], size if "=" in size else size.strip("()")]))
-            shape = size.removeprefix("size=")
-            agree(
-                f"""
-                def f(rng, x, n, out):
-                    total = np.zeros({shape})
-                    for i in range(7):
-                        a = rng.{name}({given})
-                        total = total + a
-                    return total, a
-                """,
-                KINDS[kind], 0.7, 3, np.arange(5.0), seeds=1,
-            )  # fmt: skip
-
-
-def test_functions_of_numpy() -> None:
-    for call in _calls("RandomState"):
-        agree(
-            f"""
-            def f(out, x):
-                for i in range(40):
-                    out[i] = np.random.{call}
-                return np.random.rand(3)
-            """,
-            np.zeros(40), 0.7, seeds=1,
-        )  # fmt: skip
 
 
 def test_the_second_of_a_pair_is_kept() -> None:
@@ -373,7 +170,7 @@ def test_two_generators() -> None:
     """
     agree(text, np.random.default_rng, np.random.RandomState, np.zeros(50))
     agree(text, np.random.RandomState, np.random.RandomState, np.zeros(50))
-    f = written("import numpy as np\nfrom numpy.random import rand\n" + _dedented(text))
+    f = written("import numpy as np\nfrom numpy.random import rand\n" + textwrap.dedent(text))
     results = []
     for g in (f, dc.accelerate(f)):  # one generator by two names
         rng = np.random.default_rng(5)
@@ -517,33 +314,6 @@ def test_another_bit_generator_of_numpy() -> None:
     np.random.seed(3)
     f(expected)
     assert out.tobytes() == expected.tobytes()
-
-
-@pytest.mark.parametrize("kind", ["PCG64", "RandomState"])
-def test_choices_with_probabilities(kind: str) -> None:
-    """A Markov chain, and choices of items; probabilities that are none are left to Python."""
-    chain = """
-        def f(rng, p, out):
-            state = 0
-            for i in range(100):
-                state = rng.choice(4, p=p[state])
-                out[i] = state + rng.random()
-            return state
-    """
-    p = np.random.RandomState(1).rand(4, 4)
-    p /= p.sum(axis=1, keepdims=True)
-    agree(chain, KINDS[kind], p, np.zeros(100))
-    items = """
-        def f(rng, xs, out):
-            for i in range(100):
-                out[i] = rng.choice(xs, p=[0.25, 0.5, 0.0, 0.25])
-                out[i] += rng.choice([1, 2], p=(0.3, 0.7))
-    """
-    agree(items, KINDS[kind], np.arange(4.0), np.zeros(100))
-    for fault in (-0.1, np.nan, 0.5):
-        wrong = p.copy()
-        wrong[2, 1] = fault
-        agree(chain, KINDS[kind], wrong, np.zeros(100), served=None)
 
 
 def test_the_lock_of_another_thread() -> None:

@@ -1,0 +1,63 @@
+"""Programs that draw random numbers, compiled and in Python, and their generators' states afterwards."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+from written import written
+
+import dcarray as dc
+
+EAGER: dict[str, Any] = {"jit": "eager", "cache_dir": None, "debug": True}
+KINDS: dict[str, Any] = {
+    "PCG64": np.random.default_rng,
+    "PCG64DXSM": lambda seed: np.random.Generator(np.random.PCG64DXSM(seed)),
+    "SFC64": lambda seed: np.random.Generator(np.random.SFC64(seed)),
+    "MT19937": lambda seed: np.random.Generator(np.random.MT19937(seed)),
+    "RandomState": np.random.RandomState,
+}
+LEGACY = np.random.mtrand._rand  # type: ignore[attr-defined]
+
+
+def state_of(generator: Any) -> str:
+    if isinstance(generator, np.random.RandomState):
+        return repr(sorted((k, repr(v)) for k, v in generator.get_state(legacy=False).items())) + repr(
+            generator.get_state()[1].tolist()
+        )
+    return repr(generator.bit_generator.state)
+
+
+def as_bits(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return type(value).__name__, [as_bits(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return type(value).__name__, np.asarray(value).tobytes()
+
+
+def outcome(f: Any, args: tuple[Any, ...], seeded: int) -> Any:
+    """Results, arguments and states after a call, whose generators begin anew."""
+    np.random.seed(seeded)
+    given = [a(seeded) if callable(a) else a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    try:
+        with np.errstate(all="ignore"):
+            result = as_bits(f(*given))
+    except Exception as error:
+        result = repr(error)
+    states = [state_of(a) for a in given if isinstance(a, np.random.Generator | np.random.RandomState)]
+    left = [as_bits(a) for a in given if isinstance(a, np.ndarray)]
+    return result, left, states, state_of(LEGACY), np.random.random(), np.random.standard_normal()
+
+
+def agree(text: str, *args: Any, seeds: int = 3, served: bool | None = True, **names: Any) -> None:
+    """Check that a program of a function ``f`` does compiled what it does in Python."""
+    f = written(
+        "import numpy as np\nfrom numpy.random import rand, randint\n" + textwrap.dedent(text), **names
+    )
+    g = dc.accelerate(f)
+    for seed in range(seeds):
+        before = dc.report().loops + dc.report().runs
+        assert outcome(g, args, seed) == outcome(f, args, seed), seed
+        assert served in (None, dc.report().loops + dc.report().runs > before), dc.report()
