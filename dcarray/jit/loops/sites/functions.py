@@ -37,13 +37,14 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
     names, known = function.__globals__, _known_calls(function)
     if reads_frames(source.tree, known):
         return None
-    variables = frozenset((*code.co_varnames, *code.co_cellvars, *code.co_freevars))
+    local = frozenset((*code.co_varnames, *code.co_cellvars))
+    cells = local & _free(code, False)
     scope = Scope(
-        variables,
-        frozenset(code.co_varnames) - frozenset(code.co_cellvars),
+        local | frozenset(code.co_freevars),
+        local - cells,
         frozenset(code.co_freevars),
         parameters_of(source.tree),
-        frozenset(code.co_cellvars),
+        cells | local & _free(code, True),
         names,
         known,
     )
@@ -55,6 +56,23 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
     originals[id(made)] = made, code
     SAMPLER.add(made, sites)
     return made, sites
+
+
+_AT_ONCE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # before Python 3.12
+_LATER = "<genexpr>"
+
+
+def _free(code: CodeType, generators: bool) -> frozenset[str]:
+    """Return the names that inner functions, or generator expressions, have from the code around them;
+    comprehensions run where they stand."""
+    found: set[str] = set()
+    for inner in code.co_consts:
+        if type(inner) is CodeType:
+            if inner.co_name in _AT_ONCE or (inner.co_name == _LATER and not generators):
+                found |= _free(inner, generators)
+            elif generators == (inner.co_name == _LATER):
+                found.update(inner.co_freevars)
+    return frozenset(found)
 
 
 def _text(source: Source) -> Any:

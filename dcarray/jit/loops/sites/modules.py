@@ -128,7 +128,7 @@ class _Module:
             return
         variables = stores(*self._tree.body) - _imported(self._nodes)
         shared = _global_reads(self._table)
-        always = variables if not self._is_script else variables & shared
+        always = variables if not self._is_script else variables & (shared | _global_reads(self._table, True))
         scope = Scope(
             variables,
             variables - shared,
@@ -153,12 +153,8 @@ class _Module:
     def _add_to_function(self, table: symtable.Function, node: ast.FunctionDef) -> None:
         if reads_frames(node, self._known) or _is_generator(node):
             return
-        cells = frozenset(
-            symbol.get_name()
-            for symbol in table.get_symbols()
-            if symbol.is_local() and _is_cell(table, symbol.get_name())
-        )
         local = frozenset(table.get_locals())
+        cells = local & _free(table, False)
         free = frozenset(table.get_frees())
         first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
         scope = Scope(
@@ -166,7 +162,7 @@ class _Module:
             local - cells,
             free,
             parameters_of(node),
-            cells,
+            cells | local & _free(table, True),
             self._names,
             self._known,
             self.sites,
@@ -213,22 +209,36 @@ def _all_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _all_tables(child)
 
 
-def _is_cell(table: symtable.SymbolTable, name: str) -> bool:
-    """Whether an inner function has a name of a function."""
-    return any(
-        any(s.get_name() == name and s.is_free() for s in child.get_symbols())
-        for child in table.get_children()
-    )
+# What runs where it stands, before Python 3.12 as a function of its own, and what may run later.
+_AT_ONCE = frozenset({"listcomp", "setcomp", "dictcomp"})
+_LATER = "genexpr"
 
 
-def _global_reads(table: symtable.SymbolTable) -> frozenset[str]:
-    """Return the global names that functions and classes of a module use."""
+def _inner(table: symtable.SymbolTable, generators: bool) -> Iterator[symtable.SymbolTable]:
+    """Yield the tables of inner functions and classes, or of generator expressions; those of comprehensions
+    are passed through."""
+    for child in table.get_children():
+        name = child.get_name()
+        if name in _AT_ONCE or (name == _LATER and not generators):
+            yield from _inner(child, generators)
+        elif generators == (name == _LATER):
+            yield child
+
+
+def _free(table: symtable.SymbolTable, generators: bool) -> frozenset[str]:
+    """Return the names that inner functions, or generator expressions, have from the code around them."""
     return frozenset(
         symbol.get_name()
-        for child in _all_tables(table)
+        for child in _inner(table, generators)
         for symbol in child.get_symbols()
-        if symbol.is_global()
+        if symbol.is_free()
     )
+
+
+def _global_reads(table: symtable.SymbolTable, generators: bool = False) -> frozenset[str]:
+    """Return the global names that functions and classes of a module use, or generator expressions."""
+    tables = [inner for child in _inner(table, generators) for inner in (child, *_all_tables(child))]
+    return frozenset(s.get_name() for child in tables for s in child.get_symbols() if s.is_global())
 
 
 def _is_generator(node: ast.FunctionDef) -> bool:
