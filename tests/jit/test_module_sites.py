@@ -172,6 +172,49 @@ def test_code_that_reads_frames_has_no_sites(
     assert said(text, True) == said(text, None)[:-1] == [(4,)]
 
 
+READ_INSIDE = """
+def f(n):
+    u = 0
+    t = {inner}
+    for k in range(n):
+        u = u + k * 2
+    v = u * 3 + 1
+    return u, v, {after}
+print(f(5))
+"""
+
+
+@pytest.mark.parametrize(("inner", "after", "bound"), [
+    ("0", "[u * i for i in range(3)]", True),  # before Python 3.12 a function with a cell for u
+    ("0", "{u: [u + i for i in range(2)]}", True),
+    ("(u + i for i in range(3))", "list(t)", True),  # which reads u when it runs
+    ("lambda: u", "t()", False),
+    ("0", "[(lambda: u)() for i in range(2)]", False),
+])  # fmt: skip
+def test_variables_that_inner_code_reads(
+    monkeypatch: pytest.MonkeyPatch, inner: str, after: str, bound: bool
+) -> None:
+    text = READ_INSIDE.format(inner=inner, after=after)
+    loops = [site for site in compiled(text) if site.source.is_loop]
+    assert bool(loops) == bound and all("u" in site.source.live for site in loops)
+    want = said(text, None)
+    Oracle(monkeypatch)
+    assert said(text, True) == want[:-1]
+
+
+@pytest.mark.parametrize(("reads", "bound"), [
+    ("[u + i for i in range(2)]", True), ("sum(u + i for i in range(2))", True), ("(lambda: u)()", False),
+])  # fmt: skip
+def test_variables_of_scripts_that_inner_code_reads(
+    monkeypatch: pytest.MonkeyPatch, reads: str, bound: bool
+) -> None:
+    text = f"u = 0\nfor k in range(5):\n    u = u + k * 2\nprint({reads})\n"
+    assert bool(compiled(text)) == bound
+    want = said(text, None)
+    Oracle(monkeypatch)
+    assert said(text, True) == want[:-1]
+
+
 def test_numpys_stack_reads_no_frames() -> None:
     assert compiled("import numpy as np\nx = np.stack([np.ones(3)] * 3) * 2\nprint(x)\n")
 
