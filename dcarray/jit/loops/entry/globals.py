@@ -9,6 +9,7 @@ from typing import Any
 
 from dcarray.jit import parallel_map
 
+from ..syntax.cells import free_names
 from ..syntax.originals import original
 from ..syntax.source import source_of
 from ..syntax.syntax_facts import loads
@@ -134,7 +135,8 @@ def _function(function: FunctionType, inside: tuple[Any, ...]) -> ObjectGuard | 
     from .guards import entry_value, guard_of
 
     code = original(function)
-    if function in inside or code.co_freevars or code.co_cellvars or function.__kwdefaults__:
+    cells = free_names(code, False).intersection(code.co_cellvars)
+    if function in inside or code.co_freevars or cells or function.__kwdefaults__:
         return None
     source = source_of(function, code)
     if source is None or source.tree.decorator_list or not source.is_faithful(source.tree):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ..syntax.cells import free_names
 from ..syntax.liveness import parameters_of
 from ..syntax.originals import original, originals
 from ..syntax.source import Source, source_of
@@ -38,13 +39,13 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
     if reads_frames(source.tree, known):
         return None
     local = frozenset((*code.co_varnames, *code.co_cellvars))
-    cells = local & _free(code, False)
+    cells = local & free_names(code, False)
     scope = Scope(
         local | frozenset(code.co_freevars),
         local - cells,
         frozenset(code.co_freevars),
         parameters_of(source.tree),
-        cells | local & _free(code, True),
+        cells | local & free_names(code, True),
         names,
         known,
     )
@@ -56,23 +57,6 @@ def _with_sites(function: FunctionType, code: CodeType) -> tuple[CodeType, list[
     originals[id(made)] = made, code
     SAMPLER.add(made, sites)
     return made, sites
-
-
-_AT_ONCE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # before Python 3.12
-_LATER = "<genexpr>"
-
-
-def _free(code: CodeType, generators: bool) -> frozenset[str]:
-    """Return the names that inner functions, or generator expressions, have from the code around them;
-    comprehensions run where they stand."""
-    found: set[str] = set()
-    for inner in code.co_consts:
-        if type(inner) is CodeType:
-            if inner.co_name in _AT_ONCE or (inner.co_name == _LATER and not generators):
-                found |= _free(inner, generators)
-            elif generators == (inner.co_name == _LATER):
-                found.update(inner.co_freevars)
-    return frozenset(found)
 
 
 def _text(source: Source) -> Any:

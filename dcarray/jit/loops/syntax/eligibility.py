@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from .attributes import append_call, list_of
 from .liveness import LoopNode
 from .supported import KnownCalls
-from .syntax_facts import facts, loads, stores, walk
+from .syntax_facts import COMPREHENSIONS, facts, loads, stores, walk
 
 _EXCLUDED = frozenset((
     ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
@@ -70,9 +70,29 @@ def _uses_list_otherwise(run: Sequence[ast.stmt]) -> bool:
 
 
 def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
-    return facts(stmt).kinds.isdisjoint(excluded) and not (
+    return _has_none(stmt, excluded) and not (
         isinstance(stmt, ast.Expr) and not isinstance(stmt.value, ast.Call)
     )
+
+
+def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
+    """Whether a statement has no nodes of excluded types, but comprehensions over a few known items."""
+    found = facts(stmt).kinds & excluded
+    return not found or (
+        found <= _UNROLLED
+        and all(_is_known(part.iter) for part in walk(stmt) if isinstance(part, ast.comprehension))
+    )
+
+
+_UNROLLED = COMPREHENSIONS & {ast.ListComp, ast.GeneratorExp}
+
+
+def _is_known(items: ast.expr) -> bool:
+    """Whether an iterable has items whose number is seen in the source."""
+    if isinstance(items, ast.Call):
+        name = items.func.id if isinstance(items.func, ast.Name) else ""
+        return name == "range" and all(isinstance(arg, ast.Constant) for arg in items.args)
+    return isinstance(items, ast.Tuple | ast.List)
 
 
 def _computes(stmt: ast.stmt) -> bool:
@@ -89,7 +109,7 @@ def is_eligible(loop: LoopNode) -> bool:
             return False
     elif not _is_pure(loop.test):
         return False
-    return facts(loop).kinds.isdisjoint(_EXCLUDED)
+    return _has_none(loop, _EXCLUDED)
 
 
 def _is_iterable(items: ast.expr) -> bool:

@@ -107,7 +107,7 @@ def source_of(function: FunctionType, code: CodeType) -> Source | None:
     if _is_same_code(found.compile_tree(tree), code):
         return found
     names = _import_statement_names("".join(whole))
-    found = replace(found, imported=tuple([name for name in code.co_names if name in names]))
+    found = replace(found, imported=tuple([name for name in _names_in(code) if name in names]))
     return found if _is_same_code(found.compile_tree(tree), code) else None
 
 
@@ -144,7 +144,7 @@ def _parse(lines: list[str], first: int) -> ast.stmt:
 def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
     """Return the names that a code object reads and that are imported, judging by their values."""
     found = []
-    for name in code.co_names:
+    for name in _names_in(code):
         value = names.get(name)
         elsewhere = getattr(value, "__module__", None) != names.get("__name__")
         if isinstance(value, ModuleType) or (
@@ -152,6 +152,15 @@ def _imported_names(code: CodeType, names: dict[str, Any]) -> tuple[str, ...]:
         ):
             found += [name] * name.isidentifier()  # tools that rewrite code have others
     return tuple(found)
+
+
+def _names_in(code: CodeType) -> dict[str, None]:
+    """Return the names of a code object and of those inside of it, in order."""
+    found = dict.fromkeys(code.co_names)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found |= _names_in(inner)
+    return found
 
 
 @lru_cache(maxsize=4)

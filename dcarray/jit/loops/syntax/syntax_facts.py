@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 Names = frozenset[str]
 NONE: Names = frozenset()
+COMPREHENSIONS = frozenset({ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
 _ASIDE = frozenset({"ctx", "op", "ops", "kind", "type_comment", "id", "attr", "arg", "n", "s", "conversion"})
 
 
@@ -46,7 +47,7 @@ def _find(root: ast.AST) -> Facts:
     while stack:
         node = stack.pop()
         kind = type(node)
-        if isinstance(node, ast.stmt) and node is not root:
+        if (isinstance(node, ast.stmt) or kind in COMPREHENSIONS) and node is not root:
             inner = facts(node)
             for mine, theirs in zip(names, inner[:3], strict=True):
                 mine |= theirs
@@ -67,6 +68,9 @@ def _find(root: ast.AST) -> Facts:
             names[2].add(node.name)  # type: ignore[attr-defined]
         stack += children(node)
     reads, binds, gone = map(frozenset, names)
+    if type(root) in COMPREHENSIONS and ast.NamedExpr not in kinds:  # its targets are its own
+        outside = facts(root.generators[0].iter).reads  # type: ignore[attr-defined]
+        reads, binds = reads - binds | outside, NONE
     return Facts(reads, binds, gone, frozenset(kinds), long)
 
 

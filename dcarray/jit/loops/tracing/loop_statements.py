@@ -16,11 +16,10 @@ from ..operations.values import Data, ItemRange, RangeProduct, RuntimeRange, Unb
 from ..syntax.exits import has_break
 from ..syntax.liveness import live_in_loop
 from ..syntax.syntax_facts import Names, loads, stores
-from .expressions import Frame
+from .expressions import MOST_UNROLLED, Frame
 from .loop_carried import MAX_UNROLLED, FirstDiffers, LoopBodies, PermutedNames
 from .statements import FALLS_THROUGH
 
-_UNROLLED = 64
 _FEW = 4  # iterations that are traced one by one rather than the first by itself
 _MAX_PEELED = 6
 _ATTEMPTS = 16  # how often a loop is unrolled because its body cannot be traced once
@@ -56,7 +55,7 @@ class LoopStatements(LoopBodies):
             self._runtime_range(stmt, span, frame, after)
             return
         if isinstance(items, tuple | list):
-            if len(items) > _UNROLLED:
+            if len(items) > MOST_UNROLLED:
                 raise self.scope.fail("a loop over many objects")
             self._unrolled(stmt, list(items), frame, after)
             return
