@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from .attributes import append_call, list_of
 from .liveness import LoopNode
 from .supported import KnownCalls
-from .syntax_facts import COMPREHENSIONS, facts, loads, stores, walk
+from .syntax_facts import facts, loads, stores, walk
 
 _EXCLUDED = frozenset((
     ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try, ast.TryStar,
@@ -78,13 +78,28 @@ def _is_plain(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
 def _has_none(stmt: ast.stmt, excluded: frozenset[type]) -> bool:
     """Whether a statement has no nodes of excluded types, but comprehensions over a few known items."""
     found = facts(stmt).kinds & excluded
-    return not found or (
-        found <= _UNROLLED
-        and all(_is_known(part.iter) for part in walk(stmt) if isinstance(part, ast.comprehension))
+    return not found or (found <= _UNROLLED and _are_unrolled(walk(stmt)))
+
+
+def _are_unrolled(nodes: Sequence[ast.AST]) -> bool:
+    """Whether all comprehensions among nodes are over items seen in the source, and all generator expressions
+    are used up at once."""
+    used = {
+        id(arg)
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TAKE_ALL
+        for arg in node.args
+    }
+    return all(
+        _is_known(node.iter) if isinstance(node, ast.comprehension) else id(node) in used
+        for node in nodes
+        if isinstance(node, ast.comprehension | ast.GeneratorExp)
     )
 
 
-_UNROLLED = COMPREHENSIONS & {ast.ListComp, ast.GeneratorExp}
+TAKE_ALL = frozenset({"max", "min", "sum"})
+"""Functions that take all items of an iterable at once."""
+_UNROLLED = frozenset({ast.ListComp, ast.GeneratorExp})
 
 
 def _is_known(items: ast.expr) -> bool:

@@ -16,6 +16,7 @@ from ..entry.entry_values import Function, PublicObject
 from ..operations.arithmetic import Operations
 from ..operations.calls import Calls
 from ..operations.values import Data, NumberList, Unbound, Value
+from ..syntax.eligibility import TAKE_ALL
 from ..syntax.syntax_facts import stores
 
 _SIGNS: dict[type, str] = {
@@ -27,7 +28,6 @@ _SIGNS: dict[type, str] = {
 
 MOST_UNROLLED = 64
 """Items of a loop or a comprehension over objects that is unrolled."""
-_TAKE_ALL = frozenset({"max", "min", "sum"})
 
 
 @dataclass
@@ -249,7 +249,7 @@ class Expressions(Operations):
     # ---- comprehensions -----------------------------------------------------------------------------
     def _given(self, node: ast.expr, callee: ast.expr, frame: Frame) -> Value:
         """Return the value of an argument: of a generator expression its items, where all are taken."""
-        if isinstance(node, ast.GeneratorExp) and isinstance(callee, ast.Name) and callee.id in _TAKE_ALL:
+        if isinstance(node, ast.GeneratorExp) and isinstance(callee, ast.Name) and callee.id in TAKE_ALL:
             return [*self._items(node.elt, node.generators, frame)]
         return self.evaluate(node, frame)
 
