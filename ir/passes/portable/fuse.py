@@ -195,21 +195,21 @@ def plan(block: Block, pos: int, single: bool) -> Fusion | Reason | None:
     return Fusion(pos, tuple(zip(places, after, strict=True)))
 
 
-def _apply(block: Block, pos: int, single: bool, log: Log) -> bool:
+def _apply(block: Block, pos: int, single: bool, log: Log) -> Fusion | Reason | None:
     decision = plan(block, pos, single)
     if decision is None:
-        return False
+        return None
     producer = block.stmts[pos]
     assert isinstance(producer, Compute)
     if isinstance(decision, Reason):
         log.refused("fuse", decision.text, producer.loc)
-        return False
+        return decision
     for q, stmt in decision.consumers:
         block.replace(q, stmt)
     block.replace(pos, None)
     names = ", ".join(dict.fromkeys(stmt.target.array for _, stmt in decision.consumers))
     log.done("fuse", f"{producer.target.array} is computed where {names} needs it", producer.loc)
-    return True
+    return decision
 
 
 def _producers(block: Block, pos: int) -> list[int]:
@@ -227,7 +227,9 @@ def _producers(block: Block, pos: int) -> list[int]:
 
 
 def _sweep(block: Block, log: Log) -> bool:
-    changed = False
+    fused = 0
+    tried: dict[int, int] = {}  # how much was fused when a producer was last tried
+    refused: dict[int, int] = {}  # and when it was refused, not only for having several readers
     # First producers with one reader, from the first consumer on: each expression is then complete when its
     # own reader is reached, and the second sweep knows the cost of repeating it.
     refusals = [0] * len(block.stmts)
@@ -238,13 +240,21 @@ def _sweep(block: Block, log: Log) -> bool:
             for q in _producers(block, pos):
                 if refusals[q] >= _PATIENCE:
                     continue
-                if _apply(block, q, True, log):
-                    changed = open_ = True
-                    break
                 refusals[q] += 1
+                if tried.get(q) == fused:
+                    continue
+                decision = _apply(block, q, True, log)
+                if isinstance(decision, Fusion):
+                    fused += 1
+                    open_ = True
+                    break
+                tried[q] = fused
+                if decision is not None:
+                    refused[q] = fused
     for pos in reversed(range(len(block.stmts))):
-        changed |= _apply(block, pos, False, log)
-    return changed
+        if refused.get(pos) != fused:
+            fused += isinstance(_apply(block, pos, False, log), Fusion)
+    return fused > 0
 
 
 FUSE = block_pass("fuse", _sweep)
