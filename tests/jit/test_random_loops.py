@@ -326,19 +326,19 @@ def test_the_lock_of_another_thread() -> None:
             having.set()
             done.wait(10)
 
-    with generators.held([rng]) as free:
-        assert free
-        with generators.held([rng]) as again:
-            assert again
+    locks = [generators.acquired([rng]) for _ in range(2)]  # which this thread may have twice
+    for held in locks:
+        assert held is not None
+        generators.released(held)
     other = threading.Thread(target=hold)
     other.start()
     having.wait(10)
-    with generators.held([rng]) as free:
-        assert not free
+    assert generators.acquired([np.random.default_rng(2), rng]) is None
     done.set()
     other.join()
-    with generators.held([rng]) as free:
-        assert free
+    again = generators.acquired([rng])
+    assert again is not None
+    generators.released(again)
 
 
 def test_symbols_of_sizes_and_bounds() -> None:

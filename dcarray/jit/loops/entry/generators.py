@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -19,9 +18,8 @@ import numpy as np
 from dcarray.ir.draws import BINOMIAL
 
 __all__ = [
-    "GLOBAL", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "described", "generator_of",
-    "global_generator", "guard", "held", "is_input", "is_state",
-    "part_text",
+    "GLOBAL", "WORDS", "Fetcher", "Generator", "GlobalGenerator", "acquired", "described", "generator_of",
+    "global_generator", "guard", "is_input", "is_state", "part_text", "released",
 ]  # fmt: skip
 
 WORDS = {"MT19937": 625, "PCG64": 14, "PCG64DXSM": 14, "SFC64": 10}
@@ -213,12 +211,20 @@ def is_state(fetch: Any) -> bool:
     return type(fetch) is Fetcher and fetch.part == "state"
 
 
-@contextmanager
-def held(generators: Sequence[Any]) -> Iterator[bool]:
-    """A context in which this thread has the locks of generators; False if another thread has one."""
-    with ExitStack() as stack:
-        free = True
-        for lock in [generator._bit_generator.lock for generator in generators]:
-            if free := free and lock.acquire(blocking=False):
-                stack.callback(lock.release)
-        yield free
+def acquired(generators: Sequence[Any]) -> list[Any] | None:
+    """Return the locks of generators, which this thread has now; None, without them, if another thread has
+    one."""
+    locks: list[Any] = []
+    for generator in generators:
+        lock = generator._bit_generator.lock
+        if not lock.acquire(blocking=False):
+            released(locks)
+            return None
+        locks.append(lock)
+    return locks
+
+
+def released(locks: Sequence[Any]) -> None:
+    """Release locks."""
+    for lock in locks:
+        lock.release()

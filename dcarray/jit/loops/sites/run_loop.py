@@ -193,8 +193,13 @@ class LoopPlan:
         """
         if not self._generators:
             return self._run(values, options, places)
-        with generators.held([find(values) for find in self._generators.values()]) as free:
-            return self._run(values, options, places) if free else None
+        locks = generators.acquired([find(values) for find in self._generators.values()])
+        if locks is None:
+            return None
+        try:
+            return self._run(values, options, places)
+        finally:
+            generators.released(locks)
 
     def _run(
         self, values: Sequence[Any], options: config.Options, places: Sequence[int] | None
