@@ -223,6 +223,10 @@ ERRORS = [
     ("out[i] = rng.uniform(0.0, xs[i])", "xs[20] = np.inf"),
     ("out[i] = rng.integers(0, int(k[i]))", "k[20] = 0"),
     ("out[i] = rng.poisson(xs[i])", "xs[20] = np.nan"),
+    ("out[i] = xs[rng.integers(k[i], 50)]", "k[20] = 1000000"),
+    ("out[i] = xs[rng.integers(0, k[i])]", "k[20] = -(1 << 50)"),
+    ("out[i] = xs[rng.geometric(xs[i] / 2) % 50]", "xs[20] = -1.0"),
+    ("out[i] = rng.standard_gamma(xs[i])", "xs[20] = -1e-300"),
     ("out[i] = rng.binomial(3, xs[i] / 2)", "xs[20] = 2.2"),
     ("out[i] = rng.triangular(0, xs[i], 2)", "xs[20] = 2.1"),
     ("out[i] = rng.beta(1.0, xs[i])", "xs[20] = 0.0"),
@@ -243,7 +247,7 @@ def test_errors_in_the_middle(body: str, fault: str, kind: str) -> None:
     """
     rs = np.random.RandomState(2)
     xs, k = rs.rand(50) + 0.5, rs.randint(1, 50, size=50)
-    served = kind == "PCG64" or not ("beta" in body or "binomial" in body)
+    served = kind == "PCG64" or not any(name in body for name in ("beta", "binomial", "gamma", "geometric"))
     agree(text, KINDS[kind], xs, k, np.zeros(50), served=served)
     exec(fault, {"xs": xs, "k": k, "np": np})
     agree(text, KINDS[kind], xs, k, np.zeros(50), served=None)  # perhaps as runs of statements

@@ -101,7 +101,6 @@ METHODS = {
         poisson(3.5)
         poisson(150 * x)
         triangular(-1, x, 2)
-        geometric(0.4)
         choice(i + 2)
         choice([-1, 1])
         choice((0.5, x))

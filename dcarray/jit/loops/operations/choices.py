@@ -53,7 +53,7 @@ def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> 
         Apply("less", (_distance(total.expr), const(_CLOSE, _F8)), _BOOL),
     ]
     number = d.of_function(g, _UNIFORM, [], None)
-    checked = d.memory.value(d.checked(number.expr, *fits), scalar=True, weak=float)
+    checked = d.memory.value(d.checked(number.expr, 0.5, *fits), scalar=True, weak=float)
     not_above = d.math.ufunc("less_equal", (d.math.binary("/", sums, total), checked))
     found = d.reductions.count_true(not_above)
     found.limits = 0, count - 1

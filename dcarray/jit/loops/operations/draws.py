@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -123,26 +123,33 @@ class Draws(Operations):
             raise self.scope.fail("an argument of a random number that is not real")
         return self.math.expr(value, _F8)
 
-    def checked(self, value: Expr, *holds: Expr) -> Expr:
-        """Return an argument with run-time checks, as NumPy raises an error where one does not hold."""
-        for fits in holds:
-            self.memory.may_raise = True
-            value = Apply("checked", (fits, value), value.dtype)
-        return value
+    def checked(self, value: Expr, harmless: float, *holds: Expr) -> Expr:
+        """Return an argument with run-time checks, as NumPy raises an error where one does not hold; there it
+        is a harmless one, so that the draw ends, and gives a number within its bounds."""
+        self.memory.may_raise = True
+        fits = reduce(lambda a, b: Apply("logical_and", (a, b), _BOOL), holds)
+        kept = Apply("where", (fits, value, const(harmless, value.dtype)), value.dtype)
+        return Apply("checked", (fits, kept), value.dtype)
 
     def at_least_0(self, value: Value) -> Expr:
         """Return an argument that is neither negative nor the negative zero."""
         expr = self.real(value)
         if type(value) in (int, float, bool) and value >= 0 and not np.signbit(value):
             return expr
-        return self.checked(expr, Apply("logical_not", (Apply("signbit", (expr,), _BOOL),), _BOOL))
+        return self.checked(expr, 1.0, Apply("logical_not", (Apply("signbit", (expr,), _BOOL),), _BOOL))
 
     def above_0(self, value: Value) -> Expr:
         """Return an argument that is positive."""
         expr = self.real(value)
         if type(value) in (int, float) and value > 0:
             return expr
-        return self.checked(expr, Apply("greater", (expr, const(0.0, _F8)), _BOOL))
+        return self.checked(expr, 1.0, Apply("greater", (expr, const(0.0, _F8)), _BOOL))
+
+    def chance(self, value: Value, least: float) -> Expr:
+        """Return an argument between a least one and 1."""
+        expr = self.real(value)
+        ends = [("greater_equal", least), ("less_equal", 1.0)]
+        return self.checked(expr, 1.0, *[Apply(op, (expr, const(end, _F8)), _BOOL) for op, end in ends])
 
     def range_of(self, low: Expr, high: Expr, may_be_negative: bool) -> Expr:
         """Return the length of an interval, which is finite."""
@@ -154,7 +161,7 @@ class Draws(Operations):
         holds = [Apply("isfinite", (length,), _BOOL)]
         if not may_be_negative:
             holds.append(Apply("logical_not", (Apply("signbit", (length,), _BOOL),), _BOOL))
-        return self.checked(length, *holds)
+        return self.checked(length, 1.0, *holds)
 
     # ---- integers -----------------------------------------------------------------------------------
     def integers(
@@ -162,33 +169,25 @@ class Draws(Operations):
         endpoint: bool, masked: bool,
     ) -> Data:  # fmt: skip
         """Trace a draw of 64-bit integers between ``low`` and ``high``."""
-        if high is None:
-            low, high = 0, low
-        ends = []
-        for value in (low, high):
-            if not is_number(value) or is_array(value) or type(value) in (float, complex, bool):
-                raise self.scope.fail("bounds of random integers that are no integers")
-            if isinstance(value, Data) and value.dtype.kind not in "iu":
-                raise self.scope.fail("bounds of random integers that are no integers")
-            ends.append(self.math.limits(value))
-        (least, lowest), (highest, most) = ends
-        most -= not endpoint
-        if least < -_LARGE or most > _LARGE or max(abs(n) for n in (lowest, highest)) > _LARGE:
-            raise self.scope.fail("the bounds of random integers may be very large")
-        if most < least:
-            raise self.scope.fail("there are no such random integers")
-        first, last = self.math.expr(low, _I8), self.math.expr(high, _I8)
-        length: Expr = Apply("subtract", (last, first), _I8)
+        low, high = (0, low) if high is None else (low, high)
+        low, high = self._end(low), self._end(high)
+        (least, lowest), (highest, most) = self.math.limits(low), self.math.limits(high)
+        known = least == lowest and highest == most
+        most, highest = most - (not endpoint), highest - (not endpoint)
+        if most < least or least < -_LARGE or max(most, lowest) > _LARGE:
+            raise self.scope.fail("there are no such random integers, or they may be very large")
+        start, last = self.math.expr(low, _I8), self.math.expr(high, _I8)
+        span: Expr = Apply("subtract", (last, start), _I8)
         if not endpoint:
-            length = Apply("subtract", (length, const(1, _I8)), _I8)
-        if lowest > highest - (not endpoint):
-            length = self.checked(length, Apply("greater_equal", (length, const(0, _I8)), _BOOL))
-        span: Expr = Apply("cast", (length,), _U8)
-        if least == lowest and ends[1][0] == ends[1][1]:
-            span = const(most - least, _U8)
-        start: Expr = Apply("cast", (first,), _U8)
+            span = Apply("subtract", (span, const(1, _I8)), _I8)
+        if lowest > highest:
+            fits = Apply("greater_equal", (span, const(0, _I8)), _BOOL)
+            start, span = [self.checked(x, n, fits) for x, n in ((start, least), (span, 0))]
+        start, span = [Apply("cast", (x,), _U8) for x in (start, span)]
         if least == lowest:
             start = const(least % (1 << 64), _U8)
+        if known:
+            span = const(most - least, _U8)
         args = [self.stored(start), self.stored(span)]
         args.append(self.stored(_mask(args[1])) if masked else const(0, _U8))
         args.append(const(int(masked), _U8))
@@ -197,6 +196,16 @@ class Draws(Operations):
         if made.weak is int:
             made.limits = least, most
         return made
+
+    def _end(self, value: Value) -> Value:
+        """Return a bound of random integers, as one of Python's."""
+        if not is_number(value) or is_array(value) or type(value) in (float, complex, bool):
+            raise self.scope.fail("bounds of random integers that are no integers")
+        if not isinstance(value, Data) or value.weak is int:
+            return value
+        if value.dtype.kind not in "iu" or value.weak is not None:
+            raise self.scope.fail("bounds of random integers that are no integers")
+        return self.math.as_counter(value)
 
     def of_function(self, generator: RandomGenerator, name: str, args: list[Expr], size: Value) -> Data:
         """Trace numbers of a function of `DRAWS`."""

@@ -15,7 +15,6 @@ from .values import Data, RandomGenerator, Value, is_int
 
 __all__ = [
     "METHODS",
-    "geometric",
     "is_dtype",
     "need",
     "of_location",
@@ -109,27 +108,20 @@ def triangular(
     low, top, high = [d.stored(d.real(x)) for x in (left, mode, right)]
     pairs = [("less_equal", low, top), ("less_equal", top, high), ("less", low, high)]
     holds = [Apply(name, (a, b), _BOOL) for name, a, b in pairs]
-    return d.of_function(g, "random_triangular", [d.checked(low, *holds), top, high], size)
+    return d.of_function(g, "random_triangular", [d.checked(low, 0.0, *holds), top, high], size)
 
 
-def geometric(d: Draws, g: RandomGenerator, p: Value, size: Value = None) -> Data:
-    """Trace ``geometric`` of either kind of generator."""
-    chance = d.stored(d.real(p))
-    holds = [("greater_equal", _LEAST_GEOMETRIC), ("less_equal", 1.0)]
-    fits = [Apply(name, (chance, const(end, _F8)), _BOOL) for name, end in holds]
-    return d.of_function(g, "random_geometric", [d.checked(chance, *fits)], size)
+def _geometric(d: Draws, g: RandomGenerator, p: Value, size: Value = None) -> Data:
+    return d.of_function(g, "random_geometric", [d.chance(p, _LEAST_GEOMETRIC)], size)
 
 
 def _binomial(d: Draws, g: RandomGenerator, n: Value, p: Value, size: Value = None) -> Data:
     need(d, is_int(n) or (isinstance(n, Data) and n.scalar and n.dtype.kind in "iu"))
     least, most = d.math.limits(n)
     need(d, least >= 0 and most <= MOST)
-    chance = d.stored(d.real(p))
-    holds = [("greater_equal", 0.0), ("less_equal", 1.0)]
-    fits = [Apply(name, (chance, const(end, _F8)), _BOOL) for name, end in holds]
     memory = Load(d.part(g, "binomial"), np.dtype(np.uint64))
     count = d.math.expr(n, np.dtype(np.int64))
-    return d.of_function(g, "random_binomial", [d.checked(chance, *fits), count, memory], size)
+    return d.of_function(g, "random_binomial", [d.chance(p, 0.0), count, memory], size)
 
 
 def _choice(
@@ -192,8 +184,7 @@ def poisson(d: Draws, g: RandomGenerator, lam: Value = 1.0, size: Value = None) 
     """Trace ``poisson`` of either kind of generator."""
     rate = d.stored(d.at_least_0(lam))
     fits = Apply("less_equal", (rate, const(_MOST_POISSON, _F8)), _BOOL)
-    small = Apply("where", (fits, d.checked(rate, fits), const(1.0, _F8)), _F8)
-    return d.of_function(g, "random_poisson", [small], size)
+    return d.of_function(g, "random_poisson", [d.checked(rate, 1.0, fits)], size)
 
 
 METHODS: dict[str, Callable[..., Value]] = {
@@ -205,7 +196,7 @@ METHODS: dict[str, Callable[..., Value]] = {
     "gumbel": of_location("random_gumbel"), "weibull": _weibull, "rayleigh": _rayleigh,
     "poisson": poisson, "choice": _choice,
     "pareto": _pareto, "power": _power, "standard_cauchy": _standard_cauchy, "standard_t": _standard_t,
-    "wald": _wald, "vonmises": _vonmises, "triangular": triangular, "geometric": geometric,
+    "wald": _wald, "vonmises": _vonmises, "triangular": triangular, "geometric": _geometric,
     "binomial": _binomial,
 }  # fmt: skip
 """What traces the methods of `numpy.random.Generator`, with their parameters."""

@@ -16,7 +16,6 @@ from dcarray.ir.ops import const
 from .choices import choice
 from .draws import Draws, Write
 from .generator_draws import (
-    geometric,
     is_dtype,
     need,
     of_location,
@@ -176,6 +175,6 @@ METHODS: dict[str, Callable[..., Value]] = {
     "lognormal": _lognormal, "standard_exponential": _standard_exponential, "exponential": _exponential,
     "laplace": of_location("random_laplace"), "logistic": of_location("random_logistic"),
     "gumbel": of_location("random_gumbel"), "poisson": poisson, "choice": _choice,
-    "geometric": geometric, "triangular": triangular, "randint": _randint,
+    "triangular": triangular, "randint": _randint,
 }  # fmt: skip
 """What traces the methods, with their parameters."""
