@@ -78,6 +78,12 @@ def test_where_the_program_draws() -> None:
         "x = 0.0\n    while x < y:\n        x = x + rng.exponential(0.3)",
         "x = rng.random()\n    if x < 0.3:\n        continue\n    x = x + rng.random()",
         "x = rng.random()\n    if x > 0.99:\n        break",
+        "x = 0.0\n    while rng.random() < y:\n        x = x + rng.random()",
+        "x = 0.0\n    while x < 2.0 and rng.random() < y:\n        x = x + 0.5",
+        "x = 0.0\n    for k in range(rng.integers(0, 4)):\n        x = x + rng.random()",
+        "x = (rng.random(), rng.standard_normal())[1]",
+        "x = y\n    x += rng.random() * (x if rng.random() < 0.5 else -x)",
+        "x = abs(rng.standard_normal())\n    x, y = rng.random(), x\n    x = x - y",
     ]
     for body in bodies:
         lines = body.replace("\n    ", "\n" + 24 * " ")
