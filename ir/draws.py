@@ -7,16 +7,12 @@ interface (``bitgen_t``), and change its state in memory.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .nodes import Call, Const, Load, Window
-from .ops import const, const_value
-
-__all__ = ["BINOMIAL", "DRAWS", "Draw", "address", "arguments_of", "call_of", "function_of", "reference"]
+__all__ = ["BINOMIAL", "DRAWS", "Draw", "address", "reference"]
 
 _F8, _I8, _U8 = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint64)
 _C_TYPES: dict[np.dtype[Any], Any] = {_F8: ctypes.c_double, _I8: ctypes.c_int64, _U8: ctypes.c_uint64}
@@ -100,33 +96,6 @@ def _function(name: str, at: int) -> Any:
     draw = DRAWS[name]
     kinds = (ctypes.c_void_p, *[_C_TYPES[dtype] for dtype in draw.arguments])
     return ctypes.CFUNCTYPE(_C_TYPES[draw.result], *kinds)(at)
-
-
-def call_of(
-    state: Window, order: Window, handle: Window, function: str, arguments: Sequence[Load | Const],
-    target: Window, loc: Any,
-) -> Call:  # fmt: skip
-    """Return the call that draws a number, given the memory of a generator's state, of what is in all draws,
-    and of the generator's address."""
-    reads = tuple([arg.window for arg in arguments if isinstance(arg, Load)])
-    given = tuple([const_value(arg).item() if isinstance(arg, Const) else None for arg in arguments])
-    attrs = (("function", function), ("given", given))
-    return Call("random.draw", (state, order, handle, *reads), (state, order, target), attrs, loc)
-
-
-def function_of(call: Call) -> str:
-    """Return the function that a call names."""
-    return str(dict(call.attrs)["function"])
-
-
-def arguments_of(call: Call) -> list[Load | Const]:
-    """Return the arguments of a call's function after the generator."""
-    given, reads = dict(call.attrs)["given"], iter(call.reads[3:])
-    dtypes = DRAWS[function_of(call)].arguments
-    return [
-        Load(next(reads), dtype) if value is None else const(value, dtype)
-        for value, dtype in zip(given, dtypes, strict=True)
-    ]
 
 
 def reference(writes: tuple[Any, ...], reads: tuple[Any, ...], attrs: dict[str, Any]) -> None:

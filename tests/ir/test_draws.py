@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dcarray.ir import draws, interp
+from dcarray.ir import draw_calls, draws, interp
 from dcarray.ir.analysis.idempotence import idempotent_arrays
 from dcarray.ir.analysis.independence import iteration_conflict
 from dcarray.ir.nodes import Array, Call, Compute, Index, Load, Loop, Region, Window
@@ -37,7 +37,7 @@ def region() -> Region:
 
     target = Window("made", (), (Index(dims.symbol("k", None)),))
     arguments = [const(-5e-7, F8), Load(Window("scale", (), ()), F8)]
-    call = draws.call_of(STATE, ORDER, ADDRESS, "random_normal", arguments, target, None)
+    call = draw_calls.call_of(STATE, ORDER, ADDRESS, "random_normal", arguments, target, None)
     return Region((), ARRAYS, (FIRST, Loop("k", (0, 8, 1), (call,))))
 
 

@@ -20,7 +20,8 @@ from dcarray.ir.analysis.effects import Reason, touched_arrays
 from dcarray.ir.analysis.independence import iteration_conflict, privatisable, privatised_arrays
 from dcarray.ir.analysis.size_hints import UNKNOWN, SizeHints
 from dcarray.ir.analysis.traffic import fused_traffic
-from dcarray.ir.draws import DRAWS, arguments_of, function_of
+from dcarray.ir.draw_calls import arguments_of, function_of
+from dcarray.ir.draws import DRAWS
 from dcarray.ir.nodes import (
     Array,
     Branch,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dcarray.ir import dims
-from dcarray.ir.draws import DRAWS, call_of
+from dcarray.ir.draw_calls import call_of
+from dcarray.ir.draws import DRAWS
 from dcarray.ir.nodes import Apply, Array, Compute, Const, Expr, Index, Load, Loop, Stmt, Window
 from dcarray.ir.ops import const, const_value
 
