@@ -233,6 +233,7 @@ ERRORS = [
     ("out[i] = xs[rng.integers(0, k[i])]", "k[20] = -(1 << 50)"),
     ("out[i] = xs[rng.geometric(xs[i] / 2) % 50]", "xs[20] = -1.0"),
     ("out[i] = rng.standard_gamma(xs[i])", "xs[20] = -1e-300"),
+    ("out[i] = rng.normal(xs, xs)[i]", "xs[20] = -0.1"),
     ("out[i] = rng.binomial(3, xs[i] / 2)", "xs[20] = 2.2"),
     ("out[i] = rng.triangular(0, xs[i], 2)", "xs[20] = 2.1"),
     ("out[i] = rng.beta(1.0, xs[i])", "xs[20] = 0.0"),

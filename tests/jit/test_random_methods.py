@@ -191,3 +191,27 @@ def test_choices_with_probabilities(kind: str) -> None:
         wrong = p.copy()
         wrong[2, 1] = fault
         agree(chain, KINDS[kind], wrong, np.zeros(100), served=None)
+
+
+@pytest.mark.parametrize("kind", ["PCG64", "RandomState"])
+def test_parameters_that_are_arrays(kind: str) -> None:
+    calls = [
+        "normal(a)", "normal(0.5, a)", "normal(loc=a, scale=a + 1)", "normal(a, b[:, None])",
+        "normal(a, 1.0, 4)",
+        "normal(a, size=(3, 4))", "uniform(a, a + 1.0)", "uniform(0.0, b)", "poisson(a * 20)",
+        "exponential(a + b[1])",
+        "lognormal(a, 0.5)", "normal(a[:1], size=5)", "triangular(-1.0, a, 2.0)", "normal(a * 2 - 1, x)",
+    ]  # fmt: skip
+    if kind == "PCG64":
+        calls += ["gamma(a, 2.0)", "beta(a, a)", "binomial(10, a)", "geometric(a)", "wald(a, a)"]
+    for call in calls:
+        agree(
+            f"""
+            def f(rng, a, b, x):
+                for i in range(5):
+                    made = rng.{call}
+                    a = a * 0.9 + 0.05 * rng.random()
+                return made, a
+            """,
+            KINDS[kind], np.linspace(0.1, 0.9, 4), np.linspace(0.2, 1.0, 3), 0.7, seeds=1,
+        )  # fmt: skip

@@ -14,6 +14,7 @@ from dcarray.ir.ops import C_LIBRARY
 
 from ..entry.entry_values import DType, PublicObject
 from .arrays import size_of
+from .drawn_arrays import drawn
 from .draws import Draws
 from .generator_draws import METHODS
 from .legacy_draws import METHODS as LEGACY
@@ -173,7 +174,7 @@ class Calls(Scans):
         methods = LEGACY if generator.kind.legacy else METHODS
         if name not in methods:
             raise self.scope.fail(f"random numbers of {name}() are not understood")
-        return self.invoke(partial(methods[name], self.draws, generator), args, named)
+        return drawn(self.draws, generator, name, methods[name], *args, **named)
 
     def _reduce(
         self, ufunc: str, array: Value, axis: Value = 0, dtype: Value = None, out: Value = None,
