@@ -105,17 +105,14 @@ class Memory:
 
     def linear(self, window: Window, rank: int) -> Access:
         """Return the linear form of a window over a domain of ``rank`` axes."""
-        found = self._forms.get((window, rank))
-        if found is None:
-            found = self._forms[window, rank] = linear(window, self.arrays[window.array], rank)
-        return found
+        if (window, rank) not in self._forms:
+            self._forms[window, rank] = linear(window, self.arrays[window.array], rank)
+        return self._forms[window, rank]
 
     def family(self, name: str) -> str:
         """Return the array at the root of an array's base chain."""
         base = self.arrays[name].base
-        while base is not None:
-            name, base = base, self.arrays[base].base
-        return name
+        return name if base is None else self.family(base)
 
     def _overlay(self, name: str) -> tuple[Any, ...] | None:
         """Return a key that is equal for two arrays of one family that begin at one place with one dtype."""
@@ -132,19 +129,17 @@ class Memory:
         place = self._overlay(a.array)
         if place is None or place != self._overlay(b.array):
             return False
-        rank = len(a.shape)
-        one, two = linear(a, self.arrays[a.array], rank), linear(b, self.arrays[b.array], rank)
+        one, two = self.linear(a, len(a.shape)), self.linear(b, len(a.shape))
         return same(origin(one), origin(two)) and all(map(same, one.coefs, two.coefs))
 
     def disjoint(self, a: Window, b: Window) -> bool:
         """Whether two windows provably share no element."""
-        if self.family(a.array) != self.family(b.array):
-            return True
-        return a.array == b.array and windows.overlap(a, b) is False
+        apart = a.array == b.array and windows.overlap(a, b) is False
+        return apart or self.family(a.array) != self.family(b.array)
 
 
-#: The same for a region, made once.
 memory_of = kept(Memory)
+"""The same for a region, made once."""
 
 
 def origin(access: Access) -> Dim:
@@ -210,8 +205,7 @@ class Arguments:
     def function(self, address: int) -> str:
         """Return the name of an integer argument with the address of a function."""
         (term,) = self._argument(address, "function").terms
-        assert term.arg is not None
-        return term.arg
+        return str(term.arg)
 
     def number(self, dim: Dim) -> Affine:
         """Return an integer as ``integer`` does, but small numbers as constants."""
