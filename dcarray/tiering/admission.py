@@ -108,7 +108,8 @@ class Measured:
         if self.judged:
             return False
         self._compiled.append(seconds)
-        if self.runs and seconds < _CLEAR * self.seconds:
+        enough = 1 if seconds >= _LONG else _SURE
+        if self.runs and len(self._compiled) >= enough and _typical(self._compiled) < _CLEAR * self.seconds:
             self.judged = True
             return False
         trials = _FEW if self.seconds >= _LONGER else _TRIALS

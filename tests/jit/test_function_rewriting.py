@@ -460,8 +460,33 @@ def test_runs_end_at_what_is_not_known() -> None:
             yield_ = w + 1
             return w, yield_
     """)
-    assert [(site.source.line, site.source.last) for site in sites_of(f)] == [(3, 3), (5, 5), (9, 11)]
-    assert [site.source.returns for site in sites_of(f)] == [False, False, True]
+    found = sites_of(f)
+    assert [(s.source.line, s.source.last) for s in found] == [(3, 3), (5, 5), (9, 11), (9, 10)]
+    assert [s.source.returns for s in found] == [False, False, True, False]
+    assert [s.is_alternative for s in found] == [False, False, False, True]
+    found[2].refuse("for this test")
+    assert not found[3].is_alternative
+
+
+def test_parts_of_a_run_are_alternatives() -> None:
+    f = written("""
+        def f(x, y, rng, out):
+            for k in range(3):
+                z = x * k
+                w = z + rng.normal(0, 1)
+                v = w * z + y
+                if v[0] > 0:
+                    y = v
+                t = [v * i for i in (1, 2)]
+                u = t[0] + t[1]
+                print(u)
+    """)
+    loop_run, *parts = [s for s in sites_of(f) if not s.source.is_loop]
+    assert (loop_run.source.line, loop_run.source.last) == (4, 10)
+    assert [(s.source.line, s.source.last) for s in parts] == [(4, 4), (6, 6), (10, 10)]
+    assert all(s.outer is loop_run and s.is_alternative for s in parts)
+    loop_run.doubtful = True
+    assert not any(s.is_alternative for s in parts)
 
 
 def test_statements_that_compute_nothing_have_no_sites() -> None:

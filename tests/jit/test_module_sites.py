@@ -288,7 +288,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
 
 
 def test_imported_modules_get_sites(imported: Any) -> None:
-    text = "def f(x):\n    y = x * 2\n    return y + 1\n"
+    text = "def f(x):\n    return x * 2 + 1\n"
     plain, own = imported("module_without", text), imported("module_with_sites", text)
     assert not sites_in(plain.f.__code__) and len(sites_in(own.f.__code__)) == 1
     assert plain.f(3) == own.f(3) == 7 and own.__file__.endswith("module_with_sites.py")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..entry.members import member_paths
 from ..syntax.attributes import OWNER, attributes_as_names, list_of
-from ..syntax.eligibility import is_eligible, may_resume, runs_of
+from ..syntax.eligibility import is_eligible, may_resume, parts_of, runs_of
 from ..syntax.liveness import Liveness, LoopNode
 from ..syntax.supported import KnownCalls
 from ..syntax.syntax_facts import Names, facts, loads, stores, walk
@@ -127,12 +127,17 @@ class _Adder:
         return None if source is None else self._site(source, outer, may_resume(loop))
 
     def _run(self, body: list[ast.stmt], run: list[ast.stmt], outer: Site | None, counters: Names) -> None:
-        source = self._source(run, counters)
+        source, parts = self._source(run, counters), parts_of(run)
         if source is None:
+            for part in parts:
+                self._run(body, part, outer, counters)
             return
-        self._site(source, outer, False)
+        site = self._site(source, outer, False)
+        key, inside = [*self._scope.sites][-1], [*run]
+        for part in parts:  # which may have plans where the whole has none
+            self._run(inside, part, site, counters)
         at = _position(body, run[0])
-        body[at : at + len(run)] = [with_site(run, [*self._scope.sites][-1], source, False)]
+        body[at : at + len(run)] = [with_site(inside, key, source, False)]
 
     def _site(self, source: SiteSource, outer: Site | None, resumable: bool) -> Site:
         made = Site(source, self._scope.names, outer, resumable)

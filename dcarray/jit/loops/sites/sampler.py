@@ -108,14 +108,16 @@ class Sampler:
         where = (code.co_filename, line)
         self.lines[where] = self.lines.get(where, 0.0) + seconds
         if not any(
-            s.source.line <= line <= s.source.last for s in self._sites[id(code)][1] if not s.source.is_loop
+            s.source.line <= line <= s.source.last
+            for s in self._sites[id(code)][1]
+            if not (s.source.is_loop or s.refused or s.doubtful or s.is_alternative)
         ):
             for site in self._near(code):
                 self._count(site, now, seconds * NEAR)
         for code, line in reversed(chain):
             for site in self._sites[id(code)][1]:
                 source = site.source
-                if source.line <= line <= source.last and not site.refused:
+                if source.line <= line <= source.last and not (site.refused or site.is_alternative):
                     self._count(site, now, seconds)
 
     def _near(self, code: CodeType) -> list[Site]:
@@ -132,7 +134,7 @@ class Sampler:
             ]
             found = [site for c in codes for site in self._sites[id(c)][1] if not site.source.is_loop]
             self._nearby[id(code)] = found
-        return [site for site in found if not site.refused]
+        return [site for site in found if not (site.refused or site.is_alternative)]
 
     def _count(self, site: Site, now: float, seconds: float) -> None:
         before = site.seconds

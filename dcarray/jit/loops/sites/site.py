@@ -88,7 +88,7 @@ class Site:
     asked : bool
         Whether this run has asked for one.
     doubtful : bool
-        Whether an earlier run left it to Python.
+        Whether it had no plan for some values, or an earlier run left it to Python.
     refused : str
         Why it is left to Python for good; empty if it is not.
     seconds : float
@@ -174,6 +174,12 @@ class Site:
         """Whether the last call of `resume` in this thread has done all remaining iterations; asked once."""
         found: bool = self.server.done()
         return found
+
+    @property
+    def is_alternative(self) -> bool:
+        """Whether its statements are a part of a run that may have a plan: then it needs none."""
+        outer = self.outer
+        return outer is not None and not (outer.source.is_loop or outer.refused or outer.doubtful)
 
     # ---- from others ------------------------------------------------------------------------------------
     def count(self, now: float, seconds: float) -> None:

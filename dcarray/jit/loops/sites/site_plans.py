@@ -187,6 +187,7 @@ class SitePlans:
         """Report that a key has no plan; the site is left to Python if no key has one."""
         resumed = entry.request.loop.resumed  # a whole loop may have one
         names = set() if resumed else {self._names[k] for k in entry.symbols} - self.source.counters
+        self.site.doubtful |= not resumed
         self._exact |= names  # perhaps they only have to be known
         self._symbolic -= names
         if resumed or names:

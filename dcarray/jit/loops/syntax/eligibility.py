@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from .attributes import append_call, list_of
 from .liveness import LoopNode
-from .supported import KnownCalls
+from .supported import DRAWS, KnownCalls
 from .syntax_facts import facts, loads, stores, walk
 
 _EXCLUDED = frozenset((
@@ -55,6 +55,28 @@ def runs_of(body: Sequence[ast.stmt], known: KnownCalls) -> Iterator[list[ast.st
         run = []
     if any(map(_computes, run)):
         yield run
+
+
+def parts_of(run: Sequence[ast.stmt]) -> list[list[ast.stmt]]:
+    """Return the parts of a run between those statements for which it may have no plan: conditions, draws of
+    random numbers, lists that grow, and comprehensions; a ``return`` is in none."""
+    found: list[list[ast.stmt]] = [[]]
+    for stmt in run:
+        if _is_doubtful(stmt):
+            found.append([])
+        else:
+            found[-1].append(stmt)
+    return [part for part in found if len(part) < len(run) and any(map(_computes, part))]
+
+
+def _is_doubtful(stmt: ast.stmt) -> bool:
+    if isinstance(stmt, ast.If | ast.Return) or list_of(stmt):
+        return True
+    return any(
+        isinstance(node, ast.comprehension)
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in DRAWS)
+        for node in walk(stmt)
+    )
 
 
 def _parts(stmt: ast.stmt) -> list[ast.AST]:
