@@ -53,7 +53,7 @@ def _body(body: tuple[nodes.Node, ...], program: nodes.Program, live: set[str], 
             case nodes.While(cond=cond) | nodes.Branch(cond=cond):
                 first = node.head if isinstance(node, nodes.While) else ()
                 _need(cond in made | _written(first), f"{where} is decided by {cond}, which is not made")
-        for name in sorted(nodes.touched(node)):
+        for name in sorted(nodes.touched(node) - _allocated_inside(node)):
             _need(name in root, f"{where} uses {name}, which is not declared")
             _need(root[name] in live, f"{where} uses {name}, which is not allocated")
         if isinstance(node, nodes.Launch):
@@ -62,6 +62,13 @@ def _body(body: tuple[nodes.Node, ...], program: nodes.Program, live: set[str], 
             _body(part, program, live, made)
         made |= _written((node,))
     _need(not here, f"{', '.join(sorted(here))} is never freed")
+
+
+def _allocated_inside(node: nodes.Node) -> frozenset[str]:
+    """The arrays that the bodies of a loop or branch allocate, and free."""
+    inside = [inner for part in nodes.parts(node) for inner in part]
+    own = {inner.array.name for inner in inside if isinstance(inner, nodes.Alloc)}
+    return frozenset(own).union(*map(_allocated_inside, inside))
 
 
 def _launch(node: nodes.Launch, where: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dcarray.ir.nodes import Apply, Expr
+from dcarray.ir import dims
+from dcarray.ir.nodes import Apply, Compute, Expr, Index, Load, Loop, Window
 from dcarray.ir.ops import const
 
 from ..entry.entry_values import PublicObject
@@ -45,8 +46,8 @@ def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> 
     number."""
     if size is not None or type(count) is not int or p.dtype != _F8 or p.shape != (count,) or not count:
         raise d.scope.fail("a choice with probabilities that is not understood")
-    sums = _called(d, "cumsum", p)
-    total = d.arrays.getitem(sums, -1)
+    sums = _running_sums(d, d.memory.array(p), count)
+    total = d.arrays.getitem(sums, count - 1)
     least = _called(d, "min", p)
     fits = [
         Apply("greater_equal", (least.expr, const(0.0, _F8)), _BOOL),
@@ -58,6 +59,23 @@ def _place(d: Draws, g: RandomGenerator, count: Value, size: Value, p: Data) -> 
     found = d.reductions.count_true(not_above)
     found.limits = 0, count - 1
     return found
+
+
+def _running_sums(d: Draws, p: Data, count: int) -> Data:
+    """Return the sums up to each element of a vector: one after the other, which is a part of any kernel."""
+    memory, loc = d.memory, d.memory.loc
+    made, total = d.arrays.empty((count,), _F8), memory.new((), _F8, "total")
+    assert made.window is not None
+    memory.emit(Compute(total, const(0.0, _F8), loc=loc))
+    with memory.variable("turn") as var, memory.nested_block() as block:
+        place = dims.symbol(var, None)
+        with d.scope.loop(var, 0, count - 1):
+            element = d.math.expr(d.arrays.getitem(p, place), _F8)
+        memory.emit(Compute(total, Apply("add", (Load(total, _F8), element), _F8), loc=loc))
+        memory.emit(Compute(Window(made.window.array, (), (Index(place),)), Load(total, _F8), loc=loc))
+    memory.emit(Loop(var, (0, count, 1), tuple(block), loc=loc))
+    memory.forget(var)
+    return made
 
 
 def _distance(total: Expr) -> Expr:
