@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from contextlib import suppress
 
 __all__ = ["Offer", "place_of", "taken_over"]
@@ -18,6 +19,8 @@ __all__ = ["Offer", "place_of", "taken_over"]
 _PREFIXES = "DCARRAY_", "LD_", "LLVM", "OMP_", "PYTHON"  # of environment variables
 _IN_REQUESTS = "DCARRAY_CACHE_DIR"  # which is part of each request
 _BACKLOG = 4
+_MOST = 4  # planning processes of a user that wait at a time, each with some hundred megabytes
+_OLD = 300.0  # seconds after which a socket is one of a planning process that was killed
 
 
 def place_of(command: str) -> str | None:
@@ -76,11 +79,12 @@ class Offer:
     Raises
     ------
     OSError
-        If another planning process waits there, or the place cannot be used.
+        If another planning process waits there, several wait elsewhere, or the place cannot be used.
     """
 
     def __init__(self, place: str) -> None:
         self._place = place
+        _make_room(os.path.dirname(place))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         own = f"{place}.{os.getpid()}"
         try:
@@ -110,6 +114,16 @@ class Offer:
             if os.stat(self._place).st_ino == self._inode:
                 os.unlink(self._place)
         self._socket.close()
+
+
+def _make_room(folder: str) -> None:
+    """Remove the sockets of planning processes that were killed; raises an error if enough others wait."""
+    waiting = [entry for entry in os.scandir(folder) if "." not in entry.name]
+    for entry in waiting:
+        if time.time() - entry.stat().st_mtime > _OLD:
+            os.unlink(entry)
+    if len(waiting) >= _MOST:
+        raise OSError("enough planning processes wait")
 
 
 def _link(own: str, place: str) -> None:
