@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import gc
 import io
 import os
 import sys
@@ -189,6 +190,7 @@ def execute(
         from dcarray.distributed import jobs
 
         jobs.begin()
+    gc.freeze()  # what is there stays: the program's garbage collections need not go through it
     begin()
     exec(code, names)
     if "dcarray.api.array" in sys.modules:
