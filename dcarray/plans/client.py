@@ -100,11 +100,6 @@ class PlanningClient:
             self._process.finish(server.message(left))
         self._process = None
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the program ends, so that nobody makes plans any more."""
-        return BACKGROUND.is_stopping
-
     def _leave(self) -> None:
         """Leave the planning process to the parent, in a child after a fork."""
         self._lock = threading.Lock()
@@ -134,7 +129,7 @@ class PlanningClient:
                 raise
             if reply is not None:
                 return reply
-            if self.is_stopping:
+            if BACKGROUND.is_stopping:
                 break
             self._close()
             if fresh:

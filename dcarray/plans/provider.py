@@ -47,7 +47,7 @@ def obtain(request: requests.Request, options: Options, background: Background) 
 
         with suppress(server_handle.NoPlanningProcess), background.waiting():
             made, counts, reasons = client.CLIENT.plan(request)
-        if made is None and client.CLIENT.is_stopping:
+        if made is None and background.is_stopping:
             raise client.Refused("the program ends")
     if made is not None:
         from dcarray.lowering.program import loaded_plan

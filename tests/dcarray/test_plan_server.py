@@ -303,12 +303,17 @@ def test_the_next_process_finds_the_plans(tmp_path):
     assert int(second[1].split()[-1]) > int(first[1].split()[-1])  # from the first sight on
 
 
+def negated(folder):
+    """A request for the plan of a negation of five floats, to be left in a folder."""
+    log = (("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
+           ("map", "negative", "d->d", (5,), 1, None, (0, None, None)))  # fmt: skip
+    return LogRequest(log, (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(folder))
+
+
 def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
     from dcarray.lowering.cpu import machine_fingerprint
 
-    request = LogRequest((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
-                       ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
-                      (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))  # fmt: skip
+    request = negated(tmp_path)
     assert disk_store.load_plan(request) is None
     disk_store.save(request, server.answer(request)[1])
     found = disk_store.load_plan(request)
@@ -319,9 +324,7 @@ def test_what_another_processor_has_left_is_not_used(tmp_path, monkeypatch):
 
 
 def test_what_has_been_answered_is_left_but_not_what_is_not_whole(tmp_path):
-    request = LogRequest((("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
-                       ("map", "negative", "d->d", (5,), 1, None, (0, None, None))),
-                      (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))  # fmt: skip
+    request = negated(tmp_path)
     reply = server.answer(request)
     assert reply[0] == "plan" and reply[3] == []
     for refused in (("wrong", "ValueError", "no"), ("untraceable", "no", 3), (*reply[:3], ["a reason"], [])):
@@ -370,11 +373,7 @@ def test_two_programs_at_once_have_a_planning_process_each():
 
 
 def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path):
-    log = (("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
-           ("map", "negative", "d->d", (5,), 1, None, (0, None, None)))  # fmt: skip
-    asked = [
-        LogRequest(log, (1,), "", (5, 5, 5), (5, 5, 5), (), fast, 1, str(tmp_path)) for fast in (False, True)
-    ]
+    asked = [negated(tmp_path), negated(tmp_path)._replace(fastmath=True)]
     process = server_handle.PlanningProcess(0, lambda: False)
     process.begin()
     process.finish(server.message(asked))
@@ -387,9 +386,7 @@ def test_plans_of_a_program_that_has_ended_are_made_for_the_next_run(tmp_path):
 
 
 def test_what_was_left_undone_is_answered_at_once(monkeypatch, tmp_path):
-    log = (("old", "d", (5,), None, 0), ("new", "d", (5,), 1),
-           ("map", "negative", "d->d", (5,), 1, None, (0, None, None)))  # fmt: skip
-    request = LogRequest(log, (1,), "", (5, 5, 5), (5, 5, 5), (), False, 1, str(tmp_path))
+    request = negated(tmp_path)
     assert list(server.finish([request])) == [True]
     assert list(server.finish([request])) == []  # it is stored
     assert not server._finished

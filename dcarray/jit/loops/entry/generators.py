@@ -178,7 +178,7 @@ def generator_of(text: str, place: dict[str, int]) -> Callable[[Sequence[Any]], 
 
 
 def _global() -> Any:
-    """Return the generator of NumPy's functions."""
+    """Return the `RandomState` from which the functions of ``numpy.random`` draw."""
     module: Any = sys.modules["numpy.random.mtrand"]
     return module._rand
 

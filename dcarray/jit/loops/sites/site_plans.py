@@ -168,7 +168,7 @@ class SitePlans:
         except Exception as error:
             if options.debug:
                 raise
-            if not client.CLIENT.is_stopping:  # else it is not known whether there would be a plan
+            if not BACKGROUND.is_stopping:  # else it is not known whether there would be a plan
                 self.refuse_entry(entry, f"{type(error).__name__}: {error}", self.source.line)
         else:
             self.site.heat()
