@@ -16,6 +16,7 @@ from .errors import CommError, DeadlockError, Killed, RankError
 __all__ = ["Scheduler"]
 
 _TO_END = 10.0  # seconds that ranks have to end after an interrupt; a second interrupt ends the wait
+_LOOK = 0.5  # seconds after which a waiting thread looks for a signal that came just before it slept
 
 
 class _Rank:
@@ -63,9 +64,10 @@ class Scheduler:
             )
             self._ranks[rank].thread = thread
             thread.start()
-        self._ranks[0].turn.release()
         try:
-            self._all_ended.wait()
+            self._ranks[0].turn.release()
+            while not self._all_ended.wait(_LOOK):
+                pass
         except BaseException as interrupt:  # the running rank gets the error when it waits
             self._fail(0, interrupt)
             # This thread may end the process, and with it memory that a kernel of that rank's works on.
